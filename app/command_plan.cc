@@ -4,8 +4,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -63,11 +65,22 @@ bool ShapesSchedule(const std::string& key) {
        {"prefetch.", "precision.", "mesh.", "pipeline.", "zero.", "ddp.", "tensor."}) {
     if (key.rfind(prefix, 0) == 0) return true;
   }
-  for (const char* name : {"preset", "strategy", "reshard_after_forward", "host.run_ahead",
-                           "unit.root", "run.ranks", "train.micro_batches", "model.layers"}) {
-    if (key == name) return true;
-  }
-  return false;
+  static constexpr std::string_view kNames[] = {"preset",
+                                                "strategy",
+                                                "reshard_after_forward",
+                                                "reshard_after_backward",
+                                                "accumulation",
+                                                "is_last_backward",
+                                                "scaler.enabled",
+                                                "optimizer.kind",
+                                                "optimizer.state",
+                                                "optimizer.momentum",
+                                                "host.run_ahead",
+                                                "unit.root",
+                                                "run.ranks",
+                                                "train.micro_batches",
+                                                "model.layers"};
+  return std::ranges::find(kNames, key) != std::end(kNames);
 }
 
 Status Apply(const Setting& setting, config::Config* config) {

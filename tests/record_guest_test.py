@@ -46,7 +46,7 @@ class WhereNothingCanBeWritten(RecordTest):
     def test_a_full_disk_leaves_no_run_that_seems_alive(self):
         disk = self.root / "disk"
         disk.mkdir()
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=764k", "tmpfs", disk], capture_output=True).returncode != 0:
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=776k", "tmpfs", disk], capture_output=True).returncode != 0:
             self.skipTest("no small disk can be mounted here")
         self.addCleanup(subprocess.run, ["umount", disk], check=True)
         run, done = self.record(PROGRAM, "ranges", check=0, name="disk/run")

@@ -603,9 +603,12 @@ bool Applies(std::string_view key, const plan::Strategy& strategy, std::string_v
 
 Status CheckKeysOfStrategies(const Config& config) {
   std::vector<const plan::Strategy*> chosen = {plan::FindStrategy(config.Get("strategy"))};
+  std::vector<std::string> presets = {config.Get("preset")};
   for (const Change& change : config.changes()) {
-    const auto set = change.set.find("strategy");
-    if (set != change.set.end()) chosen.push_back(plan::FindStrategy(set->second));
+    const auto strategy = change.set.find("strategy");
+    if (strategy != change.set.end()) chosen.push_back(plan::FindStrategy(strategy->second));
+    const auto preset = change.set.find("preset");
+    if (preset != change.set.end()) presets.push_back(preset->second);
   }
   for (const KeyInfo& key : AllKeys()) {
     const bool is_of_strategies = key.name.starts_with("ddp.") || key.name.starts_with("zero.") ||
@@ -613,17 +616,27 @@ Status CheckKeysOfStrategies(const Config& config) {
                                   key.name.starts_with("tensor.") || IsOfAccumulation(key.name) ||
                                   DimensionOfLink(key.name);
     if (!is_of_strategies) continue;
+    if (!config.IsExplicit(key.name)) continue;
     const auto applies = [&](const plan::Strategy& strategy) {
       return Applies(key.name, strategy);
     };
-    if (!config.IsExplicit(key.name) || std::ranges::any_of(chosen, [&](const auto* one) {
-          return one == nullptr || applies(*one);
-        }))
-      continue;
-    const auto fitting = std::ranges::find_if(plan::Strategies(), applies);
-    return Status::Error(fmt::format("{} has no effect with {}: leave it out, or set strategy={}",
-                                     Shown(config, key.name), Shown(config, "strategy"),
-                                     fitting->name));
+    const auto is_chosen = [&](const auto* one) { return one == nullptr || applies(*one); };
+    if (std::ranges::none_of(chosen, is_chosen)) {
+      const auto fitting = std::ranges::find_if(plan::Strategies(), applies);
+      return Status::Error(fmt::format("{} has no effect with {}: leave it out, or set strategy={}",
+                                       Shown(config, key.name), Shown(config, "strategy"),
+                                       fitting->name));
+    }
+    const auto applies_with = [&](const std::string& preset) {
+      return std::ranges::any_of(chosen, [&](const auto* one) {
+        return one == nullptr || Applies(key.name, *one, preset);
+      });
+    };
+    if (std::ranges::none_of(presets, applies_with)) {
+      return Status::Error(
+          fmt::format("{} has no effect with {}: leave it out, or set preset=fsdp2",
+                      Shown(config, key.name), Shown(config, "preset")));
+    }
   }
   return Status::Ok();
 }
@@ -638,8 +651,10 @@ void SetNumerics(const Config& config, plan::Policy* policy) {
     if (sync == "reduce_scatter_only") accumulation.sync = plan::GradientSync::kReduceScatterOnly;
     accumulation.reshards = config.GetBool("reshard_after_backward");
     accumulation.waits = config.GetBool("is_last_backward");
-    accumulation.keeps_dtype = config.GetBool("precision.keep_low_grads");
   }
+  // Whether it applies or not: what ranks keep has one dtype from the first step on, so that a
+  // change to where it does not is refused.
+  policy->accumulation.keeps_dtype = config.GetBool("precision.keep_low_grads");
   policy->update.has_scaler = config.GetBool("scaler.enabled");
   policy->update.state = plan::StateTensorsOf(
       GetOptimizer(config),

@@ -177,7 +177,11 @@ std::shared_ptr<const Regime> LiveTrainer::Agree(int rank, int64_t step) {
 // The control op: all ranks have finished the previous step, and learn what the next one is.
 void LiveTrainer::AtControl(int rank, int64_t step) {
   const auto index = static_cast<size_t>(rank);
-  if (of_rank_[index].evaluated.is_running) return;  // they have agreed on the step after it
+  if (of_rank_[index].evaluated.is_running) {
+    // They have agreed on the step after it, and meet, as a forward alone may have no collective.
+    transport::Barrier(&ranks_->transport(), rank);
+    return;
+  }
   const Regime& regime = *of_rank_[index].entered;
   // What an evaluation has taken is not the step's.
   const int64_t number = of_rank_[index].evaluated.step == step ? -1 : regime.number;

@@ -99,11 +99,10 @@ Status LiveTrainer::Evaluate(int rank, int64_t step, const plan::Schedule& sched
     SHARDSCOPE_RETURN_IF_ERROR(ranks_->runner(rank).RunStep(kFirstBatch - evaluated.batches++));
     trace_->EndBatch(rank);
     sum += work.outcome().loss;
+    observer_->Take(rank);  // not the next step's
   }
   evaluated.is_running = false;
-  // Neither the next step's.
-  observer_->Take(rank);
-  work.TakePeakBytes();
+  work.TakePeakBytes();  // nor is this
   double of_all = 0;
   for (const double one :
        transport::GatherValues(&ranks_->transport(), ranks_->size(), rank, sum, "evaluation")) {

@@ -146,7 +146,6 @@ std::vector<int64_t> LiveTrainer::BoundsOf(const plan::Schedule& schedule, bool 
 }
 
 Status LiveTrainer::CheckRun(const config::Config& before, const config::Config& after) {
-  SHARDSCOPE_RETURN_IF_ERROR(CheckEvaluation(after));
   SHARDSCOPE_ASSIGN_OR_RETURN(const auto from, ScheduleOf(before));
   SHARDSCOPE_ASSIGN_OR_RETURN(const auto to, ScheduleOf(after));
   const StateLayout layout_before = StateLayoutOf(*from);
@@ -163,7 +162,7 @@ Status LiveTrainer::CheckRun(const config::Config& before, const config::Config&
   };
   SHARDSCOPE_RETURN_IF_ERROR(CheckLimit(after, *to, question));
   const int64_t needed_bytes = bytes_of_move(*to);
-  if (limit_bytes == 0 || needed_bytes <= limit_bytes) return Status::Ok();
+  if (limit_bytes == 0 || needed_bytes <= limit_bytes) return CheckEvaluation(after);
   return Status::Error(
       footprint::StateMoveText(after, {from->name, to->name, needed_bytes}, question));
 }

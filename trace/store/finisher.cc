@@ -47,7 +47,7 @@ std::string SelectRows(const schema::TableInfo& table, size_t num_segments, bool
                           table.name);
     if (table.per_step) {
       select += fmt::format(
-          " AND (step < {2} OR step > coalesce((SELECT CAST(value AS INTEGER) FROM segment{0}.meta "
+          " AND (step < -1 OR step > coalesce((SELECT CAST(value AS INTEGER) FROM segment{0}.meta "
           "WHERE key = '{1}'), {2}))",
           num_segments - 1, kDroppedThroughStep, kNoStep);
     }

@@ -22,12 +22,15 @@ std::string NameOfRun(const query::Snapshot& snapshot, const query::RankRows& ro
   return op == nullptr ? "" : analysis::ShortName(*op);
 }
 
-// Rows of the same step stand near one another, in the order of their ends.
+// Rows of the same step stand near one another, in the order of their ends; those of a batch of an
+// evaluation alone, between two steps.
 template <typename Visit>
 void ForEachOfStep(const query::RankRows& rows, uint32_t row, const Visit& visit) {
   const int32_t step = rows.op_runs[row].step;
-  for (size_t at = row; at-- > 0 && rows.op_runs[at].step >= step;) visit(rows.op_runs[at]);
-  for (size_t at = row; at < rows.op_runs.size() && rows.op_runs[at].step <= step; ++at) {
+  const auto before = [&](int32_t other) { return step < -1 ? other == step : other >= step; };
+  const auto after = [&](int32_t other) { return step < -1 ? other == step : other <= step; };
+  for (size_t at = row; at-- > 0 && before(rows.op_runs[at].step);) visit(rows.op_runs[at]);
+  for (size_t at = row; at < rows.op_runs.size() && after(rows.op_runs[at].step); ++at) {
     visit(rows.op_runs[at]);
   }
 }

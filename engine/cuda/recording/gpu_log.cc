@@ -93,8 +93,8 @@ void GpuLog::OnBegin(const executor::OpContext& context) {
     const MutexLock lock(mutex_);
     Host& host = hosts_[context.rank];
     is_new_thread = std::exchange(host.thread, thread) != thread;
-    const bool is_new =
-        host.schedules.empty() || host.schedules.rbegin()->second.schedule != context.schedule;
+    const auto& entered = host.SchedulesOf(context.step);
+    const bool is_new = entered.empty() || entered.rbegin()->second.schedule != context.schedule;
     if (is_new) EnterSchedule(context, &host);
   }
   if (is_new_thread) gpu->OwnThread(thread, {.rank = context.rank, .name = "host"});
@@ -103,7 +103,7 @@ void GpuLog::OnBegin(const executor::OpContext& context) {
 
 // Which plan ops the keys of this and the following steps stand for.
 void GpuLog::EnterSchedule(const executor::OpContext& context, Host* host) {
-  ScheduleOps& entered = host->schedules[context.step];
+  ScheduleOps& entered = host->SchedulesOf(context.step)[Host::PlaceOf(context.step)];
   entered.schedule = context.schedule;
   executor::OpContext at = context;
   for (size_t op = 0; op < context.program->ops.size(); ++op) {
@@ -176,8 +176,8 @@ gpu::OpIdentity GpuLog::IdentityOf(int64_t key) const {
   const MutexLock lock(mutex_);
   const auto host = hosts_.find(RankOfKey(key));
   if (host == hosts_.end()) return {};
-  const std::map<int64_t, ScheduleOps>& schedules = host->second.schedules;
-  const auto after = schedules.upper_bound(StepOfKey(key));
+  const auto& schedules = host->second.SchedulesOf(StepOfKey(key));
+  const auto after = schedules.upper_bound(Host::PlaceOf(StepOfKey(key)));
   if (after == schedules.begin()) return {};
   gpu::OpIdentity identity = std::prev(after)->second.ops.at(static_cast<size_t>(OpOfKey(key)));
   identity.step = StepOfKey(key);

@@ -62,7 +62,13 @@ class GpuLog : public DeviceLog {
   struct Host {
     uint32_t thread = 0;
     int64_t issued_until_ns = 0;
-    std::map<int64_t, ScheduleOps> schedules;  // by first step
+    std::map<int64_t, ScheduleOps> schedules;    // by first step
+    std::map<int64_t, ScheduleOps> evaluations;  // by first batch, which count down from -2: -batch
+
+    static bool IsBatch(int64_t step) { return step < -1; }
+    auto& SchedulesOf(int64_t step) { return IsBatch(step) ? evaluations : schedules; }
+    const auto& SchedulesOf(int64_t step) const { return IsBatch(step) ? evaluations : schedules; }
+    static int64_t PlaceOf(int64_t step) { return IsBatch(step) ? -step : step; }
   };
 
   // Of the time before Open().

@@ -122,16 +122,21 @@ TEST_F(GpuLogTest, RowsNameThePlanOpOfTheScheduleThatRan) {
   RunStep(0, 0);
   RunStep(0, 1);
   RunStep(1, 2);
+  // Batches of two evaluations between steps, which count down.
+  RunStep(0, -2);
+  RunStep(0, -3);
+  RunStep(1, 3);
+  RunStep(0, -4);
   log_.Close();
   std::map<int64_t, std::vector<int64_t>> plan_ops;  // by step
   for (const record::GpuWorkRecord& work : recorder_.works) {
     plan_ops[work.work.step].push_back(work.work.plan_op.value());
   }
-  ASSERT_EQ(plan_ops.size(), 3U);
+  ASSERT_EQ(plan_ops.size(), 7U);
   for (auto& [step, ops] : plan_ops) {
     std::sort(ops.begin(), ops.end());
-    const int64_t base = step == 2 ? 1000 : 0;
-    ASSERT_EQ(ops.size(), schedules_[step == 2 ? 1 : 0].programs[0].ops.size());
+    const int64_t base = step >= 2 ? 1000 : 0;
+    ASSERT_EQ(ops.size(), schedules_[step >= 2 ? 1 : 0].programs[0].ops.size());
     for (size_t op = 0; op < ops.size(); ++op) EXPECT_EQ(ops[op], base + static_cast<int64_t>(op));
   }
 }

@@ -32,6 +32,11 @@ Status CheckDeviceLimits(const config::Config& config) {
   if (config.Get("optimizer.state") == "8bit") {
     return Status::Error("optimizer.state=8bit is for the CPU; use optimizer.state=full");
   }
+  if (config.GetBool("precision.keep_low_grads") && config.Get("precision.reduce") != "fp32") {
+    return Status::Error(
+        "precision.keep_low_grads=true is for the CPU: on a GPU gradients have the dtype of the "
+        "weights that they update; leave it out");
+  }
   const int64_t dim = config.GetInt("model.dim");
   const int64_t heads = config.GetInt("model.heads");
   const int64_t channels = dim / heads;

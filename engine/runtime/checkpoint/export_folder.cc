@@ -115,8 +115,8 @@ class FolderWriter {
     if (tokenizer == "bytes") return "";
     if (tokenizer.empty()) return whole_.config().Get("model.path");
     std::error_code error;
-    return fs::is_directory(tokenizer, error) ? tokenizer
-                                              : fs::path(tokenizer).parent_path().string();
+    const fs::path path = fs::absolute(tokenizer, error);
+    return fs::is_directory(path, error) ? path.string() : path.parent_path().string();
   }
 
   // Where `from` has it.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "engine/checkpoint/folder.h"
 #include "engine/model/safetensors.h"
@@ -78,7 +79,12 @@ void Snapshot::Plan(const StateLayout& layout, int rank, std::span<const Sharded
   if (offset <= capacity_) return;
   bytes_.reset();
   capacity_ = 0;
-  bytes_.reset(new std::byte[static_cast<size_t>(offset)]);  // not touched yet
+  try {
+    bytes_.reset(new std::byte[static_cast<size_t>(offset)]);  // not touched yet
+  } catch (const std::bad_alloc&) {
+    parts_.clear();  // they hold what ranks keep
+    throw;
+  }
   capacity_ = offset;
 }
 

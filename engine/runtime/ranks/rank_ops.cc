@@ -183,9 +183,13 @@ void RankOps::BeginStep(double learning_rate) {
 }
 
 std::map<std::string, double> RankOps::Scalars() const {
-  return {{"scaler.scale", scaler_.scale},
-          {"scaler.growth_tracker", static_cast<double>(scaler_.growth_tracker)},
-          {"scaler.num_skipped", static_cast<double>(scaler_.num_skipped)}};
+  std::map<std::string, double> scalars = {
+      {"scaler.num_skipped", static_cast<double>(scaler_.num_skipped)}};
+  if (job_->training.scaler.is_on) {
+    scalars["scaler.scale"] = scaler_.scale;
+    scalars["scaler.growth_tracker"] = static_cast<double>(scaler_.growth_tracker);
+  }
+  return scalars;
 }
 
 void RankOps::SetScalars(const std::map<std::string, double>& scalars) {
@@ -194,9 +198,7 @@ void RankOps::SetScalars(const std::map<std::string, double>& scalars) {
     if (found != scalars.end()) *value = static_cast<std::decay_t<decltype(*value)>>(found->second);
   };
   take("scaler.num_skipped", &scaler_.num_skipped);  // the optimizer has counted fewer steps
-  if (!job_->training.scaler.is_on || !scalars.contains("scaler.scale")) return;
-  // What was written without a scaler says nothing of one.
-  if (scalars.at("scaler.scale") == 1 && scalars.at("scaler.growth_tracker") == 0) return;
+  if (!job_->training.scaler.is_on) return;
   take("scaler.scale", &scaler_.scale);
   take("scaler.growth_tracker", &scaler_.growth_tracker);
 }

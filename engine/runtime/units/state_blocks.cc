@@ -81,7 +81,8 @@ void Encode(const T* values, int64_t elements, uint8_t* codes, float* scale) {
   const Map<range>& map = TheMap<range>();
   const auto divisor = static_cast<T>(*scale);
   for (int64_t i = 0; i < elements; ++i) {
-    const auto share = static_cast<float>(std::abs(values[i]) / divisor);
+    const auto exact = static_cast<float>(std::abs(values[i]) / divisor);
+    const float share = std::isfinite(exact) ? exact : 1;  // which has a code; its update is lost
     const int sign = range == BlockRange::kSigned && values[i] < 0 ? 0x80 : 0;
     codes[i] = static_cast<uint8_t>(CodeOf<range>(map, share) | sign);
   }

@@ -151,7 +151,7 @@ struct Batch {
 // cross: a transport whose last rank enqueues for all logs one for each other rank inside that
 // rank's own.
 struct HostOp {
-  int64_t key = 0;      // the caller's name for the op run; >= 0
+  int64_t key = 0;      // the caller's name for the op run; not kNoOp
   uint32_t thread = 0;  // gettid
   int64_t start_ns = 0;
   int64_t end_ns = 0;
