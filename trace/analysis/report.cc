@@ -81,6 +81,15 @@ std::vector<std::string> UnfinishedOf(const query::Snapshot& snapshot) {
   return reasons;
 }
 
+std::vector<query::Marker> SkipsInScope(const Report& report) {
+  std::vector<query::Marker> skips;
+  for (const query::Marker& marker : report.markers) {
+    if (marker.kind == "skip" && report.figures.scope.Contains(marker.step))
+      skips.push_back(marker);
+  }
+  return skips;
+}
+
 Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options) {
   Report report;
   report.name = snapshot.name;

@@ -96,6 +96,9 @@ std::vector<query::Marker> ErrorsOf(const query::Snapshot& snapshot);
 // Why files of killed processes could not be finished; none if they were.
 std::vector<std::string> UnfinishedOf(const query::Snapshot& snapshot);
 
+// The markers of the scope's steps whose update the gradient scaler left out, oldest first.
+std::vector<query::Marker> SkipsInScope(const Report& report);
+
 Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options = {});
 
 // Both list the steps and changes of the scope. `num_steps`: only the newest so many steps; 0 =

@@ -381,6 +381,7 @@ std::string PrintReportJson(const Report& report, const GpuTime* gpu) {
   json["pauses"] = ListJson(report.pauses, &PauseJson);
   json["checkpoints"] = ListJson(report.checkpoints, &CheckpointJson);
   json["resumed"] = ResumedJson(report.resumed);
+  json["skipped_steps"] = SkipsInScope(report).size();
   json["evaluations"] = ListJson(report.evaluations, &EvaluationJson);
   json["memory"] = ListJson(figures.memory, &MemoryJson);
   json["schedules"] = ListJson(report.schedules, &ScheduleJson);

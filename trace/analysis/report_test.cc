@@ -256,6 +256,24 @@ TEST(ReportText, NamesTheBandwidthThatTheRunFound) {
   EXPECT_THAT(PrintReportText(MakeReport(run)), HasSubstr("emulated at link.bandwidth=37MB/s"));
 }
 
+TEST(ReportText, CountsTheStepsOfItsScopeThatTheScalerLeftOut) {
+  query::Snapshot run = *MakeLessonSnapshot(2, 6, 99);
+  EXPECT_THAT(PrintReportText(MakeReport(run)), Not(HasSubstr("gradient scaler")));
+  const auto skip = [](int32_t step, std::string before, std::string after) {
+    return query::Marker{.step = step,
+                         .kind = "skip",
+                         .key = "scaler",
+                         .old_value = std::move(before),
+                         .new_value = std::move(after)};
+  };
+  run.markers = {skip(1, "65536", "32768"), skip(4, "32768", "16384"), skip(5, "16384", "8192")};
+  const Report whole =
+      MakeReport(run, {.scope = Scope{.kind = ScopeKind::kSteps, .first = 0, .last = 4}});
+  EXPECT_THAT(PrintReportText(whole),
+              HasSubstr("gradient scaler: 2 steps skipped, the last at 4, scale 32768 -> 16384\n"));
+  EXPECT_EQ(nlohmann::json::parse(PrintReportJson(whole))["skipped_steps"], 2);
+}
+
 TEST(ReportText, OfOneRankAndOneStepCountsThemInTheSingular) {
   const Report one = MakeReport(*MakeLessonSnapshot(1, 1, 99));
   EXPECT_THAT(PrintReportText(one), HasSubstr(": finished, 1 rank, 1 step, "));

@@ -119,6 +119,16 @@ std::string EvaluationsText(const Report& report) {
                      Join(losses, ", "));
 }
 
+// Steps of the scope that updated nothing, as an fp16 gradient was not finite; empty without.
+std::string SkipsText(const Report& report) {
+  const std::vector<query::Marker> skips = SkipsInScope(report);
+  if (skips.empty()) return "";
+  const query::Marker& last = skips.back();
+  return fmt::format("  gradient scaler: {} skipped, the last at {}, scale {} -> {}\n",
+                     Counted(std::ssize(skips), "step"), last.step, last.old_value,
+                     last.new_value);
+}
+
 std::string SummaryText(const Report& report) {
   const Summary& summary = report.figures.summary;
   if (summary.num_steps == 0) {
@@ -146,7 +156,7 @@ std::string SummaryText(const Report& report) {
         fmt::format("  {} tokens/s over all ranks, loss {:.4f} -> {:.4f} nats\n",
                     FormatCount(summary.tokens_per_second), summary.first_loss, summary.last_loss);
   }
-  return text + EvaluationsText(report) + PausesText(report);
+  return text + SkipsText(report) + EvaluationsText(report) + PausesText(report);
 }
 
 std::string StepsText(const Report& report, int num_steps) {
