@@ -101,7 +101,12 @@ struct ShowLegend {
 };
 struct FocusPanel {
   std::string panel;
-};                          // "timeline", "memory", "runs", ...
+};                  // "timeline", "memory", "runs", ...
+struct OpenSql {};  // lists the tables of the open run
+struct RunSql {
+  std::string query;
+};  // one SELECT over the open run, instead of what runs
+struct CancelSql {};
 struct DismissProblems {};  // puts the banner over the panels away
 struct Quit {};
 
@@ -109,7 +114,8 @@ using Command =
     std::variant<OpenRun, CloseRun, CancelImport, StartRun, SetView, UndoView, ShowStep, SetFollow,
                  HoldView, SelectOp, SelectSpan, FitSelection, JumpToOp, SetHover, ToggleRank,
                  FoldRanks, SetKnob, SetScope, RevertPending, DoAction, SetLanguage, SetTheme,
-                 SetScale, ResetLayout, ShowOverlay, ShowLegend, FocusPanel, DismissProblems, Quit>;
+                 SetScale, ResetLayout, ShowOverlay, ShowLegend, FocusPanel, OpenSql, RunSql,
+                 CancelSql, DismissProblems, Quit>;
 using Commands = std::vector<Command>;
 
 }  // namespace shardscope::ui

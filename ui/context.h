@@ -14,6 +14,7 @@
 
 #include "engine/config/control.h"
 #include "trace/analysis/report.h"
+#include "trace/query/select.h"
 #include "trace/query/snapshot.h"
 #include "ui/commands.h"
 #include "ui/draw_log.h"
@@ -91,6 +92,24 @@ struct Importing {
   bool operator==(const Importing&) const = default;
 };
 
+// The newest SELECT that ended.
+struct SqlAnswer {
+  std::string query;
+  query::SelectedRows rows;
+  std::string error;          // instead of rows
+  bool is_cancelled = false;  // by the user
+  int64_t took_ns = 0;
+};
+
+// What the panel SQL shows of the open run.
+struct SqlConsole {
+  bool is_open = false;              // tables have been asked for
+  std::string running;               // the statement; empty: none
+  std::vector<std::string> history;  // what was run, the newest last, each once
+  std::shared_ptr<const SqlAnswer> answer;
+  std::shared_ptr<const std::vector<query::TableColumns>> tables;
+};
+
 // What changed at the newest change marker, for the before/after card and the dashed line.
 struct ChangeSummary {
   bool valid = false;
@@ -139,6 +158,7 @@ struct Context {
   std::string start_error;       // of starting one; shown in its form until the next try
   std::string starting;          // folder of a run that was started and has no trace yet
   std::optional<Importing> importing;
+  SqlConsole sql;
   size_t dismissed_problems = 0;  // of the run's, that the user has put away
   Language language = Language::kEnglish;
   ThemeName theme_name = ThemeName::kDark;

@@ -171,6 +171,15 @@ void Database::Seal() {
   sqlite3_exec(database_.get(), "PRAGMA query_only=ON", nullptr, nullptr, nullptr);
 }
 
+void Database::StopWhen(const std::stop_token& stop) {
+  constexpr int kStepsBetweenLooks = 4096;
+  stop_ = std::make_unique<std::stop_token>(stop);
+  const auto is_over = [](void* token) -> int {
+    return static_cast<const std::stop_token*>(token)->stop_requested() ? 1 : 0;
+  };
+  sqlite3_progress_handler(database_.get(), kStepsBetweenLooks, is_over, stop_.get());
+}
+
 std::string ReadOnlyUri(const std::string& path) {
   // Two slashes at the start would begin a host's name: an absolute path stands behind an empty
   // one.

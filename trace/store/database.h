@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -76,6 +77,9 @@ class Database {
   // From now on nothing can be changed or attached, in memory neither.
   void Seal();
 
+  // Statements that run, or are begun, once `stop` is asked for fail: "interrupted".
+  void StopWhen(const std::stop_token& stop);
+
   const std::string& path() const { return path_; }
 
  private:
@@ -83,6 +87,7 @@ class Database {
     void operator()(sqlite3* database) const;
   };
   std::string path_;
+  std::unique_ptr<std::stop_token> stop_;  // SQLite has its address
   std::unique_ptr<sqlite3, Close> database_;
 };
 

@@ -11,6 +11,7 @@
 #include "ui/panels/overlap/overlap_panel.h"
 #include "ui/panels/run_control/run_control_panel.h"
 #include "ui/panels/runs/runs_panel.h"
+#include "ui/panels/sql/sql_panel.h"
 #include "ui/panels/timeline/timeline_panel.h"
 #include "ui/theme.h"
 #include "ui/widgets/look.h"
@@ -52,6 +53,7 @@ constexpr std::array kPanels = {
                 Make<panels::RunControlPanel>},
     PanelWindow{"timeline", Text::kTabTimeline, DockSlot::kCenterTop, Make<panels::TimelinePanel>},
     PanelWindow{"runs", Text::kTabRuns, DockSlot::kCenterTop, Make<panels::RunsPanel>},
+    PanelWindow{"sql", Text::kTabSql, DockSlot::kCenterTop, Make<panels::SqlPanel>},
     PanelWindow{"log", Text::kTabLog, DockSlot::kCenterTop, Make<panels::LogPanel>},
     PanelWindow{"memory", Text::kTabMemory, DockSlot::kCenterBottom, Make<panels::MemoryPanel>},
     PanelWindow{"overlap", Text::kTabOverlap, DockSlot::kRightTop, Make<panels::OverlapPanel>},

@@ -12,6 +12,8 @@ namespace {
 // Room on each side of a fitted span, as a share of it.
 constexpr double kFitMargin = 0.4;
 
+constexpr size_t kMostStatements = 50;  // that are remembered
+
 }  // namespace
 
 // One overload a command; a friend of the shell.
@@ -164,6 +166,22 @@ struct Dispatcher {
     SaveSettings(shell.options_.settings, shell.options_.settings_folder);
   }
   void operator()(const ui::FocusPanel& command) const { shell.focus_ = command.panel; }
+  void operator()(const ui::OpenSql&) const {
+    shell.context_.sql.is_open = true;
+    if (shell.session_) shell.session_->sql();
+  }
+  void operator()(const ui::RunSql& command) const {
+    SqlWorker* worker = shell.session_ ? shell.session_->sql() : nullptr;
+    if (worker == nullptr) return;
+    std::vector<std::string>& history = shell.context_.sql.history;
+    std::erase(history, command.query);
+    history.push_back(command.query);
+    if (history.size() > kMostStatements) history.erase(history.begin());
+    worker->Start(command.query);
+  }
+  void operator()(const ui::CancelSql&) const {
+    if (SqlWorker* worker = shell.session_ ? shell.session_->sql() : nullptr) worker->Cancel();
+  }
   void operator()(const ui::DismissProblems&) const {
     shell.context_.dismissed_problems = ui::NumProblems(shell.context_);
   }
@@ -192,6 +210,7 @@ void Shell::CloseSession() {
   context_.start_error.clear();
   context_.dismissed_problems = 0;
   context_.hover_ns = -1;
+  context_.sql = {.history = std::move(context_.sql.history)};
   view_.Reset({});
   view_is_set_ = false;
   closer_.Close(std::move(session_));

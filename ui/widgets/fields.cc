@@ -100,6 +100,17 @@ bool TextField(const Look& look, const char* id, std::string* text, const Field&
   return changed;
 }
 
+bool TextArea(const Look& look, const char* id, std::string* text, ImVec2 size) {
+  PushFieldStyle(look, false);
+  ImGui::PushFont(look.fonts.mono, ui::kMonoSize);
+  const bool entered =
+      ImGui::InputTextMultiline(id, text, size, ImGuiInputTextFlags_EnterReturnsTrue);
+  LogControl(look, "field", id, *text);
+  ImGui::PopFont();
+  PopFieldStyle();
+  return entered;
+}
+
 bool Choice(const Look& look, const char* id, const std::vector<std::string>& options, int* chosen,
             float width) {
   PushFieldStyle(look, false);

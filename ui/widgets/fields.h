@@ -21,6 +21,9 @@ struct Field {
 // True when the text changed.
 bool TextField(const Look& look, const char* id, std::string* text, const Field& field);
 
+// Of several lines, in the mono font. True when Ctrl+Enter was pressed in it.
+bool TextArea(const Look& look, const char* id, std::string* text, ImVec2 size);
+
 // True when another option was chosen.
 bool Choice(const Look& look, const char* id, const std::vector<std::string>& options, int* chosen,
             float width = 0);

@@ -152,6 +152,7 @@ Result<std::unique_ptr<RunSession>> RunSession::Open(const std::string& path,
   std::unique_ptr<RunSession> session(new RunSession());
   SHARDSCOPE_ASSIGN_OR_RETURN(auto trace, query::LiveTrace::Open(path, wake));
   session->wake_ = wake;
+  session->path_ = path;
   session->trace_ = std::move(trace);
   session->worker_ = std::make_unique<ReportWorker>(wake);
   session->control_ = std::make_unique<ControlLink>(session->trace_->Latest()->run_folder);
@@ -237,6 +238,7 @@ void RunSession::Update(double now_seconds, ui::Context* context) {
     if (log_offset_ == 0 && !shown_->run_folder.empty()) ReadLog(shown_->run_folder, context);
     return;
   }
+  if (sql_ != nullptr) sql_->Show(&context->sql);
   query::SnapshotPtr snapshot = TakeSnapshot(context);
   live_ = snapshot->state == query::TraceState::kLive;
   context->snapshot = std::move(snapshot);
@@ -257,6 +259,11 @@ void RunSession::AskForFigures(const analysis::Scope& scope, ui::Context* contex
   } else {
     worker_->Request(asked_, scope);
   }
+}
+
+SqlWorker* RunSession::sql() {
+  if (sql_ == nullptr && !path_.empty()) sql_ = std::make_unique<SqlWorker>(path_, wake_);
+  return sql_.get();
 }
 
 bool RunSession::TakeRows(bool whole) {

@@ -20,6 +20,7 @@
 #include "trace/query/snapshot.h"
 #include "ui/context.h"
 #include "ui/shell/run/report_worker.h"
+#include "ui/shell/run/sql_worker.h"
 #include "ui/timeline/run_index.h"
 
 namespace shardscope::shell {
@@ -113,6 +114,8 @@ class RunSession {
 
   // Null for a fixed snapshot.
   ControlLink* control() { return control_.get(); }
+  // Begins with the first call; null for a fixed snapshot.
+  SqlWorker* sql();
   bool live() const { return live_; }
   // Of the run; empty of a fixed snapshot.
   std::string folder() const;
@@ -126,6 +129,7 @@ class RunSession {
   bool ReadLog(const std::string& folder, ui::Context* context);
 
   std::function<void()> wake_;
+  std::string path_;  // as opened; empty of a fixed snapshot
   bool live_ = false;
   query::SnapshotPtr requested_;  // newest that there is
   query::SnapshotPtr asked_;      // that the worker was last asked to report on
@@ -136,6 +140,7 @@ class RunSession {
   FindingsMaker fixed_findings_;               // of a fixed snapshot
   std::unique_ptr<ControlLink> control_;
   std::unique_ptr<ReportWorker> worker_;
+  std::unique_ptr<SqlWorker> sql_;
   std::unique_ptr<query::LiveTrace> trace_;  // destroyed first: it calls wake
   int64_t log_offset_ = 0;                   // bytes of log.txt read so far
   double next_log_seconds_ = 0;

@@ -1,0 +1,134 @@
+// The panel SQL over a run on disk: tables, a statement, its rows, the way to the timeline.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/ui/harness.h"
+#include "trace/query/trace_test_util.h"
+
+namespace shardscope::ui_test {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr double kSeconds = 60;  // of the worst machine
+constexpr int64_t kMs = 1'000'000;
+
+// Two ranks, three steps of one op of 4 ms each, its name "F block0".
+class SqlTest : public testing::Test {
+ protected:
+  SqlTest() {
+    const auto recorder = query::OpenRecorder(folder_.path());
+    for (int64_t rank = 0; rank < 2; ++rank) {
+      schema::RankRow row;
+      row.rank = rank;
+      recorder->Add(row);
+    }
+    std::vector<schema::TrackId> tracks;
+    for (int64_t rank = 0; rank < 2; ++rank) {
+      schema::TrackRow row;
+      row.rank = rank;
+      row.name = row.role = "compute";
+      tracks.push_back(recorder->Add(row));
+    }
+    const auto op = query::AddPlanOp(recorder.get(), "F block0", "forward", "compute");
+    for (int64_t step = 0; step < 3; ++step) {
+      for (int64_t rank = 0; rank < 2; ++rank) {
+        const int64_t start_ns = (100 + 10 * step) * kMs;
+        record::OpRecord run = query::OpAt(op, rank, step, start_ns, start_ns + 4 * kMs);
+        run.run.track = tracks[static_cast<size_t>(rank)];
+        recorder->Record(run);
+        schema::StepRow row;
+        row.rank = rank;
+        row.step = step;
+        row.start_ns = start_ns;
+        row.end_ns = start_ns + 9 * kMs;
+        recorder->Record(row);
+      }
+    }
+    SHARDSCOPE_CHECK(recorder->Finish().ok());
+    SHARDSCOPE_CHECK(harness_.shell().Open(folder_.path()).ok());
+    EXPECT_TRUE(harness_.Until([this] { return !harness_.context().snapshot->loading; }, kSeconds));
+    harness_.Frames(4);
+  }
+
+  const ui::DrawnItem* Drawn(const char* id) const { return harness_.log().Find("sql", id); }
+  bool Shown(const char* id) {
+    return harness_.Until([&] { return Drawn(id) != nullptr; }, kSeconds);
+  }
+  void Click(const std::string& id) {
+    EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+      test->MouseMoveToPos(PlaceOf(harness_, "sql", id));
+      test->MouseClick();
+    }));
+  }
+
+  const query::TestFolder folder_;
+  Harness harness_;
+};
+
+TEST_F(SqlTest, AClickOnAViewListsItsRowsAndOneOnARowShowsItsOp) {
+  EXPECT_TRUE(
+      harness_.Drive([](ImGuiTestContext* test) { test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_4); }));
+  ASSERT_TRUE(Shown("table:v_op_run"));
+  EXPECT_NE(Drawn("hint"), nullptr);
+  Click("table:v_op_run");
+  ASSERT_TRUE(Shown("row:5"));
+  EXPECT_EQ(Drawn("hint"), nullptr);
+  EXPECT_EQ(std::get<int64_t>(Drawn("rows")->value), 6);
+  EXPECT_EQ(Drawn("row:6"), nullptr);
+  EXPECT_THAT(Drawn("row:5")->text, HasSubstr("F block0"));
+  EXPECT_EQ(harness_.context().sql.history.size(), 1u);
+
+  Click("row:5");
+  harness_.Frames(4);
+  EXPECT_EQ(harness_.context().selection.rank, 1);
+  EXPECT_EQ(harness_.context().selection.op_run,
+            harness_.context().snapshot->ranks[1].op_runs[2].id);
+  EXPECT_TRUE(harness_.Until([this] { return Drawn("rows") == nullptr; }, kSeconds));
+  EXPECT_LT(harness_.context().view.end_ns - harness_.context().view.start_ns, 10 * kMs);
+}
+
+TEST_F(SqlTest, SaysWhatIsWrongAndKeepsWhatWasTyped) {
+  EXPECT_TRUE(
+      harness_.Drive([](ImGuiTestContext* test) { test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_4); }));
+  ASSERT_TRUE(Shown("table:v_step"));
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) {
+    test->SetRef("//###sql");
+    test->ItemInput("**/##statement");
+    test->KeyCharsReplace("SELECT rank FROM v_steps");
+    test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Enter);
+  }));
+  ASSERT_TRUE(Shown("error"));
+  EXPECT_THAT(Drawn("error")->text, HasSubstr("did you mean v_step?"));
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) {
+    test->SetRef("//###sql");
+    test->ItemInput("**/##statement");
+    test->KeyCharsReplace("DROP TABLE op_run");
+    test->ItemClick("**/run");
+  }));
+  EXPECT_TRUE(harness_.Until(
+      [this] {
+        const ui::DrawnItem* error = Drawn("error");
+        return error != nullptr && error->text.find("only read") != std::string::npos;
+      },
+      kSeconds));
+  EXPECT_EQ(harness_.context().sql.history.size(), 2u);
+}
+
+TEST_F(SqlTest, AStatementThatGoesOnIsCancelled) {
+  EXPECT_TRUE(
+      harness_.Drive([](ImGuiTestContext* test) { test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_4); }));
+  harness_.shell().Post(ui::RunSql{
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"});
+  ASSERT_TRUE(Shown("running"));
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) {
+    test->SetRef("//###sql");
+    test->ItemClick("**/cancel");
+  }));
+  EXPECT_TRUE(Shown("cancelled"));
+}
+
+}  // namespace
+}  // namespace shardscope::ui_test

@@ -1,0 +1,106 @@
+#include "ui/panels/sql/row_target.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <initializer_list>
+#include <string_view>
+
+namespace shardscope::panels {
+namespace {
+
+// Around what is shown, as a share of it.
+constexpr double kMargin = 0.4;
+constexpr int64_t kLeastNs = 1000;  // of a moment
+
+class Row {
+ public:
+  Row(const std::vector<std::string>& names, const std::vector<query::Cell>& cells,
+      std::optional<int64_t> origin_ns)
+      : names_(names), cells_(cells), origin_ns_(origin_ns) {}
+
+  bool Has(std::string_view name) const { return std::ranges::find(names_, name) != names_.end(); }
+
+  std::optional<int64_t> Integer(std::string_view name) const {
+    const query::Cell* cell = Find(name);
+    const auto* value = cell == nullptr ? nullptr : std::get_if<int64_t>(cell);
+    return value == nullptr ? std::nullopt : std::optional(*value);
+  }
+
+  // Of the first of these that is there, with _ns or _ms behind it.
+  std::optional<int64_t> Moment(std::initializer_list<std::string_view> stems) const {
+    for (const std::string_view stem : stems) {
+      if (const auto ns = Integer(std::string(stem) + "_ns")) return ns;
+      const auto length_ns = Milliseconds(stem);
+      if (length_ns && origin_ns_) return *origin_ns_ + *length_ns;
+    }
+    return std::nullopt;
+  }
+  std::optional<int64_t> Length(std::initializer_list<std::string_view> stems) const {
+    for (const std::string_view stem : stems) {
+      if (const auto ns = Integer(std::string(stem) + "_ns")) return ns;
+      if (const auto ns = Milliseconds(stem)) return ns;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  const query::Cell* Find(std::string_view name) const {
+    const auto at = std::ranges::find(names_, name);
+    return at == names_.end() ? nullptr : &cells_[static_cast<size_t>(at - names_.begin())];
+  }
+  std::optional<int64_t> Milliseconds(std::string_view stem) const {
+    constexpr double kMost = 9e12;  // what fits int64 in ns
+    const query::Cell* cell = Find(std::string(stem) + "_ms");
+    const auto* value = cell == nullptr ? nullptr : std::get_if<double>(cell);
+    if (value == nullptr || !(std::abs(*value) < kMost)) return std::nullopt;
+    return std::llround(*value * 1e6);
+  }
+
+  const std::vector<std::string>& names_;
+  const std::vector<query::Cell>& cells_;
+  const std::optional<int64_t> origin_ns_;
+};
+
+std::optional<int32_t> RankOf(const query::Snapshot& snapshot, query::OpRunId op_run) {
+  for (const query::RankRows& rows : snapshot.ranks) {
+    if (std::ranges::find(rows.op_runs, op_run, &query::OpRun::id) != rows.op_runs.end()) {
+      return rows.rank;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+ui::Commands CommandsToShow(const query::Snapshot& snapshot, std::optional<int64_t> origin_ns,
+                            const std::vector<std::string>& names,
+                            const std::vector<query::Cell>& cells) {
+  const Row row(names, cells, origin_ns);
+  std::optional<int64_t> id = row.Integer("op_run");
+  if (!id && (row.Has("ready_ns") || row.Has("ready_ms"))) id = row.Integer("id");
+  if (id) {
+    const query::OpRunId op_run(*id);
+    if (const auto rank = RankOf(snapshot, op_run)) {
+      return {ui::FocusPanel{"timeline"}, ui::SelectOp{op_run, *rank}, ui::FitSelection{}};
+    }
+  }
+  const auto start_ns = row.Moment({"started", "start", "executed", "time", "issued"});
+  if (start_ns && *start_ns >= snapshot.start_ns && *start_ns <= snapshot.end_ns) {
+    const auto end_ns = row.Moment({"ended", "end"});
+    const int64_t length_ns =
+        end_ns ? *end_ns - *start_ns : row.Length({"duration", "step"}).value_or(kLeastNs);
+    const int64_t shown_ns =
+        std::clamp<int64_t>(length_ns, kLeastNs, snapshot.end_ns - snapshot.start_ns + kLeastNs);
+    const int64_t margin_ns = std::llround(static_cast<double>(shown_ns) * kMargin);
+    return {ui::FocusPanel{"timeline"},
+            ui::SetView{*start_ns - margin_ns, *start_ns + shown_ns + margin_ns}};
+  }
+  const auto step = row.Integer("step");
+  if (step && *step >= 0 && *step <= INT32_MAX) {
+    return {ui::FocusPanel{"timeline"}, ui::ShowStep{static_cast<int32_t>(*step)}};
+  }
+  return {};
+}
+
+}  // namespace shardscope::panels

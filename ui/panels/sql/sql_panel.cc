@@ -1,0 +1,228 @@
+#include "ui/panels/sql/sql_panel.h"
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cfloat>
+#include <string_view>
+#include <vector>
+
+#include "trace/base/text.h"
+#include "ui/context.h"
+#include "ui/draw_log.h"
+#include "ui/panels/sql/row_target.h"
+#include "ui/text.h"
+#include "ui/values.h"
+#include "ui/widgets/buttons.h"
+#include "ui/widgets/fields.h"
+#include "ui/widgets/labels.h"
+#include "ui/widgets/look.h"
+
+namespace shardscope::panels {
+
+struct SqlFrame {
+  const ui::Context& context;
+  const widgets::Look look;
+  ui::DrawLog* log;
+  ui::Commands* commands;
+
+  const char* Tr(ui::Text text) const { return ui::Tr(context.language, text); }
+};
+
+namespace {
+
+using ui::Text;
+
+constexpr float kTablesWidth = 190;
+constexpr float kStatementHeight = 96;
+constexpr float kButtonWidth = 72;
+constexpr float kMostColumnWidth = 420;
+constexpr int kRowsOfTable = 100;  // that a click on its name selects
+
+std::string CellText(const query::Cell& cell) {
+  if (const auto* integer = std::get_if<int64_t>(&cell)) return std::to_string(*integer);
+  if (const auto* real = std::get_if<double>(&cell)) return fmt::format("{:.6g}", *real);
+  const auto* text = std::get_if<std::string>(&cell);
+  return text == nullptr ? "" : Printable(*text, "");
+}
+
+bool IsNumber(const query::Cell& cell) {
+  return std::holds_alternative<int64_t>(cell) || std::holds_alternative<double>(cell);
+}
+
+// Numbers to the right, with equal digits.
+void DrawCell(const SqlFrame& frame, const query::Cell& cell) {
+  const std::string text = CellText(cell);
+  if (IsNumber(cell)) {
+    const float room = ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(text.c_str()).x;
+    if (room > 0) ImGui::SetCursorPosX(ImGui::GetCursorPosX() + room);
+  }
+  ImGui::PushStyleColor(ImGuiCol_Text, frame.look.theme.ink.text);
+  ImGui::TextUnformatted(text.c_str(), text.c_str() + text.size());
+  ImGui::PopStyleColor();
+}
+
+void DrawRow(const SqlFrame& frame, const query::SelectedRows& rows, int index) {
+  const std::vector<query::Cell>& cells = rows.rows[static_cast<size_t>(index)];
+  ImGui::TableNextRow();
+  ImGui::PushID(index);
+  for (size_t column = 0; column < cells.size(); ++column) {
+    ImGui::TableSetColumnIndex(static_cast<int>(column));
+    if (column == 0) {
+      const ImVec2 at = ImGui::GetCursorPos();
+      if (ImGui::Selectable("##row", false, ImGuiSelectableFlags_SpanAllColumns)) {
+        for (ui::Command& command :
+             CommandsToShow(*frame.context.snapshot, rows.origin_ns, rows.names, cells)) {
+          frame.commands->push_back(std::move(command));
+        }
+      }
+      const ui::Box box = widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
+      if (frame.log->enabled()) {
+        std::vector<std::string> texts;
+        for (const query::Cell& cell : cells) texts.push_back(CellText(cell));
+        frame.log->Text(fmt::format("row:{}", index), Join(texts, " | "), box);
+      }
+      ImGui::SetCursorPos(at);
+    }
+    DrawCell(frame, cells[column]);
+  }
+  ImGui::PopID();
+}
+
+void DrawRows(const SqlFrame& frame, const query::SelectedRows& rows) {
+  const int num_columns = static_cast<int>(rows.names.size());
+  constexpr ImGuiTableFlags kFlags =
+      ImGuiTableFlags_ScrollX | ImGuiTableFlags_ScrollY | ImGuiTableFlags_Resizable |
+      ImGuiTableFlags_RowBg | ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_NoSavedSettings;
+  ImGui::PushStyleColor(ImGuiCol_TableHeaderBg, frame.look.theme.surface.raised);
+  ImGui::PushStyleColor(ImGuiCol_TableRowBg, frame.look.theme.surface.panel);
+  ImGui::PushStyleColor(ImGuiCol_TableRowBgAlt, frame.look.theme.surface.raised);
+  ImGui::PushFont(frame.look.fonts.mono, ui::kMonoSize);
+  if (ImGui::BeginTable("rows", num_columns, kFlags)) {
+    ImGui::TableSetupScrollFreeze(0, 1);
+    for (const std::string& name : rows.names) ImGui::TableSetupColumn(name.c_str());
+    ImGui::TableHeadersRow();
+    ImGuiListClipper clipper;
+    clipper.Begin(static_cast<int>(rows.rows.size()));
+    while (clipper.Step()) {
+      for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) DrawRow(frame, rows, i);
+    }
+    ImGui::EndTable();
+  }
+  ImGui::PopFont();
+  ImGui::PopStyleColor(3);
+}
+
+// One line over the rows: what runs, what went wrong, or how many there are.
+void DrawStatus(const SqlFrame& frame) {
+  const ui::SqlConsole& console = frame.context.sql;
+  const auto say = [&](const char* id, const widgets::TextStyle& style, const std::string& text) {
+    frame.log->Text(id, text, widgets::Paragraph(frame.look, style, text));
+  };
+  const widgets::TextStyle dim = widgets::DimOf(frame.look);
+  if (!console.running.empty()) return say("running", dim, frame.Tr(Text::kSqlRunning));
+  if (console.answer == nullptr) return say("hint", dim, frame.Tr(Text::kSqlHint));
+  const ui::SqlAnswer& answer = *console.answer;
+  const std::string took = ui::FormatDuration(answer.took_ns);
+  const ui::Language language = frame.context.language;
+  if (answer.is_cancelled) {
+    return say("cancelled", dim, ui::TrFormat(language, Text::kSqlCancelled, took));
+  }
+  if (!answer.error.empty()) {
+    widgets::TextStyle bad = widgets::TextOf(frame.look);
+    bad.color = frame.look.theme.state.bad;
+    return say("error", bad, answer.error);
+  }
+  const size_t count = answer.rows.rows.size();
+  const Text words = answer.rows.is_cut ? Text::kSqlCut : Text::kSqlRows;
+  const std::string text = ui::TrFormat(language, words, count, took);
+  frame.log->Int("rows", text, static_cast<int64_t>(count), "",
+                 widgets::Paragraph(frame.look, dim, text));
+}
+
+}  // namespace
+
+void SqlPanel::Ask(const SqlFrame& frame) {
+  if (text_.find_first_not_of(" \t\r\n;") != std::string::npos) {
+    frame.commands->push_back(ui::RunSql{text_});
+  }
+}
+
+void SqlPanel::DrawTables(const SqlFrame& frame) {
+  if (frame.context.sql.tables == nullptr) return;
+  bool views = true;
+  widgets::FaintHeading(frame.look, frame.Tr(Text::kSqlViews));
+  for (const query::TableColumns& table : *frame.context.sql.tables) {
+    if (views && !table.is_view) {
+      views = false;
+      widgets::Gap(frame.look, 8);
+      widgets::FaintHeading(frame.look, frame.Tr(Text::kSqlTables));
+    }
+    if (widgets::LinkText(frame.look, table.table.c_str(), table.table)) {
+      text_ = fmt::format("SELECT * FROM {} LIMIT {}", table.table, kRowsOfTable);
+      Ask(frame);
+    }
+    frame.log->Text("table:" + table.table, table.table,
+                    widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
+    if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) {
+      ImGui::SetTooltip("%s\n%s", Join(table.columns, "\n").c_str(), frame.Tr(Text::kSqlTableTip));
+    }
+  }
+}
+
+void SqlPanel::DrawStatement(const SqlFrame& frame) {
+  const widgets::Look& look = frame.look;
+  const bool entered =
+      widgets::TextArea(look, "##statement", &text_, {-FLT_MIN, look.Px(kStatementHeight)});
+  const bool runs = !frame.context.sql.running.empty();
+  bool clicked = false;
+  if (runs) {
+    if (widgets::Button(look, "cancel", frame.Tr(Text::kSqlCancel), widgets::Emphasis::kQuiet,
+                        look.Px(kButtonWidth))) {
+      frame.commands->push_back(ui::CancelSql{});
+    }
+  } else {
+    clicked = widgets::Button(look, "run", frame.Tr(Text::kSqlRun), widgets::Emphasis::kPrimary,
+                              look.Px(kButtonWidth));
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", frame.Tr(Text::kSqlRunTip));
+  }
+  if (entered || clicked) Ask(frame);
+  const std::vector<std::string>& history = frame.context.sql.history;
+  if (history.empty()) return;
+  ImGui::SameLine(0, look.Px(8));
+  std::vector<std::string> options = {frame.Tr(Text::kSqlHistory)};
+  for (auto query = history.rbegin(); query != history.rend(); ++query) {
+    options.push_back(Printable(*query, ""));
+  }
+  int chosen = 0;
+  if (widgets::Choice(look, "##history", options, &chosen) && chosen > 0) {
+    text_ = history[history.size() - static_cast<size_t>(chosen)];
+  }
+}
+
+void SqlPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
+  const SqlFrame frame{context, widgets::LookOf(context), log, commands};
+  if (context.snapshot == nullptr) {
+    const char* text = frame.Tr(Text::kSqlEmpty);
+    log->Text("empty", text, widgets::EmptyState(frame.look, text));
+    return;
+  }
+  if (!context.sql.is_open) commands->push_back(ui::OpenSql{});
+  widgets::Gap(frame.look, 4);
+  if (ImGui::BeginChild("tables", {frame.look.Px(kTablesWidth), 0})) DrawTables(frame);
+  ImGui::EndChild();
+  ImGui::SameLine(0, frame.look.Px(14));
+  if (ImGui::BeginChild("statement")) {
+    DrawStatement(frame);
+    widgets::Gap(frame.look, 4);
+    DrawStatus(frame);
+    const auto& answer = context.sql.answer;
+    if (answer != nullptr && answer->error.empty() && !answer->rows.names.empty()) {
+      DrawRows(frame, answer->rows);
+    }
+  }
+  ImGui::EndChild();
+}
+
+}  // namespace shardscope::panels
