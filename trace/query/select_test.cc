@@ -37,8 +37,8 @@ class SelectTest : public ::testing::Test {
 
 TEST_F(SelectTest, GivesRowsWithTheirTypes) {
   const Result<SelectedRows> found =
-      Ask("SELECT op, rank, ended_ns - started_ns AS took, 0.5, NULL, x'0102' FROM v_op_run "
-          "JOIN op_run USING (id) ORDER BY started_ns DESC");
+      Ask("SELECT op, r.rank, r.ended_ns - r.started_ns AS took, 0.5, NULL, x'0102' FROM v_op_run "
+          "v JOIN op_run r ON r.id = v.id ORDER BY r.started_ns DESC");
   ASSERT_TRUE(found.ok()) << found.message();
   EXPECT_THAT(found->names, Contains("took"));
   ASSERT_EQ(found->rows.size(), 5u);

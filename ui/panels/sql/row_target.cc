@@ -13,10 +13,10 @@ namespace {
 constexpr double kMargin = 0.4;
 constexpr int64_t kLeastNs = 1000;  // of a moment
 
-class Row {
+class SelectedRow {
  public:
-  Row(const std::vector<std::string>& names, const std::vector<query::Cell>& cells,
-      std::optional<int64_t> origin_ns)
+  SelectedRow(const std::vector<std::string>& names, const std::vector<query::Cell>& cells,
+              std::optional<int64_t> origin_ns)
       : names_(names), cells_(cells), origin_ns_(origin_ns) {}
 
   bool Has(std::string_view name) const { return std::ranges::find(names_, name) != names_.end(); }
@@ -62,7 +62,7 @@ class Row {
   const std::optional<int64_t> origin_ns_;
 };
 
-std::optional<int32_t> RankOf(const query::Snapshot& snapshot, query::OpRunId op_run) {
+std::optional<int32_t> RankOfRun(const query::Snapshot& snapshot, query::OpRunId op_run) {
   for (const query::RankRows& rows : snapshot.ranks) {
     if (std::ranges::find(rows.op_runs, op_run, &query::OpRun::id) != rows.op_runs.end()) {
       return rows.rank;
@@ -76,12 +76,12 @@ std::optional<int32_t> RankOf(const query::Snapshot& snapshot, query::OpRunId op
 ui::Commands CommandsToShow(const query::Snapshot& snapshot, std::optional<int64_t> origin_ns,
                             const std::vector<std::string>& names,
                             const std::vector<query::Cell>& cells) {
-  const Row row(names, cells, origin_ns);
+  const SelectedRow row(names, cells, origin_ns);
   std::optional<int64_t> id = row.Integer("op_run");
   if (!id && (row.Has("ready_ns") || row.Has("ready_ms"))) id = row.Integer("id");
   if (id) {
     const query::OpRunId op_run(*id);
-    if (const auto rank = RankOf(snapshot, op_run)) {
+    if (const auto rank = RankOfRun(snapshot, op_run)) {
       return {ui::FocusPanel{"timeline"}, ui::SelectOp{op_run, *rank}, ui::FitSelection{}};
     }
   }

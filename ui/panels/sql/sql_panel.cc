@@ -37,7 +37,6 @@ using ui::Text;
 constexpr float kTablesWidth = 190;
 constexpr float kStatementHeight = 96;
 constexpr float kButtonWidth = 72;
-constexpr float kMostColumnWidth = 420;
 constexpr int kRowsOfTable = 100;  // that a click on its name selects
 
 std::string CellText(const query::Cell& cell) {
@@ -96,6 +95,8 @@ void DrawRows(const SqlFrame& frame, const query::SelectedRows& rows) {
       ImGuiTableFlags_ScrollX | ImGuiTableFlags_ScrollY | ImGuiTableFlags_Resizable |
       ImGuiTableFlags_RowBg | ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_NoSavedSettings;
   ImGui::PushStyleColor(ImGuiCol_TableHeaderBg, frame.look.theme.surface.raised);
+  ImGui::PushStyleColor(ImGuiCol_TableBorderStrong, frame.look.theme.surface.line);
+  ImGui::PushStyleColor(ImGuiCol_TableBorderLight, frame.look.theme.surface.line);
   ImGui::PushStyleColor(ImGuiCol_TableRowBg, frame.look.theme.surface.panel);
   ImGui::PushStyleColor(ImGuiCol_TableRowBgAlt, frame.look.theme.surface.raised);
   ImGui::PushFont(frame.look.fonts.mono, ui::kMonoSize);
@@ -111,7 +112,7 @@ void DrawRows(const SqlFrame& frame, const query::SelectedRows& rows) {
     ImGui::EndTable();
   }
   ImGui::PopFont();
-  ImGui::PopStyleColor(3);
+  ImGui::PopStyleColor(5);
 }
 
 // One line over the rows: what runs, what went wrong, or how many there are.

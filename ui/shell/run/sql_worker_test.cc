@@ -61,8 +61,8 @@ TEST_F(SqlWorkerTest, ListsTablesAndAnswers) {
   ASSERT_EQ(console.answer->rows.rows.size(), 1u) << console.answer->error;
   EXPECT_EQ(console.answer->rows.rows[0][0], query::Cell(std::string("2")));
   EXPECT_FALSE(console.answer->is_cancelled);
-  worker_->Start("SELECT nothing");
-  EXPECT_THAT(Answered("SELECT nothing").answer->error, HasSubstr("no such column: nothing"));
+  worker_->Start("SELECT nowhere");
+  EXPECT_THAT(Answered("SELECT nowhere").answer->error, HasSubstr("no such column: nowhere"));
 }
 
 TEST_F(SqlWorkerTest, CancelsWhatRuns) {
