@@ -125,8 +125,7 @@ std::string SkipsText(const Report& report) {
   if (skips.empty()) return "";
   const query::Marker& last = skips.back();
   return fmt::format("  gradient scaler: {} skipped, the last at {}, scale {} -> {}\n",
-                     Counted(std::ssize(skips), "step"), last.step, last.old_value,
-                     last.new_value);
+                     Counted(std::ssize(skips), "step"), last.step, last.old_value, last.new_value);
 }
 
 std::string SummaryText(const Report& report) {
