@@ -197,6 +197,21 @@ Status CreatePartial(const std::string& partial) {
   return Status::Error(fmt::format("cannot create {}: {}", partial, error.message()));
 }
 
+// Is gone at the end, unless it was published under another name.
+class PartialFolder {
+ public:
+  explicit PartialFolder(std::string path) : path_(std::move(path)) {}
+  ~PartialFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  PartialFolder(const PartialFolder&) = delete;
+  PartialFolder& operator=(const PartialFolder&) = delete;
+
+ private:
+  const std::string path_;
+};
+
 // What was free before is checked again: nothing that has come meanwhile is replaced.
 Status Publish(const std::string& partial, const std::string& out) {
   if (rmdir(out.c_str()) != 0 && errno != ENOENT) {
@@ -220,12 +235,10 @@ Result<Exported> ExportFolder(const ExportOptions& options) {
   Exported exported{.checkpoint = from.folder(), .step = from.index().step};
   const std::string partial = out + ".partial";
   SHARDSCOPE_RETURN_IF_ERROR(CreatePartial(partial));
-  Status status = FolderWriter(options, whole, partial).Write(&exported);
-  if (status.ok()) status = Publish(partial, out);
-  if (status.ok()) return exported;
-  std::error_code ignored;
-  fs::remove_all(partial, ignored);
-  return status;
+  const PartialFolder removed(partial);  // LibTorch may throw, too
+  SHARDSCOPE_RETURN_IF_ERROR(FolderWriter(options, whole, partial).Write(&exported));
+  SHARDSCOPE_RETURN_IF_ERROR(Publish(partial, out));
+  return exported;
 }
 
 }  // namespace shardscope::runtime

@@ -115,6 +115,29 @@ void ExpectNewestSteps(const Snapshot& snapshot, int64_t num_steps) {
   EXPECT_EQ(Dropped(snapshot, "memory"), num_steps * kEventsOfStep + 1 - events);
 }
 
+// Batches of an evaluation are in no step: their numbers below -1 are not older than all steps.
+TEST(SizeBound, KeepsTheNewestBatchOfAnEvaluation) {
+  TestFolder folder;
+  const auto recorder = OpenRecorder(folder.path(), 1 << 14, kBound);
+  const PlanOpId plan_op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
+  for (int step = 0; step < kManySteps; ++step) {
+    RecordStep(recorder.get(), plan_op, step);
+    for (int i = 0; step == kManySteps - 3 && i < kOps; ++i) {
+      recorder->Record(OpAt(plan_op, 0, -2, (step + 1) * kLongStepNs - 100 + i,
+                            (step + 1) * kLongStepNs - 99 + i));
+    }
+    if (step % 20 == 19) {
+      ASSERT_TRUE(recorder->Flush().ok());
+    }
+  }
+  ASSERT_TRUE(recorder->Finish().ok());
+  const Result<SnapshotPtr> finished = ReadSnapshot(folder.path());
+  ASSERT_TRUE(finished.ok()) << finished.message();
+  const RankRows& rank = finished.value()->ranks.at(0);
+  EXPECT_LT(rank.steps.size(), static_cast<size_t>(kManySteps));
+  EXPECT_EQ(std::ranges::count(rank.op_runs, -2, &OpRun::step), kOps);
+}
+
 TEST(SizeBound, HoldsAtEveryMomentAndKeepsTheNewestSteps) {
   TestFolder folder;
   SizeWatch watch(folder.path());
