@@ -1,7 +1,6 @@
 #include "engine/model/model_units.h"
 
 #include <algorithm>
-#include <functional>
 #include <set>
 #include <string>
 #include <utility>
@@ -178,7 +177,8 @@ void AddUnits(const ModelConfig& config, const plan::UnitPolicy& policy,
     GroupByName(config, policy, model);
   }
   for (plan::Unit& unit : model->units) {
-    std::ranges::stable_partition(unit.parameters, std::logical_not(), &Parameter::is_frozen);
+    const auto is_trained = [](const Parameter& parameter) { return !parameter.is_frozen; };
+    std::stable_partition(unit.parameters.begin(), unit.parameters.end(), is_trained);
   }
   FindFrozenUnits(config, model);
 }

@@ -382,8 +382,8 @@ Status WriteRows(const store::RowBatch& rows, FinishedWriter* writer) {
     if (of_table.table().has_id) {
       const auto id = [&](size_t index) { return of_table.IdOf(index); };
       std::ranges::stable_sort(order, {}, id);
-      const auto twice = std::ranges::unique(order, {}, id);
-      order.erase(twice.begin(), twice.end());
+      const auto same = [&](size_t a, size_t b) { return id(a) == id(b); };
+      order.erase(std::unique(order.begin(), order.end(), same), order.end());
     }
     for (const size_t index : order) SHARDSCOPE_RETURN_IF_ERROR(writer->Insert(of_table, index));
   }
