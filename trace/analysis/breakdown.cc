@@ -220,11 +220,13 @@ double TokensPerSecond(const StepBreakdown& row) {
 
 double Percentile(std::vector<double> values, double share) {
   if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
   const double position = share * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<size_t>(position);
-  const size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (position - std::floor(position)) * (values[above] - values[below]);
+  // Only these two have to be in their place: sorting millions takes a second.
+  const auto below = values.begin() + static_cast<std::ptrdiff_t>(position);
+  std::nth_element(values.begin(), below, values.end());
+  const auto above = std::min_element(below + 1, values.end());
+  if (above == values.end()) return *below;
+  return *below + (position - std::floor(position)) * (*above - *below);
 }
 
 Summary SummarizeRange(const std::vector<StepBreakdown>& steps, int first_step, int last_step) {

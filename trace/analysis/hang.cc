@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <limits>
 #include <map>
@@ -11,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "trace/base/letter_case.h"
 #include "trace/base/text.h"
 
 namespace shardscope::analysis {
@@ -32,9 +32,7 @@ std::string_view Has(const std::vector<int32_t>& ranks) {
 
 // Whether ranks give the same sizes: not where each sends what it likes, or one is the root.
 bool HasEqualSizes(std::string_view name) {
-  std::string lower(name);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  const std::string lower = Lower(name);
   const auto has = [&](std::string_view part) { return Contains(lower, part); };
   if (has("all_to_all") || has("alltoall")) return false;
   if (has("reduce_scatter") || has("reducescatter") || has("all_gather") || has("allgather")) {

@@ -3,21 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
+#include "trace/base/letter_case.h"
 #include "trace/base/text.h"
 #include "ui/text.h"
 
 namespace shardscope::panels {
-namespace {
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return lower;
-}
-
-}  // namespace
 
 void NewRunForm::SetPreset(const std::string& path) {
   preset_ = path;

@@ -1,0 +1,334 @@
+#include "trace/analysis/search.h"
+
+#include <algorithm>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "trace/analysis/names.h"
+#include "trace/analysis/op_share.h"
+#include "trace/base/interval.h"
+#include "trace/base/letter_case.h"
+#include "trace/base/text.h"
+
+namespace shardscope::analysis {
+namespace {
+
+using query::PlanOpId;
+using query::RankRows;
+using query::Snapshot;
+
+constexpr size_t kRowsBetweenLooks = 4096;  // at whether the search is still wanted
+
+bool ContainsAll(const std::string& name, const std::vector<std::string>& texts) {
+  return std::all_of(texts.begin(), texts.end(),
+                     [&](const std::string& text) { return Contains(name, text); });
+}
+
+// Each of `asked` is one of `words`.
+bool AreAmong(const std::vector<std::string>& asked,
+              std::initializer_list<std::string_view> words) {
+  return std::all_of(asked.begin(), asked.end(), [&](const std::string& kind) {
+    return std::find(words.begin(), words.end(), kind) != words.end();
+  });
+}
+
+std::string NameOfMarker(const query::Marker& marker) {
+  std::string name = marker.key.empty() ? marker.kind : marker.key;
+  if (!marker.old_value.empty()) name += ": " + marker.old_value + " \xE2\x86\x92";
+  if (!marker.new_value.empty()) name += (marker.old_value.empty() ? ": " : " ") + marker.new_value;
+  return name;
+}
+
+// Adds up what is found, and keeps the first of it.
+class Collector {
+ public:
+  explicit Collector(size_t most_hits) : most_hits_(most_hits) {}
+
+  void Add(const SearchHit& hit) {
+    ++result_.count;
+    if (hit.what != HitKind::kMarker) {
+      const int64_t duration_ns = hit.end_ns - hit.start_ns;
+      result_.sum_ns += duration_ns;
+      result_.longest_ns = std::max(result_.longest_ns, duration_ns);
+      durations_.push_back(static_cast<double>(duration_ns));
+    }
+    if (most_hits_ == 0) return;
+    result_.hits.push_back(hit);
+    if (result_.hits.size() >= 2 * most_hits_) DropLast();
+  }
+
+  SearchResult Take() {
+    DropLast();
+    std::sort(result_.hits.begin(), result_.hits.end(), IsBefore);
+    result_.duration_ns.p50 = Percentile(durations_, 0.5);
+    result_.duration_ns.p95 = Percentile(std::move(durations_), 0.95);
+    return std::move(result_);
+  }
+
+ private:
+  void DropLast() {
+    std::vector<SearchHit>& hits = result_.hits;
+    if (hits.size() <= most_hits_) return;
+    const auto end = hits.begin() + static_cast<std::ptrdiff_t>(most_hits_);
+    std::nth_element(hits.begin(), end, hits.end(), IsBefore);
+    hits.erase(end, hits.end());
+  }
+
+  const size_t most_hits_;
+  SearchResult result_;
+  std::vector<double> durations_;
+};
+
+// When a rank computed, to tell what of its communication nothing hides.
+class Cover {
+ public:
+  Cover() = default;
+  // `open_end`: more may come, so that nothing is known behind the last of them.
+  Cover(std::vector<Interval> computed, bool open_end)
+      : computed_(Union(std::move(computed))), open_end_(open_end) {}
+
+  bool Hides(int64_t start_ns, int64_t end_ns) const {
+    if (open_end_) end_ns = std::min(end_ns, computed_.empty() ? 0 : computed_.back().end_ns);
+    if (end_ns <= start_ns) return true;
+    const auto first =
+        std::partition_point(computed_.begin(), computed_.end(),
+                             [&](const Interval& interval) { return interval.end_ns <= start_ns; });
+    return first != computed_.end() && first->start_ns <= start_ns && first->end_ns >= end_ns;
+  }
+
+ private:
+  std::vector<Interval> computed_;
+  bool open_end_ = false;
+};
+
+class Searcher {
+ public:
+  Searcher(const Snapshot& snapshot, const SearchQuery& query, const SearchOptions& options)
+      : snapshot_(snapshot), query_(query), stop_(options.stop), found_(options.most_hits) {}
+
+  SearchResult Run() {
+    ChooseOps();
+    for (const RankRows& rows : snapshot_.ranks) {
+      if (query_.rank && rows.rank != *query_.rank) continue;
+      SearchOps(rows);
+      SearchWork(rows);
+      SearchRanges(rows);
+    }
+    SearchMarkers();
+    if (stop_.stop_requested()) {
+      SearchResult stopped;
+      stopped.stopped = true;
+      return stopped;
+    }
+    return found_.Take();
+  }
+
+ private:
+  // Ops of the Schedule have names, kinds and units, their millions of runs have not.
+  void ChooseOps() {
+    for (const auto& [id, op] : snapshot_.plan_ops) {
+      shares_[id] = ShareOf(op);
+      if (!ContainsAll(Lower(op.unit), query_.units)) continue;
+      of_unit_.insert(id);
+      const bool named = ContainsAll(Lower(op.name + "\n" + ShortName(op)), query_.texts);
+      const bool fits = !query_.exposed || shares_[id] == OpShare::kCommunication;
+      if (named && fits &&
+          AreAmong(query_.kinds, {"op", op.kind, Name(op.op_class), Name(op.category)})) {
+        chosen_.insert(id);
+      }
+    }
+  }
+
+  // Calls visit(row, index) for each row, of the step alone where rows have one; less if the search
+  // is stopped.
+  template <bool kHasStep, typename Row, typename Visit>
+  void ForEach(const query::RowList<Row>& rows, Visit&& visit) const {
+    if constexpr (kHasStep) {
+      if (query_.step) {
+        rows.ForEachOfSteps(*query_.step, *query_.step, visit);
+        return;
+      }
+    }
+    for (size_t first = 0; first < rows.size(); first += kRowsBetweenLooks) {
+      if (stop_.stop_requested()) return;
+      const size_t end = std::min(first + kRowsBetweenLooks, rows.size());
+      for (size_t at = first; at < end; ++at) visit(rows[at], at);
+    }
+  }
+
+  bool IsSlow(int64_t start_ns, int64_t end_ns) const {
+    return !query_.slower_ns || end_ns - start_ns > *query_.slower_ns;
+  }
+
+  // The step of a rank that `time_ns` is in; -1: none.
+  static int32_t StepAt(const RankRows& rows, int64_t time_ns) {
+    const auto step =
+        std::partition_point(rows.steps.begin(), rows.steps.end(),
+                             [&](const query::Step& row) { return row.end_ns <= time_ns; });
+    return step != rows.steps.end() && step->start_ns <= time_ns ? step->step : -1;
+  }
+
+  void SearchOps(const RankRows& rows) {
+    if (chosen_.empty()) return;
+    const Cover cover = query_.exposed ? CoverOfOps(rows) : Cover();
+    ForEach<true>(rows.op_runs, [&](const query::OpRun& run, size_t at) {
+      if (!chosen_.contains(run.plan_op) || !IsSlow(run.started_ns, run.ended_ns)) return;
+      // As the figures have it: evaluations are in no step.
+      if (query_.exposed && (run.step < 0 || cover.Hides(run.started_ns, run.ended_ns))) return;
+      found_.Add({.what = HitKind::kOp,
+                  .rank = rows.rank,
+                  .step = run.step,
+                  .row = static_cast<uint32_t>(at),
+                  .start_ns = run.started_ns,
+                  .end_ns = run.ended_ns,
+                  .track = run.track,
+                  .op_run = run.id});
+    });
+  }
+
+  // By compute of every step, as the lanes have it.
+  Cover CoverOfOps(const RankRows& rows) const {
+    std::vector<Interval> computed;
+    ForEach<false>(rows.op_runs, [&](const query::OpRun& run, size_t) {
+      const auto share = shares_.find(run.plan_op);
+      if (share != shares_.end() && share->second == OpShare::kCompute) {
+        computed.push_back({run.started_ns, run.ended_ns});
+      }
+    });
+    return {std::move(computed), query::MayGrow(snapshot_.state)};
+  }
+
+  Cover CoverOfWork(const RankRows& rows) const {
+    std::vector<Interval> computed;
+    ForEach<false>(rows.gpu_work, [&](const query::GpuWork& work, size_t) {
+      if (work.category == query::SpanCategory::kCompute ||
+          work.category == query::SpanCategory::kOptimizer) {
+        computed.push_back({work.start_ns, work.end_ns});
+      }
+    });
+    return {std::move(computed), query::MayGrow(snapshot_.state)};
+  }
+
+  void SearchWork(const RankRows& rows) {
+    if (rows.gpu_work.empty()) return;
+    const Cover cover = query_.exposed ? CoverOfWork(rows) : Cover();
+    ForEach<false>(rows.gpu_work, [&](const query::GpuWork& work, size_t at) {
+      if (!IsSlow(work.start_ns, work.end_ns)) return;
+      if (!query_.units.empty() && !of_unit_.contains(work.plan_op)) return;
+      if (!AreAmong(query_.kinds, {"work", Name(work.kind), Name(work.category)})) return;
+      if (!HasName(work.name)) return;
+      if (query_.exposed && (work.category != query::SpanCategory::kCommunication ||
+                             cover.Hides(work.start_ns, work.end_ns))) {
+        return;
+      }
+      const int32_t step = work.step >= 0 ? work.step : StepAt(rows, work.start_ns);
+      if (query_.step && step != *query_.step) return;
+      found_.Add({.what = HitKind::kWork,
+                  .rank = rows.rank,
+                  .step = step,
+                  .row = static_cast<uint32_t>(at),
+                  .start_ns = work.start_ns,
+                  .end_ns = work.end_ns,
+                  .track = work.track,
+                  .span = work.id});
+    });
+  }
+
+  void SearchRanges(const RankRows& rows) {
+    if (!query_.units.empty() || query_.exposed) return;
+    ForEach<false>(rows.spans, [&](const query::Span& span, size_t at) {
+      if (!IsSlow(span.start_ns, span.end_ns)) return;
+      if (!AreAmong(query_.kinds, {"range", Name(span.category)}) || !HasName(span.name)) return;
+      const int32_t step = StepAt(rows, span.start_ns);
+      if (query_.step && step != *query_.step) return;
+      found_.Add({.what = HitKind::kRange,
+                  .rank = rows.rank,
+                  .step = step,
+                  .row = static_cast<uint32_t>(at),
+                  .start_ns = span.start_ns,
+                  .end_ns = span.end_ns,
+                  .track = span.track,
+                  .span = span.id});
+    });
+  }
+
+  // Markers are of all ranks and no unit, and take no time.
+  void SearchMarkers() {
+    if (query_.rank || query_.slower_ns || query_.exposed || !query_.units.empty()) return;
+    for (size_t at = 0; at < snapshot_.markers.size(); ++at) {
+      const query::Marker& marker = snapshot_.markers[at];
+      if (query_.step && marker.step != *query_.step) continue;
+      if (!AreAmong(query_.kinds, {"marker", marker.kind})) continue;
+      if (!ContainsAll(Lower(marker.kind + "\n" + NameOfMarker(marker)), query_.texts)) continue;
+      found_.Add({.what = HitKind::kMarker,
+                  .step = marker.step,
+                  .row = static_cast<uint32_t>(at),
+                  .start_ns = marker.time_ns,
+                  .end_ns = marker.time_ns});
+    }
+  }
+
+  // `name`: index into Snapshot::names. Each is looked at once.
+  bool HasName(int32_t name) {
+    if (query_.texts.empty()) return true;
+    if (name < 0 || static_cast<size_t>(name) >= snapshot_.names.size()) return false;
+    if (named_.empty()) named_.resize(snapshot_.names.size());
+    std::optional<bool>& known = named_[static_cast<size_t>(name)];
+    if (!known) {
+      known = ContainsAll(Lower(snapshot_.names[static_cast<size_t>(name)]), query_.texts);
+    }
+    return *known;
+  }
+
+  const Snapshot& snapshot_;
+  const SearchQuery& query_;
+  const std::stop_token stop_;
+  Collector found_;
+  std::unordered_map<PlanOpId, OpShare> shares_;
+  std::unordered_set<PlanOpId> of_unit_;  // what a unit was asked for
+  std::unordered_set<PlanOpId> chosen_;   // whose runs are hits, if their times are
+  std::vector<std::optional<bool>> named_;
+};
+
+}  // namespace
+
+bool IsBefore(const SearchHit& a, const SearchHit& b) {
+  return std::tie(a.start_ns, a.rank, a.what, a.row) < std::tie(b.start_ns, b.rank, b.what, b.row);
+}
+
+std::string NameOf(const Snapshot& snapshot, const SearchHit& hit) {
+  if (hit.what == HitKind::kMarker) return NameOfMarker(snapshot.markers[hit.row]);
+  const RankRows& rows = *snapshot.FindRank(hit.rank);
+  if (hit.what == HitKind::kOp) {
+    return snapshot.FindPlanOp(rows.op_runs[hit.row].plan_op)->name;
+  }
+  const int32_t name =
+      hit.what == HitKind::kWork ? rows.gpu_work[hit.row].name : rows.spans[hit.row].name;
+  const bool known = name >= 0 && static_cast<size_t>(name) < snapshot.names.size();
+  return known ? snapshot.names[static_cast<size_t>(name)] : "";
+}
+
+std::string KindOf(const Snapshot& snapshot, const SearchHit& hit) {
+  switch (hit.what) {
+    case HitKind::kOp: {
+      const RankRows& rows = *snapshot.FindRank(hit.rank);
+      return snapshot.FindPlanOp(rows.op_runs[hit.row].plan_op)->kind;
+    }
+    case HitKind::kWork:
+      return std::string(Name(snapshot.FindRank(hit.rank)->gpu_work[hit.row].kind));
+    case HitKind::kRange:
+      return "range";
+    case HitKind::kMarker:
+      return snapshot.markers[hit.row].kind;
+  }
+  return "";
+}
+
+SearchResult Search(const Snapshot& snapshot, const SearchQuery& query,
+                    const SearchOptions& options) {
+  return Searcher(snapshot, query, options).Run();
+}
+
+}  // namespace shardscope::analysis
