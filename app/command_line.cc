@@ -84,6 +84,7 @@ int RunCommandLine(int argc, char** argv) {
   AddRecordCommand(app, &recorded.command, &exit_code);
   recorded = SplitRecordedCommand(app, argc, argv);
   AddReportCommand(app, &exit_code);
+  AddSearchCommand(app, &exit_code);
   AddSqlCommand(app, &exit_code);
   AddTailCommand(app, &exit_code);
   try {

@@ -58,6 +58,9 @@ void AddPlanCommand(CLI::App& app, int* exit_code);
 // `shardscope report RUN [--json] [--all]`: the facts of a run as text or JSON.
 void AddReportCommand(CLI::App& app, int* exit_code);
 
+// `shardscope search RUN QUERY [--json] [--limit N]`: what of a run a few words find.
+void AddSearchCommand(CLI::App& app, int* exit_code);
+
 // `shardscope shot RUN -o x.png [--size 1600x900] [--step K] [--language en|zh] [--theme
 // dark|light] [--json]`: the whole default window as a picture, without display.
 void AddShotCommand(CLI::App& app, int* exit_code);
