@@ -30,6 +30,7 @@ struct ShotArguments {
   std::string language = "en";
   std::string theme = "dark";
   std::string panel;
+  std::string search;
   float scale = 1;
   int step = -1;
   std::string scope;
@@ -96,6 +97,7 @@ Status TakeShot(const ShotArguments& arguments) {
   }
   options.scale = arguments.scale;
   options.panel = arguments.panel;
+  options.search = arguments.search;
   options.step = arguments.step;
   if (!arguments.scope.empty()) {
     const Result<analysis::Scope> scope = analysis::ParseScope(arguments.scope);
@@ -141,6 +143,10 @@ void AddShotCommand(CLI::App& app, int* exit_code) {
       ->add_option("--panel", arguments->panel,
                    "The tab in the middle: timeline or log, default timeline")
       ->check(CLI::IsMember({"timeline", "log"}));
+  command
+      ->add_option("--search", arguments->search,
+                   "What is looked for: its hits are listed and lit (`shardscope search` says how)")
+      ->type_name("QUERY");
   command
       ->add_option("--step", arguments->step,
                    "Show steps K-1 to K+1 (default: around the newest change of a knob, else "

@@ -1,9 +1,9 @@
 #include "ui/actions.h"
 
-#include <cctype>
-
+#include "trace/base/letter_case.h"
 #include "trace/base/text.h"
 #include "ui/scope.h"
+#include "ui/search.h"
 #include "ui/values.h"
 
 namespace shardscope::ui {
@@ -36,6 +36,12 @@ Commands OtherLanguage(const Context& context) {
                                                              : Language::kEnglish}};
 }
 
+// What is in front goes first.
+Commands CloseOrClear(const Context& context) {
+  if (context.search.open) return {ShowSearch{false}};
+  return {SelectOp{}};
+}
+
 Commands FoldOrUnfold(const Context& context) {
   if (!context.snapshot) return {};
   return {FoldRanks{!AllFolded(context)}};
@@ -65,6 +71,12 @@ constexpr Action kActions[] = {
      [](const Context&) { return Commands{UndoView{}}; }},
     {Text::kCommandGoTo, ImGuiKey_G, "G",
      [](const Context& context) { return Toggle(context, Overlay::kGoTo); }},
+    {Text::kCommandSearch, ImGuiKey_Slash, "/",
+     [](const Context&) { return Commands{ShowSearch{true}}; }},
+    {Text::kCommandNextHit, ImGuiKey_F3, "F3",
+     [](const Context& context) { return StepToHit(context, 1); }},
+    {Text::kCommandPreviousHit, ImGuiMod_Shift | ImGuiKey_F3, "Shift+F3",
+     [](const Context& context) { return StepToHit(context, -1); }},
     {Text::kCommandFoldAll, ImGuiKey_Z, "Z", FoldOrUnfold},
     {Text::kCommandLegend, 0, "",
      [](const Context& context) { return Commands{ShowLegend{!context.lanes.legend}}; }},
@@ -72,8 +84,7 @@ constexpr Action kActions[] = {
      [](const Context&) { return Commands{SetFollow{true}}; }},
     {Text::kCommandChanges, ImGuiKey_C, "C",
      [](const Context& context) { return Toggle(context, Overlay::kChanges); }},
-    {Text::kCommandClear, ImGuiKey_Escape, "Esc",
-     [](const Context&) { return Commands{SelectOp{}}; }},
+    {Text::kCommandClear, ImGuiKey_Escape, "Esc", CloseOrClear},
     {Text::kCommandTimeline, ImGuiMod_Ctrl | ImGuiKey_1, "Ctrl+1",
      [](const Context&) { return Commands{FocusPanel{"timeline"}}; }},
     {Text::kCommandRuns, ImGuiMod_Ctrl | ImGuiKey_2, "Ctrl+2",
@@ -111,12 +122,6 @@ constexpr AxisKey kAxisKeys[] = {
     {Text::kKeySelect, Text::kKeyClick},
     {Text::kKeyDoubleClick, Text::kKeyDoubleClickName},
 };
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return lower;
-}
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 // applies commands between frames.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -96,6 +97,15 @@ struct ResetLayout {};
 struct ShowOverlay {
   Overlay overlay = Overlay::kNone;
 };
+struct ShowSearch {  // opens or closes it; what was typed stays
+  bool show = true;
+};
+struct SearchFor {
+  std::string text;  // empty: for nothing
+};
+struct SelectHit {  // and brings it into view
+  size_t hit = 0;   // of what was found
+};
 struct ShowLegend {
   bool show = true;
 };
@@ -114,8 +124,8 @@ using Command =
     std::variant<OpenRun, CloseRun, CancelImport, StartRun, SetView, UndoView, ShowStep, SetFollow,
                  HoldView, SelectOp, SelectSpan, FitSelection, JumpToOp, SetHover, ToggleRank,
                  FoldRanks, SetKnob, SetScope, RevertPending, DoAction, SetLanguage, SetTheme,
-                 SetScale, ResetLayout, ShowOverlay, ShowLegend, FocusPanel, OpenSql, RunSql,
-                 CancelSql, DismissProblems, Quit>;
+                 SetScale, ResetLayout, ShowOverlay, ShowSearch, SearchFor, SelectHit, ShowLegend,
+                 FocusPanel, OpenSql, RunSql, CancelSql, DismissProblems, Quit>;
 using Commands = std::vector<Command>;
 
 }  // namespace shardscope::ui

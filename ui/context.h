@@ -14,6 +14,7 @@
 
 #include "engine/config/control.h"
 #include "trace/analysis/report.h"
+#include "trace/analysis/search.h"
 #include "trace/query/select.h"
 #include "trace/query/snapshot.h"
 #include "ui/commands.h"
@@ -137,6 +138,24 @@ struct Lanes {
   bool legend = true;
 };
 
+// What a query found in the rows of one Snapshot.
+struct FoundHits {
+  std::string text;             // the query
+  query::SnapshotPtr snapshot;  // whose rows the hits are
+  analysis::SearchResult result;
+  std::optional<analysis::SearchError> error;  // why there are none
+};
+
+struct SearchState {
+  bool open = false;
+  int opened = 0;    // grows whenever its field is to have the keyboard
+  std::string text;  // as typed; empty: nothing is looked for
+  // Of `text`, or, until that is done, of what was typed before; null: nothing is found yet.
+  std::shared_ptr<const FoundHits> found;
+  std::optional<analysis::SearchHit> current;  // that was stepped to
+  int revealed = 0;  // grows whenever `current` is to be brought into view
+};
+
 struct Context {
   query::SnapshotPtr snapshot;  // null: no run open
   std::shared_ptr<const analysis::Report>
@@ -151,6 +170,7 @@ struct Context {
   Selection selection;
   int64_t hover_ns = -1;
   Lanes lanes;
+  SearchState search;
   ControlState control;
   Places places;
   std::vector<std::string> log;  // messages of the app and tail of the run's log.txt

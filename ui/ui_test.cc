@@ -121,7 +121,9 @@ TEST(Text, ChineseMixesInOnlyNames) {
       " fsdp1 fsdp2 full gpt jsonl k llama messages model.safetensors none selective text"
       " tokenizer.json tokens Adam SGD torch.optim fp16 embedding block0.attention block0.mlp LoRA"
       " q_proj k_proj v_proj o_proj gate_proj up_proj down_proj qkv projection up down SQL SELECT"
-      " LIMIT WHERE Ctrl+Enter ";
+      " LIMIT WHERE Ctrl+Enter"
+      " Enter Esc Shift+Enter all_gather block1 change communication compute error exposed forward"
+      " kernel kind marker ns range slower unit us work ";
   const auto is_letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
   const auto in_word = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.' ||

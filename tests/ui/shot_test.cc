@@ -115,6 +115,7 @@ TEST(Shot, OfALargeFinishedTraceIsThatOfAllItsRows) {
   };
   EXPECT_FALSE(all({.scope = analysis::ParseScope("whole-run").value()}));
   EXPECT_TRUE(all({.scope = analysis::ParseScope("since-change").value()}));
+  EXPECT_TRUE(all({.search = "all_gather"}));
   std::filesystem::remove_all(folder);
 }
 

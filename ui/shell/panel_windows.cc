@@ -185,6 +185,13 @@ void PanelFrames::DrawOne(const ui::Context& context, size_t index, ui::DrawLog*
   ImGui::End();
 }
 
+bool PanelFrames::IsInFront(std::string_view id) const {
+  for (size_t i = 0; i < kPanels.size(); ++i) {
+    if (id == kPanels[i].id) return frames_[i].in_front;
+  }
+  return false;
+}
+
 bool PanelFrames::Draw(const ui::Context& context, const std::string& focus, ui::DrawLog* log,
                        ui::Commands* commands) {
   bool shown = true;  // where no panel is asked for, too

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ui/context.h"
@@ -50,6 +51,9 @@ class PanelFrames {
   // layout that was remembered is still being restored; ask for it again in the next frame.
   bool Draw(const ui::Context& context, const std::string& focus, ui::DrawLog* log,
             ui::Commands* commands);
+
+  // In the last frame, of its tabs.
+  bool IsInFront(std::string_view id) const;
 
  private:
   void DrawOne(const ui::Context& context, size_t index, ui::DrawLog* log, ui::Commands* commands);

@@ -234,6 +234,7 @@ void Shell::UpdateContext() {
       if (session_->live() && !options_.headless) view_.SetFollow(true, Now());
     }
     wants_frame_ = !session_->TakeRows(options_.headless);
+    session_->UpdateSearch(options_.headless, &context_.search);
   }
   UpdateFirstStep();
   view_.Advance(ExtentOf(context_), Now());
@@ -340,6 +341,7 @@ void Shell::DrawWindow(ui::Commands* commands) {
   DrawBanner(commands);
   DrawDockSpace();
   if (panel_frames_.Draw(context_, focus_, &draw_log_, commands)) focus_.clear();
+  search_panel_.Draw(context_, &draw_log_, commands);
   overlays_.Draw(context_, &draw_log_, commands);
 }
 

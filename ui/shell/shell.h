@@ -15,6 +15,7 @@
 #include "ui/context.h"
 #include "ui/draw_log.h"
 #include "ui/panels/overlays/overlays.h"
+#include "ui/panels/search/search_panel.h"
 #include "ui/shell/panel_windows.h"
 #include "ui/shell/run/run_importer.h"
 #include "ui/shell/run/run_session.h"
@@ -96,6 +97,7 @@ class Shell {
   ui::Commands posted_;
   ViewController view_;
   PanelFrames panel_frames_;
+  panels::SearchPanel search_panel_;
   panels::Overlays overlays_;
   SessionCloser closer_;
   std::unique_ptr<RunSession> session_;
@@ -110,7 +112,7 @@ class Shell {
   float layout_scale_ = 0;  // that the columns were last drawn with
   bool wants_quit_ = false;
   bool look_changed_ = true;
-  bool wants_frame_ = false;  // more rows wait than one frame takes
+  bool wants_frame_ = false;  // more rows wait than one frame takes, or a search was asked for
   double next_places_seconds_ = 0;
   std::chrono::steady_clock::time_point last_frame_;
 };

@@ -11,6 +11,8 @@ namespace {
 
 // Room on each side of a fitted span, as a share of it.
 constexpr double kFitMargin = 0.4;
+// A hit of the search is shown in a view of at most so many times its length.
+constexpr int64_t kMostOfHit = 100;
 
 constexpr size_t kMostStatements = 50;  // that are remembered
 
@@ -161,6 +163,49 @@ struct Dispatcher {
   void operator()(const ui::ShowOverlay& command) const {
     shell.context_.overlay = command.overlay;
   }
+  void operator()(const ui::ShowSearch& command) const {
+    ui::SearchState& search = shell.context_.search;
+    search.open = command.show;
+    search.current.reset();
+    if (command.show) {
+      ++search.opened;
+      shell.context_.overlay = ui::Overlay::kNone;
+    }
+    shell.wants_frame_ = true;  // that looks for it, or forgets what was found
+  }
+  void operator()(const ui::SearchFor& command) const {
+    shell.context_.search.text = command.text;
+    shell.context_.search.current.reset();
+    shell.wants_frame_ = true;
+  }
+  void operator()(const ui::SelectHit& command) const {
+    ui::SearchState& search = shell.context_.search;
+    if (search.found == nullptr || command.hit >= search.found->result.hits.size()) return;
+    const analysis::SearchHit& hit = search.found->result.hits[command.hit];
+    search.current = hit;
+    ++search.revealed;
+    shell.context_.selection = {hit.op_run, hit.rank, {}, hit.span};  // none of a marker
+    shell.context_.lanes.folded_ranks.erase(hit.rank);
+    Reveal(hit.start_ns, hit.end_ns);
+    // Where it is in front it does not take the keyboard from the search.
+    if (!shell.panel_frames_.IsInFront("timeline")) shell.focus_ = "timeline";
+  }
+  // All of that time in view, wide enough to be seen; a view that has it so stays.
+  void Reveal(int64_t start_ns, int64_t end_ns) const {
+    const ui::View& view = shell.view_.goal();
+    const int64_t length_ns = view.end_ns - view.start_ns;
+    const int64_t duration_ns = end_ns - start_ns;
+    const bool is_seen =
+        start_ns >= view.start_ns && end_ns <= view.end_ns && duration_ns >= length_ns / kMostOfHit;
+    if (is_seen && !view.follow) return;
+    const int64_t wanted_ns =
+        duration_ns == 0
+            ? length_ns
+            : std::clamp(length_ns, duration_ns + duration_ns / 4, duration_ns * kMostOfHit);
+    const int64_t middle_ns = start_ns + duration_ns / 2;
+    (*this)(is_seen ? ui::SetView{view.start_ns, view.end_ns}
+                    : ui::SetView{middle_ns - wanted_ns / 2, middle_ns + wanted_ns / 2});
+  }
   void operator()(const ui::ShowLegend& command) const {
     shell.context_.lanes.legend = shell.options_.settings.legend = command.show;
     SaveSettings(shell.options_.settings, shell.options_.settings_folder);
@@ -201,6 +246,8 @@ void Shell::CloseSession() {
   context_.report = nullptr;
   context_.figures = nullptr;
   context_.focus = {};
+  context_.search.found = nullptr;
+  context_.search.current.reset();
   context_.change = {};
   context_.selection = {};
   context_.control = {};

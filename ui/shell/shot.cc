@@ -55,7 +55,7 @@ query::TimeRange TimesOf(const std::vector<analysis::StepBreakdown>& steps, int3
 std::optional<std::vector<query::TimeRange>> TimesOfShot(const query::Snapshot& summary,
                                                          const ShotOptions& options) {
   const bool whole_run = !options.scope || options.scope->kind == analysis::ScopeKind::kWholeRun;
-  if (!whole_run) return std::nullopt;
+  if (!whole_run || !options.search.empty()) return std::nullopt;
   const ui::View view = InitialView(summary, options.step);
   std::vector<query::TimeRange> times = {{view.start_ns, view.end_ns}};
   const std::vector<analysis::StepBreakdown> steps = analysis::Breakdowns(summary);
@@ -89,6 +89,10 @@ Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options) {
   shell.ShowStep(options.step);
   shell.Post(ui::SetScope{options.scope});
   if (!options.panel.empty()) shell.Post(ui::FocusPanel{options.panel});
+  if (!options.search.empty()) {
+    shell.Post(ui::ShowSearch{true});
+    shell.Post(ui::SearchFor{options.search});
+  }
   for (int i = 0; i < kSettlingFrames; ++i) {
     surface->BeginFrame();
     ImGui::NewFrame();

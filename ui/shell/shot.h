@@ -21,8 +21,9 @@ struct ShotOptions {
   std::optional<analysis::Scope> scope;  // of the figures; none: what the run's state asks for
   ui::Language language = ui::Language::kEnglish;
   ui::ThemeName theme = ui::ThemeName::kDark;
-  float scale = 1;    // of text, lines and columns, as the window's Larger and Smaller
-  std::string panel;  // brought to the front of its tabs; empty: the timeline
+  float scale = 1;     // of text, lines and columns, as the window's Larger and Smaller
+  std::string panel;   // brought to the front of its tabs; empty: the timeline
+  std::string search;  // query of the search, which is open then; empty: closed
 };
 
 struct Shot {

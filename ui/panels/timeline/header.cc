@@ -300,6 +300,7 @@ void TimelineHeader::DrawMinimap(const ui::Context& context, const Axis& axis, u
   }
   timeline::DrawPauses(context, run_axis, {rank, box, "minimap_pause"}, log);
   DrawUnfinishedBar(context, run_axis, box, log);
+  hits_.Draw(context, run_axis, box, log);
   const float x0 = std::clamp(run_axis.X(context.view.start_ns), box.x0, box.x1);
   const float x1 = std::clamp(run_axis.X(context.view.end_ns), box.x0, box.x1);
   const float middle = (x0 + x1) / 2;

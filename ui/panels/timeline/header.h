@@ -7,6 +7,7 @@
 #include "ui/commands.h"
 #include "ui/context.h"
 #include "ui/draw_log.h"
+#include "ui/panels/timeline/hit_marks.h"
 #include "ui/timeline/minimap.h"
 
 namespace shardscope::panels {
@@ -28,6 +29,7 @@ class TimelineHeader {
   float width_ = 0;
   float left_ = 0;
   std::vector<timeline::MinimapBar> bars_;
+  MinimapHits hits_;
   int64_t grabbed_ns_ = 0;
 };
 

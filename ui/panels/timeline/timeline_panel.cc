@@ -8,6 +8,7 @@
 
 #include "trace/analysis/names.h"
 #include "trace/base/units.h"
+#include "ui/panels/timeline/hit_marks.h"
 #include "ui/panels/timeline/overlay.h"
 #include "ui/panels/timeline/pair_lines.h"
 #include "ui/text.h"
@@ -229,6 +230,7 @@ void TimelinePanel::DrawLanes(const ui::Context& context, const Axis& axis, cons
   timeline::DrawChanges(context, changes, axis, box, std::round(label_y), log);
   timeline::DrawErrors(context, analysis::ErrorsOf(*context.snapshot), axis, box,
                        std::round(label_y), log);
+  DrawHitMarks(context, {*index_, layout_, axis, box, origin}, log);
   DrawPairLines(context, {*index_, layout_, axis, box, origin}, log);
   wait_lines_.Draw(context, {*index_, layout_, axis, box, origin}, log);
   overlay_.Draw(context, {*index_, layout_, axis, box, origin}, log);
@@ -374,8 +376,22 @@ void TimelinePanel::HandleScroll(const ui::Context& context, const Axis& axis, c
   if (!context.headless && ImGui::IsItemHovered() && io.MousePos.x < axis.left()) {
     scroll_ -= io.MouseWheel * kScrollPixels * context.scale;
   }
+  ScrollToHit(context, box);
   const float room = layout_.height - (box.y1 - box.y0);
   scroll_ = std::clamp(scroll_, 0.0F, room > 0 ? room + kBelowLanes * context.scale : 0.0F);
+}
+
+// The hit of the search that was stepped to: its lane in the middle, unless it is in sight.
+void TimelinePanel::ScrollToHit(const ui::Context& context, const ui::Box& box) {
+  if (revealed_ == context.search.revealed) return;
+  revealed_ = context.search.revealed;
+  if (!context.search.current) return;
+  const Lane* lane =
+      LanesOfTracks(*context.snapshot, layout_).Find(*context.snapshot, *context.search.current);
+  if (lane == nullptr) return;
+  const float height = box.y1 - box.y0;
+  const bool in_sight = lane->y >= scroll_ && lane->y + lane->height <= scroll_ + height;
+  if (!in_sight) scroll_ = lane->y + lane->height / 2 - height / 2;
 }
 
 void TimelinePanel::Select(const ui::Context& context, const timeline::Hit& hit,

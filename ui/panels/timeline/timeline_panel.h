@@ -63,6 +63,7 @@ class TimelinePanel : public ui::Panel {
   void HandleGutter(const ui::Context& context, float y, ui::Commands* commands);
   void DrawTooltip(const ui::Context& context, ui::DrawLog* log) const;
   void HandleScroll(const ui::Context& context, const timeline::Axis& axis, const ui::Box& box);
+  void ScrollToHit(const ui::Context& context, const ui::Box& box);
   void Select(const ui::Context& context, const timeline::Hit& hit, ui::Commands* commands) const;
   void DrawScrollBar(const ui::Context& context, const ui::Box& box) const;
 
@@ -78,6 +79,7 @@ class TimelinePanel : public ui::Panel {
   timeline::Hit hovered_;  // of this frame
   TooltipText tooltip_;    // of this frame
   float scroll_ = 0;
+  int revealed_ = 0;  // SearchState::revealed when it last scrolled to a hit
 };
 
 }  // namespace shardscope::panels

@@ -6,6 +6,7 @@
 
 #include "trace/base/input_file.h"
 #include "trace/base/mutex.h"
+#include "trace/base/text.h"
 #include "ui/timeline/geometry.h"
 #include "ui/timeline/run_index.h"
 
@@ -264,6 +265,22 @@ void RunSession::AskForFigures(const analysis::Scope& scope, ui::Context* contex
 SqlWorker* RunSession::sql() {
   if (sql_ == nullptr && !path_.empty()) sql_ = std::make_unique<SqlWorker>(path_, wake_);
   return sql_.get();
+}
+
+void RunSession::UpdateSearch(bool at_once, ui::SearchState* search) {
+  const bool is_asked = search->open && !Trim(search->text).empty() && shown_ != nullptr;
+  if (!is_asked) {
+    search->found = nullptr;
+    if (search_worker_ != nullptr) search_worker_->Forget();
+  } else if (at_once) {
+    const bool known = search->found != nullptr && search->found->text == search->text &&
+                       search->found->snapshot == shown_;
+    if (!known) search->found = FindHits({search->text, shown_});
+  } else {
+    if (search_worker_ == nullptr) search_worker_ = std::make_unique<SearchWorker>(wake_);
+    search_worker_->Request({search->text, shown_});
+    search->found = search_worker_->Latest();
+  }
 }
 
 bool RunSession::TakeRows(bool whole) {

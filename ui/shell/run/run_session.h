@@ -20,6 +20,7 @@
 #include "trace/query/snapshot.h"
 #include "ui/context.h"
 #include "ui/shell/run/report_worker.h"
+#include "ui/shell/run/search_worker.h"
 #include "ui/shell/run/sql_worker.h"
 #include "ui/timeline/run_index.h"
 
@@ -112,6 +113,10 @@ class RunSession {
   // `width`: at least the pixels that the view is wide.
   bool FindStalls(const ui::View& view, float width, bool whole);
 
+  // Once a frame: has what is typed looked for in the rows that are shown, and puts what was found
+  // into `search`. `at_once`: on this thread, for pictures.
+  void UpdateSearch(bool at_once, ui::SearchState* search);
+
   // Null for a fixed snapshot.
   ControlLink* control() { return control_.get(); }
   // Begins with the first call; null for a fixed snapshot.
@@ -140,6 +145,7 @@ class RunSession {
   FindingsMaker fixed_findings_;               // of a fixed snapshot
   std::unique_ptr<ControlLink> control_;
   std::unique_ptr<ReportWorker> worker_;
+  std::unique_ptr<SearchWorker> search_worker_;  // from the first search on
   std::unique_ptr<SqlWorker> sql_;
   std::unique_ptr<query::LiveTrace> trace_;  // destroyed first: it calls wake
   int64_t log_offset_ = 0;                   // bytes of log.txt read so far

@@ -1,0 +1,253 @@
+#include "ui/panels/search/search_panel.h"
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <array>
+#include <cmath>
+#include <iterator>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "trace/base/text.h"
+#include "ui/search.h"
+#include "ui/text.h"
+#include "ui/values.h"
+#include "ui/widgets/fields.h"
+#include "ui/widgets/labels.h"
+#include "ui/widgets/overlay.h"
+
+namespace shardscope::panels {
+namespace {
+
+using analysis::SearchHit;
+using ui::Text;
+using ui::Tr;
+using ui::TrFormat;
+using widgets::Look;
+
+constexpr float kSearchWidth = 700;
+constexpr float kSearchHeight = 300;
+constexpr float kHitRowHeight = 20;
+constexpr float kHitPadding = 8;
+
+// Columns from the right edge on, at scale 1; the name has the rest.
+struct HitColumn {
+  Text title;
+  float width;
+};
+constexpr HitColumn kColumns[] = {{Text::kSearchTakes, 76},
+                                  {Text::kSearchStart, 104},
+                                  {Text::kSearchStep, 56},
+                                  {Text::kSearchRank, 48}};
+constexpr float kKindWidth = 110;
+
+widgets::OverlayPlace PlaceOfSearch(const Look& look) {
+  const ImGuiViewport* viewport = ImGui::GetMainViewport();
+  return {
+      .at = {viewport->GetCenter().x, viewport->Pos.y + viewport->Size.y - 2 * look.Px(ui::kGrid)},
+      .pivot = {0.5F, 1},
+      .width = kSearchWidth,
+      .height = kSearchHeight};
+}
+
+// What the row says, in the order of kColumns.
+std::array<std::string, 4> CellsOf(const query::Snapshot& snapshot, const SearchHit& hit) {
+  const bool is_moment = hit.what == analysis::HitKind::kMarker;
+  return {is_moment ? "" : ui::FormatDuration(hit.end_ns - hit.start_ns),
+          fmt::format("{:.3f} ms", static_cast<double>(hit.start_ns - snapshot.start_ns) / 1e6),
+          hit.step < 0 ? "" : std::to_string(hit.step),
+          hit.rank < 0 ? "" : std::to_string(hit.rank)};
+}
+
+// Title and rows have the same columns: name, kind, then those of kColumns from the right.
+struct RowTexts {
+  std::string name;
+  std::string kind;
+  std::array<std::string, 4> cells;
+};
+void DrawCells(const Look& look, const widgets::TextStyle& name, const widgets::TextStyle& rest,
+               const ui::Box& box, const RowTexts& texts) {
+  const float y = box.y0 + look.Px(3);
+  float right = box.x1 - look.Px(kHitPadding);
+  for (size_t at = 0; at < std::size(kColumns); ++at) {
+    widgets::DrawTextRight(look, rest, {right, y}, texts.cells[at]);
+    right -= look.Px(kColumns[at].width);
+  }
+  const float kind = right - look.Px(kKindWidth) + look.Px(kHitPadding);
+  widgets::DrawTextClipped(look, rest, {kind, y}, right - kind, texts.kind);
+  const float left = box.x0 + look.Px(kHitPadding);
+  widgets::DrawTextClipped(look, name, {left, y}, kind - left - look.Px(kHitPadding), texts.name);
+}
+
+void DrawTitles(const Look& look, const ui::Context& context) {
+  RowTexts texts{
+      Tr(context.language, Text::kSearchName), Tr(context.language, Text::kSearchKind), {}};
+  for (size_t at = 0; at < std::size(kColumns); ++at) {
+    texts.cells[at] = Tr(context.language, kColumns[at].title);
+  }
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float height = look.Px(kHitRowHeight);
+  DrawCells(
+      look, widgets::FaintOf(look), widgets::FaintOf(look),
+      {at.x, at.y, at.x + widgets::ContentWidth() - ImGui::GetStyle().ScrollbarSize, at.y + height},
+      texts);
+  ImGui::Dummy({widgets::ContentWidth(), height});
+}
+
+// true: clicked.
+bool DrawHit(const Look& look, const ui::FoundHits& found, size_t at, bool is_current,
+             ui::DrawLog* log) {
+  const SearchHit& hit = found.result.hits[at];
+  const ImVec2 top = ImGui::GetCursorScreenPos();
+  const float height = look.Px(kHitRowHeight);
+  const ui::Box box{top.x, top.y, top.x + widgets::ContentWidth(), top.y + height};
+  ImGui::PushID(static_cast<int>(at));
+  const bool clicked = ImGui::InvisibleButton("##hit", {box.x1 - box.x0, height});
+  ImGui::PopID();
+  if (is_current || ImGui::IsItemHovered() || ImGui::IsItemFocused()) {
+    ImGui::GetWindowDrawList()->AddRectFilled(
+        {box.x0, box.y0}, {box.x1, box.y1}, look.theme.surface.chosen, look.Px(ui::kSmallRounding));
+  }
+  const RowTexts texts{NameOf(*found.snapshot, hit), KindOf(*found.snapshot, hit),
+                       CellsOf(*found.snapshot, hit)};
+  DrawCells(look, widgets::TextOf(look), widgets::DimOf(look), box, texts);
+  log->Int(fmt::format("hit:{}", at), texts.name, hit.end_ns - hit.start_ns, "ns", box);
+  return clicked;
+}
+
+// Where it stands, count, sum and percentiles of the hits.
+void DrawFigures(const Look& look, const ui::Context& context, ui::DrawLog* log) {
+  const analysis::SearchResult& result = context.search.found->result;
+  const auto rounded = [](double duration_ns) {
+    return ui::FormatDuration(static_cast<int64_t>(std::llround(duration_ns)));
+  };
+  const std::optional<size_t> current = ui::CurrentHit(context.search);
+  const std::string count =
+      current ? TrFormat(context.language, Text::kSearchHitOf, *current + 1, result.count)
+              : fmt::format("{} {}", result.count, Tr(context.language, Text::kSearchHits));
+  const std::string sum = fmt::format("{} {}", Tr(context.language, Text::kSearchSum),
+                                      ui::FormatDuration(result.sum_ns));
+  const std::string p50 = "p50 " + rounded(result.duration_ns.p50);
+  const std::string p95 = "p95 " + rounded(result.duration_ns.p95);
+  ImVec2 at = ImGui::GetCursorScreenPos();
+  const auto draw = [&](const std::string& text) {
+    const ui::Box box = widgets::DrawText(look, widgets::TextOf(look), at, text);
+    at.x = box.x1 + look.Px(18);
+    return box;
+  };
+  log->Int("count", count, result.count, "", draw(count));
+  log->Int("sum", sum, result.sum_ns, "ns", draw(sum));
+  log->Real("p50", p50, result.duration_ns.p50, "ns", draw(p50));
+  log->Real("p95", p95, result.duration_ns.p95, "ns", draw(p95));
+  ImGui::Dummy({widgets::ContentWidth(), look.Px(ui::kTextSize + 2)});
+}
+
+// One line: what is wrong, that it goes on, or what was found.
+void DrawSummary(const Look& look, const ui::Context& context, ui::DrawLog* log) {
+  const ui::SearchState& search = context.search;
+  const auto say = [&](const char* id, const std::string& text, const widgets::TextStyle& style) {
+    log->Text(id, text, widgets::Paragraph(look, style, text));
+  };
+  if (context.snapshot == nullptr) {
+    return say("empty", Tr(context.language, Text::kSearchNoRun), widgets::DimOf(look));
+  }
+  if (Trim(search.text).empty()) {
+    return say("keys", Tr(context.language, Text::kSearchKeys), widgets::DimOf(look));
+  }
+  if (search.found == nullptr) {
+    return say("running", Tr(context.language, Text::kSearchRunning), widgets::DimOf(look));
+  }
+  const ui::FoundHits& found = *search.found;
+  if (found.error) {
+    widgets::TextStyle style = widgets::DimOf(look);
+    style.color = look.theme.state.bad;
+    return say("error", ui::SearchErrorText(context.language, *found.error), style);
+  }
+  if (found.result.count == 0) {
+    return say("none", Tr(context.language, Text::kSearchNoHits), widgets::DimOf(look));
+  }
+  DrawFigures(look, context, log);
+}
+
+}  // namespace
+
+void SearchPanel::DrawField(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
+  const Look look = widgets::LookOf(context);
+  if (opened_ != context.search.opened) {
+    opened_ = context.search.opened;
+    typed_ = context.search.text;
+    ImGui::SetKeyboardFocusHere();
+  }
+  const bool is_wrong = context.search.found != nullptr && context.search.found->error.has_value();
+  const bool changed =
+      widgets::TextField(look, "##query", &typed_,
+                         {.hint = Tr(context.language, Text::kSearchHint), .invalid = is_wrong});
+  log->Text("query", typed_, widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
+  const bool has_keyboard = ImGui::IsItemActive() || ImGui::IsItemDeactivated();
+  // Escape closes the search, and lets the field take back what was typed.
+  if (ImGui::IsKeyPressed(ImGuiKey_Escape, false)) {
+    if (context.overlay == ui::Overlay::kNone) commands->push_back(ui::ShowSearch{false});
+    return;
+  }
+  if (changed) commands->push_back(ui::SearchFor{typed_});
+  if (!has_keyboard) return;
+  const bool enter =
+      ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter);
+  // Elsewhere F3 is an action of its own.
+  const bool next = enter || (ImGui::IsKeyPressed(ImGuiKey_F3) && ImGui::GetIO().WantTextInput);
+  if (!next) return;
+  for (ui::Command& command : ui::StepToHit(context, ImGui::GetIO().KeyShift ? -1 : 1)) {
+    commands->push_back(std::move(command));
+  }
+  if (enter) ImGui::SetKeyboardFocusHere(-1);  // Enter left the field
+}
+
+void SearchPanel::DrawHits(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
+  const Look look = widgets::LookOf(context);
+  if (context.search.found == nullptr || context.search.found->result.hits.empty()) return;
+  const ui::FoundHits& found = *context.search.found;
+  const std::vector<SearchHit>& hits = found.result.hits;
+  const float height = look.Px(kHitRowHeight);
+  DrawTitles(look, context);
+  const bool all = static_cast<size_t>(found.result.count) == hits.size();
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(0, 0));
+  if (ImGui::BeginChild("hits", {0, all ? 0 : -look.Px(kHitRowHeight)}, ImGuiChildFlags_None,
+                        ImGuiWindowFlags_AlwaysVerticalScrollbar)) {
+    const std::optional<size_t> current = ui::CurrentHit(context.search);
+    if (revealed_ != context.search.revealed && current) {
+      ImGui::SetScrollFromPosY(
+          ImGui::GetCursorStartPos().y + (static_cast<float>(*current) + 0.5F) * height, 0.5F);
+    }
+    revealed_ = context.search.revealed;
+    ImGuiListClipper clipper;
+    clipper.Begin(static_cast<int>(hits.size()), height);
+    while (clipper.Step()) {
+      for (int at = clipper.DisplayStart; at < clipper.DisplayEnd; ++at) {
+        const auto hit = static_cast<size_t>(at);
+        if (DrawHit(look, found, hit, current == hit, log)) {
+          commands->push_back(ui::SelectHit{hit});
+        }
+      }
+    }
+  }
+  ImGui::EndChild();
+  ImGui::PopStyleVar();
+  if (all) return;
+  const std::string most = TrFormat(context.language, Text::kSearchMost, hits.size());
+  log->Int("listed", most, static_cast<int64_t>(hits.size()), "",
+           widgets::Paragraph(look, widgets::FaintOf(look), most));
+}
+
+void SearchPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
+  if (!context.search.open) return;
+  const Look look = widgets::LookOf(context);
+  const widgets::OverlayWindow window(look, "##search", PlaceOfSearch(look));
+  log->SetPanel("search");
+  DrawField(context, log, commands);
+  DrawSummary(look, context, log);
+  DrawHits(context, log, commands);
+}
+
+}  // namespace shardscope::panels
