@@ -229,8 +229,9 @@ void Shell::UpdateContext() {
     const bool has_steps = !snapshot.ranks.empty() && !snapshot.ranks.front().steps.empty();
     if (!view_is_set_ && (has_steps || snapshot.end_ns > snapshot.start_ns)) {
       ShowFirst(snapshot, -1);
-      // Until the first step is done the view grows with the run.
-      view_is_set_ = has_steps;
+      // Until the first step is done the view grows with the run. A recorded program that has ended
+      // has none.
+      view_is_set_ = has_steps || !(query::MayGrow(snapshot.state) || snapshot.loading);
       if (session_->live() && !options_.headless) view_.SetFollow(true, Now());
     }
     wants_frame_ = !session_->TakeRows(options_.headless);
