@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "tests/ui/gpu_test_util.h"
+#include "tests/ui/harness.h"
 #include "tests/ui/recorded_program_test_util.h"
 #include "trace/analysis/report.h"
 #include "ui/shell/shot.h"
@@ -85,6 +86,59 @@ TEST(RecordedGpu, WithoutRowsOfMemoryThereIsNoEmptyAxis) {
   ASSERT_TRUE(shot.ok()) << shot.message();
   EXPECT_NE(shot->log.Find("memory", "empty"), nullptr);
   EXPECT_EQ(shot->log.Find("memory", "axis_max:0"), nullptr);
+}
+
+TEST(RecordedGpu, HitsOfTheSearchAreLitInStreamsAndInNestedRanges) {
+  const RecordedProgram program;
+  // Five steps on two ranks, all of which is in view.
+  const std::map<std::string, int64_t> hits_of = {{"fsdp::", 10},
+                                                  {"kind:range forward", 10},
+                                                  {"train_step rank:1", 5},
+                                                  {"kind:kernel allgather", 10}};
+  for (const auto& [query, hits] : hits_of) {
+    const auto shot = shell::TakeShot(program.snapshot(), {.search = query});
+    ASSERT_TRUE(shot.ok()) << shot.message();
+    const auto value = [&log = shot->log](const char* panel, const char* id) {
+      const ui::DrawnItem* item = log.Find(panel, id);
+      return item == nullptr ? -1 : std::get<int64_t>(item->value);
+    };
+    EXPECT_EQ(value("search", "count"), hits) << query;
+    EXPECT_EQ(value("timeline", "hits_lit"), hits) << query;
+    EXPECT_GE(value("timeline", "minimap_hits"), 5) << query;  // of both ranks on one pixel, or not
+    EXPECT_LE(value("timeline", "minimap_hits"), hits) << query;
+  }
+}
+
+TEST(RecordedGpu, AHitThatIsAKernelOrARangeIsSelected) {
+  const RecordedProgram program;
+  Harness harness;
+  harness.shell().OpenSnapshot(program.snapshot());
+  harness.Frames(8);
+  harness.shell().Post(ui::ShowSearch{true});
+  for (const auto& [query, prefix] : {std::pair("kind:kernel allgather rank:1", "work:1:"),
+                                      std::pair("fsdp::all_gather rank:1", "range:1:")}) {
+    harness.shell().Post(ui::SearchFor{query});
+    ASSERT_TRUE(harness.Until(
+        [&, text = std::string(query)] {
+          const auto& found = harness.context().search.found;
+          return found != nullptr && found->text == text;
+        },
+        20));
+    const std::vector<analysis::SearchHit> hits = harness.context().search.found->result.hits;
+    ASSERT_EQ(hits.size(), 5u) << query;
+    harness.shell().Post(ui::SelectHit{3});
+    harness.Frames(2);
+    ASSERT_TRUE(harness.Until(
+        [&, id = prefix + std::to_string(hits[3].span.value())] {
+          return harness.log().Find("timeline", id) != nullptr;
+        },
+        20));
+    EXPECT_EQ(harness.context().selection.span, hits[3].span);
+    EXPECT_EQ(harness.context().selection.rank, 1);
+    EXPECT_TRUE(harness.context().selection.op_run.is_none());
+    EXPECT_GE(hits[3].start_ns, harness.context().view.start_ns);
+    EXPECT_LE(hits[3].end_ns, harness.context().view.end_ns);
+  }
 }
 
 TEST(RecordedGpu, ReportCountsOverlapByKernels) {
