@@ -29,6 +29,7 @@
 #include "ui/panels/timeline/timeline_panel.h"
 #include "ui/shell/backend/gui.h"
 #include "ui/shell/backend/headless.h"
+#include "ui/shell/run/search_worker.h"
 #include "ui/shell/shell.h"
 
 namespace shardscope {
@@ -188,6 +189,32 @@ std::string MeasureZoom(Bench* bench, panels::TimelinePanel* alone) {
                      timeline.Json());
 }
 
+// What a search takes on its thread, and frames of the whole run with its hits in it.
+std::string MeasureSearch(Bench* bench, const std::string& query) {
+  const query::SnapshotPtr snapshot = bench->context().snapshot;
+  Costs search;
+  for (int run = 0; run < 3; ++run) {
+    const int64_t before_ns = MonotonicNs();
+    (void)shell::FindHits({query, snapshot});
+    search.ms.push_back(static_cast<double>(MonotonicNs() - before_ns) / kMs);
+  }
+  bench->shell().Post(ui::SetView{snapshot->start_ns, snapshot->end_ns, false, false});
+  bench->shell().Post(ui::ShowSearch{true});
+  bench->shell().Post(ui::SearchFor{query});
+  const auto is_found = [&] {
+    const auto& found = bench->context().search.found;
+    return found != nullptr && found->text == query;
+  };
+  while (!is_found()) bench->Frame();
+  const int64_t hits = bench->context().search.found->result.count;
+  Costs frames;
+  for (int frame = 0; frame < kFramesAView; ++frame) frames.ms.push_back(bench->Frame());
+  bench->shell().Post(ui::ShowSearch{false});
+  bench->Frame();
+  return fmt::format(R"({{"query":"{}","hits":{},"search":{},"frame":{}}})", query, hits,
+                     search.Json(), frames.Json());
+}
+
 // ShowFirst() folds what the default window does not hold; here every rank is looked at.
 void UnfoldAll(Bench* bench) {
   const auto folded = bench->context().lanes.folded_ranks;
@@ -205,10 +232,15 @@ Status Frames(const std::string& run) {
   std::string rows;
   for (const View& view : kViews) rows += MeasureView(&bench, &alone, view) + ",";
   rows += MeasureZoom(&bench, &alone);
-  fmt::print(R"({{"ranks":{},"loading_max_ms":{:.1f},"rss_mb":{},"peak_mb":{},"views":[{}]}})"
-             "\n",
-             bench.context().snapshot->ranks.size(), loading_ms, ResidentMb("VmRSS"),
-             ResidentMb("VmHWM"), rows);
+  std::string searches = MeasureSearch(&bench, "kind:reduce_scatter slower:1us");
+  for (const char* query : {"block1", "exposed", "kind:op"}) {
+    searches += "," + MeasureSearch(&bench, query);
+  }
+  fmt::print(
+      R"({{"ranks":{},"loading_max_ms":{:.1f},"rss_mb":{},"peak_mb":{},"views":[{}],"searches":[{}]}})"
+      "\n",
+      bench.context().snapshot->ranks.size(), loading_ms, ResidentMb("VmRSS"), ResidentMb("VmHWM"),
+      rows, searches);
   return Status::Ok();
 }
 
