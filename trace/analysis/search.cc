@@ -54,7 +54,8 @@ class Collector {
       result_.longest_ns = std::max(result_.longest_ns, duration_ns);
       durations_.push_back(static_cast<double>(duration_ns));
     }
-    if (most_hits_ == 0) return;
+    const bool is_late = last_kept_ && !IsBefore(hit, *last_kept_);
+    if (most_hits_ == 0 || is_late) return;
     result_.hits.push_back(hit);
     if (result_.hits.size() >= 2 * most_hits_) DropLast();
   }
@@ -74,10 +75,12 @@ class Collector {
     const auto end = hits.begin() + static_cast<std::ptrdiff_t>(most_hits_);
     std::nth_element(hits.begin(), end, hits.end(), IsBefore);
     hits.erase(end, hits.end());
+    if (most_hits_ > 0) last_kept_ = *std::max_element(hits.begin(), hits.end(), IsBefore);
   }
 
   const size_t most_hits_;
   SearchResult result_;
+  std::optional<SearchHit> last_kept_;  // of as many as are kept: no later one will be
   std::vector<double> durations_;
 };
 
@@ -130,7 +133,8 @@ class Searcher {
   void ChooseOps() {
     for (const auto& [id, op] : snapshot_.plan_ops) {
       shares_[id] = ShareOf(op);
-      if (!ContainsAll(Lower(op.unit), query_.units)) continue;
+      // Compute has only a segment, whose name begins with that of its unit.
+      if (!ContainsAll(Lower(op.unit + "\n" + op.segment), query_.units)) continue;
       of_unit_.insert(id);
       const bool named = ContainsAll(Lower(op.name + "\n" + ShortName(op)), query_.texts);
       const bool fits = !query_.exposed || shares_[id] == OpShare::kCommunication;

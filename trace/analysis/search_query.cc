@@ -79,6 +79,7 @@ std::vector<std::string> AllKinds() {
 }
 
 std::string Nearest(std::string_view word, const std::vector<std::string>& words) {
+  if (word.size() < 4) return "";  // as near to any other short word
   return NearestName(word, words).value_or("");
 }
 

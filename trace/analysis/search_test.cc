@@ -25,7 +25,7 @@ class SearchTest : public testing::Test {
  protected:
   SearchTest() : test_(2) {
     gather_ = test_.Plan("all_gather", "forward", "block0");
-    forward_ = test_.Plan("forward", "forward", "block0", "block0.mlp", {gather_});
+    forward_ = test_.Plan("forward", "forward", "", "block0.mlp", {gather_});
     scatter_ = test_.Plan("reduce_scatter", "backward", "block1");
     test_.Run(0, 0, gather_, 0, 10);
     test_.Run(0, 0, forward_, 6, 30);
@@ -153,7 +153,9 @@ TEST_F(SearchTest, RankUnitStepAndDuration) {
   EXPECT_EQ(Find("rank:1").count, 3);
   EXPECT_EQ(Find("rank:2").count, 0);
   EXPECT_EQ(Find("unit:BLOCK1").count, 2);
+  EXPECT_EQ(Find("unit:block0").count, 6);  // compute by its segment
   EXPECT_EQ(Find("unit:block").count, 8);
+  EXPECT_EQ(Find("unit:block0 unit:mlp").count, 3);
   EXPECT_EQ(Find("step:0").count, 6);
   EXPECT_EQ(Find("step:1").count, 2);
   EXPECT_EQ(Find("step:7").count, 0);

@@ -7,8 +7,13 @@ namespace shardscope {
 
 std::vector<Interval> Union(std::vector<Interval> intervals) {
   std::erase_if(intervals, [](const Interval& i) { return i.end_ns <= i.start_ns; });
-  std::sort(intervals.begin(), intervals.end(),
-            [](const Interval& a, const Interval& b) { return a.start_ns < b.start_ns; });
+  const auto by_start = [](const Interval& a, const Interval& b) {
+    return a.start_ns < b.start_ns;
+  };
+  // What one stream did comes in order.
+  if (!std::is_sorted(intervals.begin(), intervals.end(), by_start)) {
+    std::sort(intervals.begin(), intervals.end(), by_start);
+  }
   size_t kept = 0;
   for (const Interval& interval : intervals) {
     if (kept > 0 && interval.start_ns <= intervals[kept - 1].end_ns) {
