@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <tuple>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "trace/analysis/names.h"
@@ -92,18 +91,27 @@ class Cover {
   Cover(std::vector<Interval> computed, bool open_end)
       : computed_(Union(std::move(computed))), open_end_(open_end) {}
 
-  bool Hides(int64_t start_ns, int64_t end_ns) const {
+  // Quick where calls come nearly in the order of their starts.
+  bool Hides(int64_t start_ns, int64_t end_ns) {
     if (open_end_) end_ns = std::min(end_ns, computed_.empty() ? 0 : computed_.back().end_ns);
     if (end_ns <= start_ns) return true;
-    const auto first =
-        std::partition_point(computed_.begin(), computed_.end(),
-                             [&](const Interval& interval) { return interval.end_ns <= start_ns; });
-    return first != computed_.end() && first->start_ns <= start_ns && first->end_ns >= end_ns;
+    while (next_ > 0 && computed_[next_ - 1].end_ns > start_ns) --next_;
+    while (next_ < computed_.size() && computed_[next_].end_ns <= start_ns) ++next_;
+    return next_ < computed_.size() && computed_[next_].start_ns <= start_ns &&
+           computed_[next_].end_ns >= end_ns;
   }
 
  private:
   std::vector<Interval> computed_;
   bool open_end_ = false;
+  size_t next_ = 0;  // the first that ended after what was asked for last began
+};
+
+// What the query makes of an op of the Schedule.
+struct OpFacts {
+  OpShare share = OpShare::kNone;
+  bool of_unit = false;  // that was asked for
+  bool chosen = false;   // its runs are hits, if their times are
 };
 
 class Searcher {
@@ -132,16 +140,15 @@ class Searcher {
   // Ops of the Schedule have names, kinds and units, their millions of runs have not.
   void ChooseOps() {
     for (const auto& [id, op] : snapshot_.plan_ops) {
-      shares_[id] = ShareOf(op);
+      OpFacts& facts = ops_[id];
+      facts.share = ShareOf(op);
       // Compute has only a segment, whose name begins with that of its unit.
-      if (!ContainsAll(Lower(op.unit + "\n" + op.segment), query_.units)) continue;
-      of_unit_.insert(id);
-      const bool named = ContainsAll(Lower(op.name + "\n" + ShortName(op)), query_.texts);
-      const bool fits = !query_.exposed || shares_[id] == OpShare::kCommunication;
-      if (named && fits &&
-          AreAmong(query_.kinds, {"op", op.kind, Name(op.op_class), Name(op.category)})) {
-        chosen_.insert(id);
-      }
+      facts.of_unit = ContainsAll(Lower(op.unit + "\n" + op.segment), query_.units);
+      const bool fits = !query_.exposed || facts.share == OpShare::kCommunication;
+      facts.chosen = facts.of_unit && fits &&
+                     ContainsAll(Lower(op.name + "\n" + ShortName(op)), query_.texts) &&
+                     AreAmong(query_.kinds, {"op", op.kind, Name(op.op_class), Name(op.category)});
+      any_chosen_ = any_chosen_ || facts.chosen;
     }
   }
 
@@ -162,6 +169,11 @@ class Searcher {
     }
   }
 
+  OpFacts FactsOf(PlanOpId id) const {
+    const auto found = ops_.find(id);
+    return found == ops_.end() ? OpFacts() : found->second;
+  }
+
   bool IsSlow(int64_t start_ns, int64_t end_ns) const {
     return !query_.slower_ns || end_ns - start_ns > *query_.slower_ns;
   }
@@ -175,10 +187,10 @@ class Searcher {
   }
 
   void SearchOps(const RankRows& rows) {
-    if (chosen_.empty()) return;
-    const Cover cover = query_.exposed ? CoverOfOps(rows) : Cover();
+    if (!any_chosen_) return;
+    Cover cover = query_.exposed ? CoverOfOps(rows) : Cover();
     ForEach<true>(rows.op_runs, [&](const query::OpRun& run, size_t at) {
-      if (!chosen_.contains(run.plan_op) || !IsSlow(run.started_ns, run.ended_ns)) return;
+      if (!FactsOf(run.plan_op).chosen || !IsSlow(run.started_ns, run.ended_ns)) return;
       // As the figures have it: evaluations are in no step.
       if (query_.exposed && (run.step < 0 || cover.Hides(run.started_ns, run.ended_ns))) return;
       found_.Add({.what = HitKind::kOp,
@@ -196,8 +208,7 @@ class Searcher {
   Cover CoverOfOps(const RankRows& rows) const {
     std::vector<Interval> computed;
     ForEach<false>(rows.op_runs, [&](const query::OpRun& run, size_t) {
-      const auto share = shares_.find(run.plan_op);
-      if (share != shares_.end() && share->second == OpShare::kCompute) {
+      if (FactsOf(run.plan_op).share == OpShare::kCompute) {
         computed.push_back({run.started_ns, run.ended_ns});
       }
     });
@@ -217,10 +228,10 @@ class Searcher {
 
   void SearchWork(const RankRows& rows) {
     if (rows.gpu_work.empty()) return;
-    const Cover cover = query_.exposed ? CoverOfWork(rows) : Cover();
+    Cover cover = query_.exposed ? CoverOfWork(rows) : Cover();
     ForEach<false>(rows.gpu_work, [&](const query::GpuWork& work, size_t at) {
       if (!IsSlow(work.start_ns, work.end_ns)) return;
-      if (!query_.units.empty() && !of_unit_.contains(work.plan_op)) return;
+      if (!query_.units.empty() && !FactsOf(work.plan_op).of_unit) return;
       if (!AreAmong(query_.kinds, {"work", Name(work.kind), Name(work.category)})) return;
       if (!HasName(work.name)) return;
       if (query_.exposed && (work.category != query::SpanCategory::kCommunication ||
@@ -290,9 +301,8 @@ class Searcher {
   const SearchQuery& query_;
   const std::stop_token stop_;
   Collector found_;
-  std::unordered_map<PlanOpId, OpShare> shares_;
-  std::unordered_set<PlanOpId> of_unit_;  // what a unit was asked for
-  std::unordered_set<PlanOpId> chosen_;   // whose runs are hits, if their times are
+  std::unordered_map<PlanOpId, OpFacts> ops_;
+  bool any_chosen_ = false;
   std::vector<std::optional<bool>> named_;
 };
 
