@@ -2,13 +2,13 @@
 // marked, and markers, which errors are. Pure functions over a Snapshot, the same for app and CLI.
 //
 // A query is terms with spaces between them, all of which have to hold:
-//   all_gather            a part of the name, whether in capitals or not; "two words" in quotes
-//   kind:all_gather       what it is: kind, class or category of an op, what a GPU did, op, work,
-//                         range, marker, or the kind of a marker (change, error, ...)
-//   rank:1  step:7        where it ran. Ranges, and work of no op, are of the step they begin in
-//   unit:block1           a part of the op's unit or segment; GPU work is of the op that launched
-//   it slower:5ms            it took longer than that exposed               communication that
-//   compute of its rank does not hide to its end
+//   all_gather        a part of the name, in capitals or not; "two words" in quotes
+//   kind:all_gather   kind, class or category of an op, what a GPU did, op, work, range, marker,
+//                     or the kind of a marker (change, error, ...)
+//   rank:1  step:7    where it ran; ranges, and work of no op, are of the step they begin in
+//   unit:block1       a part of the op's unit or segment; GPU work is of the op that launched it
+//   slower:5ms        it took longer than that
+//   exposed           communication that compute of its rank does not hide to its end
 #pragma once
 
 #include <array>
