@@ -90,6 +90,23 @@ TEST_F(SqlTest, AClickOnAViewListsItsRowsAndOneOnARowShowsItsOp) {
   EXPECT_LT(harness_.context().view.end_ns - harness_.context().view.start_ns, 10 * kMs);
 }
 
+TEST_F(SqlTest, ColumnsAreAsWideAsTheirRowsAndNotOnlyTheFirst) {
+  EXPECT_TRUE(
+      harness_.Drive([](ImGuiTestContext* test) { test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_4); }));
+  harness_.shell().Post(ui::RunSql{
+      "SELECT rank, substr('123456789', 1, 1 + 8 * (id > 1)) + 0 AS n, step FROM op_run"});
+  ASSERT_TRUE(Shown("cell:5:1"));
+  harness_.Frames(4);
+  for (const char* id : {"cell:0:1", "cell:5:1"}) {
+    const ui::DrawnItem* cell = Drawn(id);
+    ASSERT_NE(cell, nullptr) << id;
+    // In the mono font no digit is narrower than 5 pixels.
+    EXPECT_GE(cell->box.x1 - cell->box.x0, 9 * 5) << id;
+  }
+  EXPECT_EQ(Drawn("cell:0:1")->text, "1");
+  EXPECT_EQ(Drawn("cell:5:1")->text, "123456789");
+}
+
 TEST_F(SqlTest, SaysWhatIsWrongAndKeepsWhatWasTyped) {
   EXPECT_TRUE(
       harness_.Drive([](ImGuiTestContext* test) { test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_4); }));
@@ -98,6 +115,16 @@ TEST_F(SqlTest, SaysWhatIsWrongAndKeepsWhatWasTyped) {
     test->SetRef("//###sql");
     test->ItemInput("**/##statement");
     test->KeyCharsReplace("SELECT rank FROM v_steps");
+    test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_1);  // away while it is typed, and back
+  }));
+  EXPECT_TRUE(harness_.Until([this] { return Drawn("table:v_step") == nullptr; }, kSeconds));
+  EXPECT_TRUE(
+      harness_.Drive([](ImGuiTestContext* test) { test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_4); }));
+  ASSERT_TRUE(Shown("table:v_step"));
+  EXPECT_EQ(Drawn("error"), nullptr);
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) {
+    test->SetRef("//###sql");
+    test->ItemInput("**/##statement");
     test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Enter);
   }));
   ASSERT_TRUE(Shown("error"));

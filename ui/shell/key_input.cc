@@ -28,6 +28,12 @@ void ReadViewKeys(const ui::Context& context, const ui::View& goal, ui::Commands
   if (out) commands->push_back(Zoomed(goal, kZoomFactor, around));
 }
 
+// What fields leave alone while somebody types: Ctrl with a digit.
+bool GoesPastText(ImGuiKeyChord chord) {
+  const int key = chord & ~ImGuiMod_Mask_;
+  return (chord & ImGuiMod_Ctrl) != 0 && key >= ImGuiKey_0 && key <= ImGuiKey_9;
+}
+
 }  // namespace
 
 ui::SetView Panned(const ui::View& view, double share) {
@@ -45,15 +51,17 @@ ui::SetView Zoomed(const ui::View& view, double factor, int64_t around_ns) {
 
 void ReadKeys(const ui::Context& context, const ui::View& goal, ui::Commands* commands) {
   // A question takes its own answer.
-  if (ImGui::GetIO().WantTextInput || context.overlay == ui::Overlay::kStopQuestion) return;
+  if (context.overlay == ui::Overlay::kStopQuestion) return;
+  const bool types = ImGui::GetIO().WantTextInput;
   const bool overlay = context.overlay != ui::Overlay::kNone;
   for (const ui::Action& action : ui::AllActions()) {
     if (action.chord == 0 || !ImGui::IsKeyChordPressed(action.chord)) continue;
+    if (types && !GoesPastText(action.chord)) continue;
     if (overlay && action.chord == ImGuiKey_Escape) continue;  // closes the overlay
     for (ui::Command& command : action.make(context)) commands->push_back(std::move(command));
   }
   const bool modified = ImGui::GetIO().KeyCtrl || ImGui::GetIO().KeyAlt;
-  if (!overlay && !modified) ReadViewKeys(context, goal, commands);
+  if (!overlay && !modified && !types) ReadViewKeys(context, goal, commands);
 }
 
 }  // namespace shardscope::shell

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <imgui.h>
+#include <imgui_internal.h>
 
 #include <algorithm>
 #include <cfloat>
@@ -37,7 +38,9 @@ using ui::Text;
 constexpr float kTablesWidth = 190;
 constexpr float kStatementHeight = 96;
 constexpr float kButtonWidth = 72;
-constexpr int kRowsOfTable = 100;  // that a click on its name selects
+constexpr float kMostColumnWidth = 420;
+constexpr size_t kRowsOfWidths = 200;  // from which columns take their widths
+constexpr int kRowsOfTable = 100;      // that a click on its name selects
 
 std::string CellText(const query::Cell& cell) {
   if (const auto* integer = std::get_if<int64_t>(&cell)) return std::to_string(*integer);
@@ -84,12 +87,36 @@ void DrawRow(const SqlFrame& frame, const query::SelectedRows& rows, int index) 
       }
       ImGui::SetCursorPos(at);
     }
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float room = ImGui::GetContentRegionAvail().x;
     DrawCell(frame, cells[column]);
+    if (frame.log->enabled()) {
+      frame.log->Text(fmt::format("cell:{}:{}", index, column), CellText(cells[column]),
+                      {at.x, at.y, at.x + room, at.y + ImGui::GetTextLineHeight()});
+    }
   }
   ImGui::PopID();
 }
 
-void DrawRows(const SqlFrame& frame, const query::SelectedRows& rows) {
+// In the font that is current. ImGui's own widths are those of the first row that it draws.
+std::vector<float> WidthsOf(const SqlFrame& frame, const query::SelectedRows& rows) {
+  const auto width_of = [](const std::string& text) {
+    return ImGui::CalcTextSize(text.c_str(), text.c_str() + text.size()).x;
+  };
+  std::vector<float> widths;
+  for (size_t column = 0; column < rows.names.size(); ++column) {
+    float width = width_of(rows.names[column]);
+    for (size_t at = 0; at < std::min(rows.rows.size(), kRowsOfWidths); ++at) {
+      width = std::max(width, width_of(CellText(rows.rows[at][column])));
+    }
+    widths.push_back(std::min(width, frame.look.Px(kMostColumnWidth)));
+  }
+  return widths;
+}
+
+// Each statement has a table of its own, with its own widths.
+void DrawRows(const SqlFrame& frame, const ui::SqlAnswer& answer) {
+  const query::SelectedRows& rows = answer.rows;
   const int num_columns = static_cast<int>(rows.names.size());
   constexpr ImGuiTableFlags kFlags =
       ImGuiTableFlags_ScrollX | ImGuiTableFlags_ScrollY | ImGuiTableFlags_Resizable |
@@ -100,9 +127,15 @@ void DrawRows(const SqlFrame& frame, const query::SelectedRows& rows) {
   ImGui::PushStyleColor(ImGuiCol_TableRowBg, frame.look.theme.surface.panel);
   ImGui::PushStyleColor(ImGuiCol_TableRowBgAlt, frame.look.theme.surface.raised);
   ImGui::PushFont(frame.look.fonts.mono, ui::kMonoSize);
+  ImGui::PushID(answer.query.c_str());
   if (ImGui::BeginTable("rows", num_columns, kFlags)) {
     ImGui::TableSetupScrollFreeze(0, 1);
-    for (const std::string& name : rows.names) ImGui::TableSetupColumn(name.c_str());
+    const bool is_new = ImGui::GetCurrentTable()->IsInitializing;
+    const std::vector<float> widths = is_new ? WidthsOf(frame, rows) : std::vector<float>();
+    for (size_t column = 0; column < rows.names.size(); ++column) {
+      ImGui::TableSetupColumn(rows.names[column].c_str(), ImGuiTableColumnFlags_WidthFixed,
+                              is_new ? widths[column] : 0);
+    }
     ImGui::TableHeadersRow();
     ImGuiListClipper clipper;
     clipper.Begin(static_cast<int>(rows.rows.size()));
@@ -111,6 +144,7 @@ void DrawRows(const SqlFrame& frame, const query::SelectedRows& rows) {
     }
     ImGui::EndTable();
   }
+  ImGui::PopID();
   ImGui::PopFont();
   ImGui::PopStyleColor(5);
 }
@@ -220,7 +254,7 @@ void SqlPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* 
     DrawStatus(frame);
     const auto& answer = context.sql.answer;
     if (answer != nullptr && answer->error.empty() && !answer->rows.names.empty()) {
-      DrawRows(frame, answer->rows);
+      DrawRows(frame, *answer);
     }
   }
   ImGui::EndChild();
