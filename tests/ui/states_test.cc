@@ -49,6 +49,20 @@ TEST_F(StatesTest, ARecordedProgramHasNoNumbersOfSteps) {
   EXPECT_NE(harness_.log().Find("timeline", "minimap"), nullptr);
 }
 
+TEST_F(StatesTest, ARunWithoutStepsKeepsTheViewOfItsUser) {
+  for (const auto state : {query::TraceState::kFinished, query::TraceState::kLive}) {
+    query::Snapshot program = RecordedProgram();
+    program.state = state;
+    Open(program);
+    EXPECT_LE(harness_.context().view.start_ns, program.start_ns);
+    EXPECT_GE(harness_.context().view.end_ns, program.end_ns);
+    harness_.shell().Post(ui::SetView{2'000'000, 3'000'000, false, false});
+    harness_.Frames(4);
+    EXPECT_EQ(harness_.context().view.start_ns, 2'000'000);
+    EXPECT_EQ(harness_.context().view.end_ns, 3'000'000);
+  }
+}
+
 TEST_F(StatesTest, ARecordedProgramHasNoKnobs) {
   Open(RecordedProgram());
   EXPECT_THAT(Text("run_control", "notice"), HasSubstr("recorded program"));

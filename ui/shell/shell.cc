@@ -227,6 +227,7 @@ void Shell::UpdateContext() {
     session_->Update(Now(), &context_);
     const query::Snapshot& snapshot = *context_.snapshot;
     const bool has_steps = !snapshot.ranks.empty() && !snapshot.ranks.front().steps.empty();
+    if (view_.has_history()) view_is_set_ = true;  // by the user
     if (!view_is_set_ && (has_steps || snapshot.end_ns > snapshot.start_ns)) {
       ShowFirst(snapshot, -1);
       // Until the first step is done the view grows with the run. A recorded program that has ended
