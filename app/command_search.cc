@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -15,6 +14,7 @@
 #include "app/import/import_progress.h"
 #include "app/say.h"
 #include "trace/analysis/search.h"
+#include "trace/analysis/text_table.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 #include "trace/query/live_trace.h"
@@ -62,14 +62,11 @@ std::string PrintFoundJson(const query::Snapshot& snapshot, const std::string& q
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-std::string Rounded(double duration_ns) {
-  return FormatDuration(static_cast<int64_t>(std::llround(duration_ns)));
-}
-
 std::string PrintFoundText(const query::Snapshot& snapshot, const SearchResult& found) {
-  std::string text = fmt::format("{}, {} in sum, p50 {}, p95 {}\n", Counted(found.count, "hit"),
-                                 FormatDuration(found.sum_ns), Rounded(found.duration_ns.p50),
-                                 Rounded(found.duration_ns.p95));
+  std::string text =
+      fmt::format("{}, {} in sum, p50 {}, p95 {}\n", Counted(found.count, "hit"),
+                  FormatDuration(found.sum_ns), analysis::FormatRounded(found.duration_ns.p50),
+                  analysis::FormatRounded(found.duration_ns.p95));
   if (found.hits.empty()) return text;
   text +=
       fmt::format("\n{:>14}  {:>8}  {:>4}  {:>5}  name\n", "from start", "takes", "rank", "step");

@@ -43,6 +43,10 @@ void AddImportCommand(CLI::App& app, int* exit_code);
 inline constexpr int kSlower = 3;
 inline constexpr int kNotComparable = 4;
 
+// `shardscope area RUN [--from 12.5s] [--to 13.1s] [--step N] [--ranks 0,1] [--json]`: how the time
+// of ranks divides in a stretch of a run.
+void AddAreaCommand(CLI::App& app, int* exit_code);
+
 // `shardscope compare A [B] [--steps-a a:b] [--steps-b c:d] [--fail-if-slower 5%] [--json]`: what
 // makes one run slower than another.
 void AddCompareCommand(CLI::App& app, int* exit_code);

@@ -25,11 +25,6 @@ std::vector<Interval> Clip(const std::vector<Interval>& intervals, int64_t start
   return clipped;
 }
 
-std::vector<Interval> UnionOf(std::vector<Interval> a, const std::vector<Interval>& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return Union(std::move(a));
-}
-
 bool IsOnComputeTrack(const query::Snapshot& snapshot, query::TrackId track) {
   for (const query::Track& candidate : snapshot.tracks) {
     if (candidate.id == track) return candidate.role == query::TrackRole::kCompute;
@@ -101,9 +96,9 @@ void BreakdownCache::TakeOpRun(const query::Snapshot& snapshot, const query::OpR
   const std::pair<int32_t, int32_t> key(run.step, run.rank);
   StepRows& step = step_rows_[key];
   const Interval interval{run.started_ns, run.ended_ns};
-  if (share == OpShare::kCompute) step.compute.push_back(interval);
-  if (share == OpShare::kCommunication) step.communication.push_back(interval);
-  if (share == OpShare::kCopy) step.copy.push_back(interval);
+  if (share == OpShare::kCompute) step.times.compute.push_back(interval);
+  if (share == OpShare::kCommunication) step.times.communication.push_back(interval);
+  if (share == OpShare::kCopy) step.times.copy.push_back(interval);
   if (waited) step.slot_wait.push_back({run.started_ns - run.slot_wait_ns, run.started_ns});
   if (!step.changed) changed_.push_back(key);
   step.changed = true;
@@ -122,34 +117,32 @@ void BreakdownCache::TakeStep(const query::Step& row) {
 StepBreakdown BreakdownCache::Compute(StepRows* rows) const {
   const int64_t start_ns = rows->step.start_ns;
   const int64_t end_ns = std::max(rows->step.end_ns, start_ns);
-  rows->compute = Union(Clip(rows->compute, start_ns, end_ns));
-  rows->communication = Union(Clip(rows->communication, start_ns, end_ns));
-  rows->copy = Union(Clip(rows->copy, start_ns, end_ns));
+  BusyTimes& times = rows->times;
+  times.compute = Union(Clip(times.compute, start_ns, end_ns));
+  times.communication = Union(Clip(times.communication, start_ns, end_ns));
+  times.copy = Union(Clip(times.copy, start_ns, end_ns));
   rows->slot_wait = Union(Clip(rows->slot_wait, start_ns, end_ns));
 
-  const std::vector<Interval> not_copy = UnionOf(rows->compute, rows->communication);
-  const std::vector<Interval> busy = UnionOf(not_copy, rows->copy);
+  const std::vector<Interval> busy = AllBusy(times);
+  const TimeSplit split = SplitTime(times, busy, end_ns - start_ns);
   StepBreakdown row;
   row.rank = rows->step.rank;
   row.step = rows->step.step;
   row.start_ns = start_ns;
   row.end_ns = end_ns;
   row.step_ns = end_ns - start_ns;
-  row.compute_ns = TotalNs(rows->compute);
-  row.communication_ns = TotalNs(rows->communication);
-  row.copy_ns = TotalNs(rows->copy);
-  row.overlap_ns = TotalNs(Intersect(rows->compute, rows->communication));
-  row.exposed_ns = row.communication_ns - row.overlap_ns;
-  row.exposed_copy_ns = TotalNs(Subtract(rows->copy, not_copy));
-  row.idle_ns = row.step_ns - TotalNs(busy);
+  row.compute_ns = split.compute_ns;
+  row.communication_ns = split.communication_ns;
+  row.copy_ns = split.copy_ns;
+  row.overlap_ns = split.overlap_ns;
+  row.exposed_ns = split.exposed_ns;
+  row.exposed_copy_ns = split.exposed_copy_ns;
+  row.idle_ns = split.idle_ns;
   row.slot_wait_ns = TotalNs(Subtract(rows->slot_wait, busy));
   row.tokens = rows->step.tokens;
   row.loss = rows->step.loss;
   row.grad_norm = rows->step.grad_norm;
   row.imported = imported_;
-  // Overlap by intersection, idle by union: the identity ties the two together.
-  SHARDSCOPE_CHECK(row.compute_ns + row.exposed_ns + row.exposed_copy_ns + row.idle_ns ==
-                   row.step_ns);
   SHARDSCOPE_CHECK(row.slot_wait_ns <= row.idle_ns);
   return row;
 }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "trace/analysis/time_split.h"
 #include "trace/base/interval.h"
 #include "trace/query/snapshot.h"
 
@@ -60,9 +61,7 @@ class BreakdownCache {
     bool finished = false;
     bool changed = false;
     query::Step step;
-    std::vector<Interval> compute;
-    std::vector<Interval> communication;
-    std::vector<Interval> copy;
+    BusyTimes times;
     std::vector<Interval> slot_wait;
   };
   struct Consumed {

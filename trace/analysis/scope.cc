@@ -48,14 +48,6 @@ void Clip(const std::vector<StepBreakdown>& steps, int32_t first, int32_t last,
   }
 }
 
-// The number that `text` is; nullopt if it is none.
-std::optional<int32_t> StepNumber(std::string_view text) {
-  int32_t step = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), step);
-  if (error != std::errc() || end != text.data() + text.size() || step < 0) return std::nullopt;
-  return step;
-}
-
 }  // namespace
 
 Scope DefaultScope(query::TraceState state) {
@@ -63,11 +55,18 @@ Scope DefaultScope(query::TraceState state) {
               state == query::TraceState::kLive ? ScopeKind::kSinceChange : ScopeKind::kWholeRun};
 }
 
+std::optional<int32_t> ParseStep(std::string_view text) {
+  int32_t step = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), step);
+  if (error != std::errc() || end != text.data() + text.size() || step < 0) return std::nullopt;
+  return step;
+}
+
 Result<Scope> ParseSteps(std::string_view text) {
   const size_t colon = text.find(':');
-  const auto begin = StepNumber(text.substr(0, colon));
+  const auto begin = ParseStep(text.substr(0, colon));
   const auto end =
-      StepNumber(colon == std::string_view::npos ? std::string_view() : text.substr(colon + 1));
+      ParseStep(colon == std::string_view::npos ? std::string_view() : text.substr(colon + 1));
   if (!begin || !end || *begin >= *end) {
     return Status::Error(
         "give a:b, from step a up to, not including, step b, with 0 <= a < b, such as 5:9");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,9 @@ struct Scope {
 
 // The default for a run in this state: of a live one, what it does now.
 Scope DefaultScope(query::TraceState state);
+
+// The number of a step, from 0; nullopt if `text` is none.
+std::optional<int32_t> ParseStep(std::string_view text);
 
 // "5:9": from step 5 up to, not including, step 9, as record.steps has it.
 Result<Scope> ParseSteps(std::string_view text);

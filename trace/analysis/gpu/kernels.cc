@@ -7,7 +7,8 @@
 #include <string_view>
 #include <utility>
 
-#include "trace/analysis/breakdown.h"
+#include "trace/analysis/op_share.h"
+#include "trace/base/interval.h"
 #include "trace/base/units.h"
 
 namespace shardscope::analysis {
@@ -16,29 +17,9 @@ namespace {
 using query::GpuTimes;
 using query::GpuWork;
 using query::GpuWorkKind;
-using query::SpanCategory;
 
 // As trace/record/gpu names it.
 constexpr std::string_view kOverheadTrack = "tracer overhead";
-
-// What an op is for, where one launched it; else by the kernel's name.
-SpanCategory CategoryOf(const query::Snapshot& snapshot, const GpuWork& work) {
-  if (work.kind != GpuWorkKind::kKernel) return SpanCategory::kCopy;
-  const query::PlanOp* op = snapshot.FindPlanOp(work.plan_op);
-  if (op == nullptr) return work.category;
-  switch (op->category) {
-    case query::Category::kCommunication:
-      return SpanCategory::kCommunication;
-    case query::Category::kCopy:
-      return SpanCategory::kCopy;
-    case query::Category::kCompute:
-    case query::Category::kOptimizer:
-      return SpanCategory::kCompute;
-    case query::Category::kHost:
-      break;
-  }
-  return SpanCategory::kHost;
-}
 
 // Each communication kernel with how many compute kernels it ran beside: those that began before
 // its end, without those that had ended by its start.
@@ -74,12 +55,10 @@ void AddRank(const query::Snapshot& snapshot, const query::RankRows& rows, Kerne
       continue;
     }
     const Interval interval{work.start_ns, work.end_ns};
-    const SpanCategory category = CategoryOf(snapshot, work);
-    if (category == SpanCategory::kCompute || category == SpanCategory::kOptimizer) {
-      compute.push_back(interval);
-    }
-    if (category == SpanCategory::kCommunication) communication.push_back(interval);
-    if (category == SpanCategory::kCopy) copy.push_back(interval);
+    const OpShare share = ShareOf(work, snapshot.FindPlanOp(work.plan_op));
+    if (share == OpShare::kCompute) compute.push_back(interval);
+    if (share == OpShare::kCommunication) communication.push_back(interval);
+    if (share == OpShare::kCopy) copy.push_back(interval);
   }
   summary->overlapping_pairs += CountPairs(communication, compute);
   const std::vector<Interval> all_compute = Union(std::move(compute));
