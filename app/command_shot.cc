@@ -31,6 +31,7 @@ struct ShotArguments {
   std::string theme = "dark";
   std::string panel;
   std::string search;
+  std::string area;
   float scale = 1;
   int step = -1;
   std::string scope;
@@ -104,6 +105,11 @@ Status TakeShot(const ShotArguments& arguments) {
     if (!scope.ok()) return Status::Error("--scope " + arguments.scope + ": " + scope.message());
     options.scope = *scope;
   }
+  if (!arguments.area.empty()) {
+    const Result<analysis::AreaText> area = analysis::ParseArea(arguments.area);
+    if (!area.ok()) return Status::Error("--area " + arguments.area + ": " + area.message());
+    options.area = *area;
+  }
   if (arguments.language == "zh") options.language = ui::Language::kChinese;
   if (arguments.theme == "light") options.theme = ui::ThemeName::kLight;
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::string run, RunOfPath(arguments.run));
@@ -118,6 +124,35 @@ Status TakeShot(const ShotArguments& arguments) {
     PrintExact(shell::PrintShotJson(**snapshot, options, shot->log));
   }
   return Status::Ok();
+}
+
+// What the picture shows of the run.
+void AddViewOptions(CLI::App* command, const std::shared_ptr<ShotArguments>& arguments) {
+  command
+      ->add_option("--panel", arguments->panel,
+                   "The tab in the middle: timeline or log, default timeline")
+      ->check(CLI::IsMember({"timeline", "log"}));
+  command
+      ->add_option("--search", arguments->search,
+                   "What is looked for: its hits are listed and lit (`shardscope search` says how)")
+      ->type_name("QUERY");
+  command
+      ->add_option("--area", arguments->area,
+                   "Mark and measure a stretch of time, from a up to b since the start of the run, "
+                   "or a step (`shardscope area` prints the same)")
+      ->type_name("a:b|N");
+  command
+      ->add_option("--step", arguments->step,
+                   "Show steps K-1 to K+1 (default: around the newest change of a knob, else "
+                   "the last steps)")
+      ->check(CLI::Validator(StepError, ""))
+      ->type_name("K");
+  command
+      ->add_option("--scope", arguments->scope,
+                   "Steps that the figures are of: since-change, last-steps, in-view, selection, "
+                   "whole-run, or a:b (default: since-change while the run goes on, else "
+                   "whole-run)")
+      ->type_name("WORD");
 }
 
 }  // namespace
@@ -139,26 +174,7 @@ void AddShotCommand(CLI::App& app, int* exit_code) {
                    "Size of text and lines, default 1; 2 with twice the --size is as sharp as a "
                    "high-resolution screen")
       ->type_name("X");
-  command
-      ->add_option("--panel", arguments->panel,
-                   "The tab in the middle: timeline or log, default timeline")
-      ->check(CLI::IsMember({"timeline", "log"}));
-  command
-      ->add_option("--search", arguments->search,
-                   "What is looked for: its hits are listed and lit (`shardscope search` says how)")
-      ->type_name("QUERY");
-  command
-      ->add_option("--step", arguments->step,
-                   "Show steps K-1 to K+1 (default: around the newest change of a knob, else "
-                   "the last steps)")
-      ->check(CLI::Validator(StepError, ""))
-      ->type_name("K");
-  command
-      ->add_option("--scope", arguments->scope,
-                   "Steps that the figures are of: since-change, last-steps, in-view, selection, "
-                   "whole-run, or a:b (default: since-change while the run goes on, else "
-                   "whole-run)")
-      ->type_name("WORD");
+  AddViewOptions(command, arguments);
   command->add_option("--language", arguments->language, "en or zh, default en")
       ->check(CLI::IsMember({"en", "zh"}));
   command->add_option("--theme", arguments->theme, "dark or light, default dark")

@@ -36,6 +36,11 @@ Commands OtherLanguage(const Context& context) {
                                                              : Language::kEnglish}};
 }
 
+template <Neighbour kWhich>
+Commands Select(const Context&) {
+  return {SelectNeighbour{kWhich}};
+}
+
 // What is in front goes first.
 Commands CloseOrClear(const Context& context) {
   if (context.search.open) return {ShowSearch{false}};
@@ -55,7 +60,7 @@ constexpr Action kActions[] = {
     {Text::kCommandCloseRun, ImGuiMod_Ctrl | ImGuiKey_W, "Ctrl+W",
      [](const Context&) { return Commands{CloseRun{}}; }},
     {Text::kCommandPause, ImGuiKey_Space, "Space", PauseOrResume},
-    {Text::kCommandStep, ImGuiKey_Period, ".",
+    {Text::kCommandStep, ImGuiMod_Shift | ImGuiKey_Space, "Shift+Space",
      [](const Context& context) { return Do(context, config::Action::kStep); }},
     {Text::kCommandStop, 0, "",
      [](const Context& context) {
@@ -66,9 +71,15 @@ constexpr Action kActions[] = {
      [](const Context& context) { return Do(context, config::Action::kCheckpoint); }},
     {Text::kCommandFit, ImGuiKey_F, "F", [](const Context&) { return Commands{FitSelection{}}; }},
     {Text::kCommandJump, ImGuiKey_O, "O", [](const Context&) { return Commands{JumpToOp{}}; }},
-    {Text::kCommandFitAll, ImGuiKey_Home, "Home", FitAll},
-    {Text::kCommandUndoView, ImGuiKey_Backspace, "Backspace",
-     [](const Context&) { return Commands{UndoView{}}; }},
+    {Text::kCommandPreviousOfName, ImGuiKey_Comma, ",", Select<Neighbour::kPreviousOfName>},
+    {Text::kCommandNextOfName, ImGuiKey_Period, ".", Select<Neighbour::kNextOfName>},
+    {Text::kCommandAlongBack, ImGuiKey_LeftBracket, "[", Select<Neighbour::kAlongBack>},
+    {Text::kCommandAlongForward, ImGuiKey_RightBracket, "]", Select<Neighbour::kAlongForward>},
+    {Text::kCommandFitAll, ImGuiKey_Home, "Home, 0", FitAll, ImGuiKey_0},
+    {Text::kCommandUndoView, ImGuiKey_Backspace, "Backspace, Alt+Left",
+     [](const Context&) { return Commands{UndoView{}}; }, ImGuiMod_Alt | ImGuiKey_LeftArrow},
+    {Text::kCommandRedoView, ImGuiMod_Alt | ImGuiKey_RightArrow, "Alt+Right",
+     [](const Context&) { return Commands{RedoView{}}; }},
     {Text::kCommandGoTo, ImGuiKey_G, "G",
      [](const Context& context) { return Toggle(context, Overlay::kGoTo); }},
     {Text::kCommandSearch, ImGuiKey_Slash, "/",
@@ -116,11 +127,9 @@ constexpr Action kActions[] = {
 };
 
 constexpr AxisKey kAxisKeys[] = {
-    {Text::kKeyZoom, Text::kKeyWheel},
-    {Text::kKeyZoomKeys, Text::kKeyZoomKeysName},
-    {Text::kKeyPan, Text::kKeyDrag},
-    {Text::kKeySelect, Text::kKeyClick},
-    {Text::kKeyDoubleClick, Text::kKeyDoubleClickName},
+    {Text::kKeyZoom, Text::kKeyWheel},    {Text::kKeyZoomKeys, Text::kKeyZoomKeysName},
+    {Text::kKeyPan, Text::kKeyDrag},      {Text::kKeySelect, Text::kKeyClick},
+    {Text::kKeyArea, Text::kKeyAreaName}, {Text::kKeyDoubleClick, Text::kKeyDoubleClickName},
 };
 
 }  // namespace

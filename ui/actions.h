@@ -16,6 +16,7 @@ struct Action {
   ImGuiKeyChord chord = 0;    // 0: only in the palette
   const char* key_name = "";  // as people write it: "Ctrl+P"
   Commands (*make)(const Context&);
+  ImGuiKeyChord also = 0;  // a second chord that does the same; in key_name, too
 };
 std::span<const Action> AllActions();
 

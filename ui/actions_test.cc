@@ -11,8 +11,11 @@ TEST(Actions, KeysAreUniqueAndNamed) {
   std::set<ImGuiKeyChord> seen;
   for (const Action& action : AllActions()) {
     EXPECT_EQ(action.chord == 0, std::string(action.key_name).empty());
-    const bool is_new = action.chord == 0 || seen.insert(action.chord).second;
-    EXPECT_TRUE(is_new) << action.key_name;
+    for (const ImGuiKeyChord chord : {action.chord, action.also}) {
+      EXPECT_TRUE(chord == 0 || seen.insert(chord).second) << action.key_name;
+    }
+    const bool names_two = std::string(action.key_name).find(", ") != std::string::npos;
+    EXPECT_EQ(action.also != 0, names_two) << action.key_name;
   }
 }
 

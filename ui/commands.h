@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/config/control.h"
+#include "trace/analysis/area.h"
 #include "trace/analysis/scope.h"
 #include "ui/language.h"
 
@@ -46,7 +47,8 @@ struct SetView {
   bool keep_follow = false;
 };
 struct UndoView {};
-struct ShowStep {  // that step with its neighbours
+struct RedoView {};  // what was undone last
+struct ShowStep {    // that step with its neighbours
   int32_t step = 0;
 };
 struct SetFollow {
@@ -61,6 +63,19 @@ struct SelectOp {
 struct SelectSpan {  // a kernel, copy or range
   query::SpanId span = query::SpanId::None();
   int32_t rank = 0;
+};
+// Marks a stretch of time, to be measured, instead of what is selected.
+struct SelectArea {
+  std::optional<analysis::AreaQuery> area;  // none: marks nothing
+};
+enum class Neighbour : uint8_t {
+  kPreviousOfName,
+  kNextOfName,
+  kAlongBack,  // what the selected op or kernel waited for
+  kAlongForward
+};
+struct SelectNeighbour {  // and brings it into view
+  Neighbour which = Neighbour::kNextOfName;
 };
 struct FitSelection {};
 struct JumpToOp {};  // from the selected kernel to its op, from an op to its first kernel
@@ -121,11 +136,12 @@ struct DismissProblems {};  // puts the banner over the panels away
 struct Quit {};
 
 using Command =
-    std::variant<OpenRun, CloseRun, CancelImport, StartRun, SetView, UndoView, ShowStep, SetFollow,
-                 HoldView, SelectOp, SelectSpan, FitSelection, JumpToOp, SetHover, ToggleRank,
-                 FoldRanks, SetKnob, SetScope, RevertPending, DoAction, SetLanguage, SetTheme,
-                 SetScale, ResetLayout, ShowOverlay, ShowSearch, SearchFor, SelectHit, ShowLegend,
-                 FocusPanel, OpenSql, RunSql, CancelSql, DismissProblems, Quit>;
+    std::variant<OpenRun, CloseRun, CancelImport, StartRun, SetView, UndoView, RedoView, ShowStep,
+                 SetFollow, HoldView, SelectOp, SelectSpan, SelectArea, SelectNeighbour,
+                 FitSelection, JumpToOp, SetHover, ToggleRank, FoldRanks, SetKnob, SetScope,
+                 RevertPending, DoAction, SetLanguage, SetTheme, SetScale, ResetLayout, ShowOverlay,
+                 ShowSearch, SearchFor, SelectHit, ShowLegend, FocusPanel, OpenSql, RunSql,
+                 CancelSql, DismissProblems, Quit>;
 using Commands = std::vector<Command>;
 
 }  // namespace shardscope::ui

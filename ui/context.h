@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/config/control.h"
+#include "trace/analysis/area.h"
 #include "trace/analysis/report.h"
 #include "trace/analysis/search.h"
 #include "trace/query/select.h"
@@ -153,7 +154,19 @@ struct SearchState {
   // Of `text`, or, until that is done, of what was typed before; null: nothing is found yet.
   std::shared_ptr<const FoundHits> found;
   std::optional<analysis::SearchHit> current;  // that was stepped to
-  int revealed = 0;  // grows whenever `current` is to be brought into view
+};
+
+// What is to be brought into view.
+struct Revealed {
+  std::optional<analysis::SearchHit> what;
+  int count = 0;  // grows with every one
+};
+
+// A stretch of time that was marked.
+struct AreaState {
+  std::optional<analysis::AreaQuery> query;  // none: nothing is marked
+  // What is in it, or, until that is measured, in the one before; null: nothing is measured yet.
+  std::shared_ptr<const analysis::Area> measured;
 };
 
 struct Context {
@@ -171,6 +184,8 @@ struct Context {
   int64_t hover_ns = -1;
   Lanes lanes;
   SearchState search;
+  AreaState area;
+  Revealed revealed;
   ControlState control;
   Places places;
   std::vector<std::string> log;  // messages of the app and tail of the run's log.txt

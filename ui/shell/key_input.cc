@@ -28,6 +28,14 @@ void ReadViewKeys(const ui::Context& context, const ui::View& goal, ui::Commands
   if (out) commands->push_back(Zoomed(goal, kZoomFactor, around));
 }
 
+// 0: none.
+ImGuiKeyChord PressedChord(const ui::Action& action) {
+  for (const ImGuiKeyChord chord : {action.chord, action.also}) {
+    if (chord != 0 && ImGui::IsKeyChordPressed(chord)) return chord;
+  }
+  return 0;
+}
+
 // What fields leave alone while somebody types: Ctrl with a digit.
 bool GoesPastText(ImGuiKeyChord chord) {
   const int key = chord & ~ImGuiMod_Mask_;
@@ -55,9 +63,10 @@ void ReadKeys(const ui::Context& context, const ui::View& goal, ui::Commands* co
   const bool types = ImGui::GetIO().WantTextInput;
   const bool overlay = context.overlay != ui::Overlay::kNone;
   for (const ui::Action& action : ui::AllActions()) {
-    if (action.chord == 0 || !ImGui::IsKeyChordPressed(action.chord)) continue;
-    if (types && !GoesPastText(action.chord)) continue;
-    if (overlay && action.chord == ImGuiKey_Escape) continue;  // closes the overlay
+    const ImGuiKeyChord chord = PressedChord(action);
+    if (chord == 0) continue;
+    if (types && !GoesPastText(chord)) continue;
+    if (overlay && chord == ImGuiKey_Escape) continue;  // closes the overlay
     for (ui::Command& command : action.make(context)) commands->push_back(std::move(command));
   }
   const bool modified = ImGui::GetIO().KeyCtrl || ImGui::GetIO().KeyAlt;

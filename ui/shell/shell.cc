@@ -237,6 +237,7 @@ void Shell::UpdateContext() {
     }
     wants_frame_ = !session_->TakeRows(options_.headless);
     session_->UpdateSearch(options_.headless, &context_.search);
+    session_->UpdateArea(options_.headless, &context_.area);
   }
   UpdateFirstStep();
   view_.Advance(ExtentOf(context_), Now());

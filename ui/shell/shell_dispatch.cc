@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <utility>
 
 #include "trace/import/cache.h"
 #include "ui/shell/shell.h"
 #include "ui/timeline/gpu/work_facts.h"
+#include "ui/timeline/neighbour.h"
 
 namespace shardscope::shell {
 namespace {
@@ -56,6 +58,7 @@ struct Dispatcher {
     shell.view_.Set(change, shell.Now());
   }
   void operator()(const ui::UndoView&) const { shell.view_.Undo(shell.Now()); }
+  void operator()(const ui::RedoView&) const { shell.view_.Redo(shell.Now()); }
   void operator()(const ui::ShowStep& command) const {
     if (!shell.context_.snapshot) return;
     const ui::View view = InitialView(*shell.context_.snapshot, command.step);
@@ -65,6 +68,18 @@ struct Dispatcher {
     shell.view_.SetFollow(command.follow, shell.Now());
   }
   void operator()(const ui::HoldView&) const { shell.view_.Hold(); }
+  // Nothing else is selected then.
+  void Select(ui::Selection selection) const {
+    shell.context_.selection = std::move(selection);
+    if (!shell.context_.area.query) return;
+    shell.context_.area = {};
+    shell.wants_frame_ = true;  // that forgets what was measured
+  }
+  void operator()(const ui::SelectArea& command) const {
+    shell.context_.selection = {};
+    shell.context_.area.query = command.area;
+    shell.wants_frame_ = true;  // that has it measured
+  }
   void operator()(const ui::SelectOp& command) const {
     ui::Selection& selection = shell.context_.selection;
     if (command.add && !selection.op_run.is_none() && !command.op_run.is_none()) {
@@ -75,10 +90,10 @@ struct Dispatcher {
       }
       return;
     }
-    selection = {command.op_run, command.rank, {}};
+    Select({command.op_run, command.rank, {}});
   }
   void operator()(const ui::SelectSpan& command) const {
-    shell.context_.selection = {query::OpRunId::None(), command.rank, {}, command.span};
+    Select({query::OpRunId::None(), command.rank, {}, command.span});
   }
   void Fit(int64_t start_ns, int64_t end_ns) const {
     const int64_t room =
@@ -88,6 +103,11 @@ struct Dispatcher {
   void operator()(const ui::FitSelection&) const {
     const ui::Selection& selection = shell.context_.selection;
     if (!shell.context_.snapshot) return;
+    if (const auto& area = shell.context_.area.query) {
+      const timeline::Range fit = timeline::FitWithMargin({area->time.start_ns, area->time.end_ns});
+      (*this)(ui::SetView{fit.start_ns, fit.end_ns});
+      return;
+    }
     if (!selection.span.is_none()) {
       const timeline::WorkFacts facts = timeline::WorkFactsOf(
           *shell.context_.snapshot, *shell.context_.index, selection.rank, selection.span);
@@ -183,9 +203,17 @@ struct Dispatcher {
     if (search.found == nullptr || command.hit >= search.found->result.hits.size()) return;
     const analysis::SearchHit& hit = search.found->result.hits[command.hit];
     search.current = hit;
-    ++search.revealed;
-    shell.context_.selection = {hit.op_run, hit.rank, {}, hit.span};  // none of a marker
+    Show(hit);
+  }
+  void operator()(const ui::SelectNeighbour& command) const {
+    const auto neighbour = timeline::FindNeighbour(shell.context_, command.which);
+    if (neighbour) Show(*neighbour);
+  }
+  // Selects it and brings it into view.
+  void Show(const analysis::SearchHit& hit) const {
+    Select({hit.op_run, hit.rank, {}, hit.span});  // nothing of a marker
     shell.context_.lanes.folded_ranks.erase(hit.rank);
+    shell.context_.revealed = {hit, shell.context_.revealed.count + 1};
     Reveal(hit.start_ns, hit.end_ns);
     // Where it is in front it does not take the keyboard from the search.
     if (!shell.panel_frames_.IsInFront("timeline")) shell.focus_ = "timeline";
@@ -248,6 +276,8 @@ void Shell::CloseSession() {
   context_.focus = {};
   context_.search.found = nullptr;
   context_.search.current.reset();
+  context_.area = {};
+  context_.revealed.what.reset();
   context_.change = {};
   context_.selection = {};
   context_.control = {};

@@ -77,6 +77,29 @@ TEST(ViewController, AnimatesRetargetsAndUndoesOneGesture) {
   EXPECT_EQ(views.view().end_ns, 1'000'000);
 }
 
+TEST(ViewController, GoesBackAndForwardThroughViews) {
+  ViewController views;
+  views.Reset({0, 1'000'000, false});
+  views.Redo(5);  // nothing was undone
+  const std::vector<int64_t> starts = {100'000, 200'000, 300'000};
+  double now = 10;
+  for (const int64_t start_ns : starts) views.Set({start_ns, 900'000, false}, now += 1);
+  const auto start_after = [&](auto go) {
+    (views.*go)(now += 1);
+    views.Advance(RunOf(1'000'000), now += 1);
+    return views.view().start_ns;
+  };
+  EXPECT_EQ(start_after(&ViewController::Undo), 200'000);
+  EXPECT_EQ(start_after(&ViewController::Undo), 100'000);
+  EXPECT_EQ(start_after(&ViewController::Redo), 200'000);
+  EXPECT_EQ(start_after(&ViewController::Redo), 300'000);
+  EXPECT_EQ(start_after(&ViewController::Redo), 300'000);
+  EXPECT_EQ(start_after(&ViewController::Undo), 200'000);
+  views.Set({500'000, 900'000, false}, now += 1);  // nothing leads forward from here
+  EXPECT_EQ(start_after(&ViewController::Redo), 500'000);
+  EXPECT_EQ(start_after(&ViewController::Undo), 200'000);
+}
+
 TEST(ViewController, FollowsTheEndUntilTheUserPans) {
   ViewController views;
   views.Reset({0, 1'000'000, true});

@@ -13,6 +13,7 @@
 #include "ui/shell/drawn_json.h"
 #include "ui/shell/shell.h"
 #include "ui/shell/view_controller.h"
+#include "ui/timeline/axis.h"
 
 namespace shardscope::shell {
 namespace {
@@ -58,6 +59,12 @@ std::optional<std::vector<query::TimeRange>> TimesOfShot(const query::Snapshot& 
   if (!whole_run || !options.search.empty()) return std::nullopt;
   const ui::View view = InitialView(summary, options.step);
   std::vector<query::TimeRange> times = {{view.start_ns, view.end_ns}};
+  if (options.area) {
+    const Result<analysis::AreaQuery> area = analysis::ResolveArea(summary, *options.area, {});
+    if (!area.ok()) return times;  // an error of the picture
+    const timeline::Range fit = timeline::FitWithMargin({area->time.start_ns, area->time.end_ns});
+    times.push_back({fit.start_ns, fit.end_ns});
+  }
   const std::vector<analysis::StepBreakdown> steps = analysis::Breakdowns(summary);
   const auto effects = analysis::EffectsOfChanges(steps, summary.markers);
   if (!effects.empty() && effects.back().num_steps > 0) {
@@ -71,6 +78,10 @@ std::optional<std::vector<query::TimeRange>> TimesOfShot(const query::Snapshot& 
 Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options) {
   const Status step = CheckStep(*snapshot, options.step);
   if (!step.ok()) return step;
+  std::optional<analysis::AreaQuery> area;
+  if (options.area) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(area, analysis::ResolveArea(*snapshot, *options.area, {}));
+  }
   Gui gui;
   if (options.language == ui::Language::kChinese && !gui.fonts().has_cjk) {
     return Status::Error(
@@ -89,6 +100,10 @@ Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options) {
   shell.ShowStep(options.step);
   shell.Post(ui::SetScope{options.scope});
   if (!options.panel.empty()) shell.Post(ui::FocusPanel{options.panel});
+  if (area) {
+    shell.Post(ui::SelectArea{area});
+    if (options.step < 0) shell.Post(ui::FitSelection{});
+  }
   if (!options.search.empty()) {
     shell.Post(ui::ShowSearch{true});
     shell.Post(ui::SearchFor{options.search});

@@ -21,9 +21,10 @@ struct ShotOptions {
   std::optional<analysis::Scope> scope;  // of the figures; none: what the run's state asks for
   ui::Language language = ui::Language::kEnglish;
   ui::ThemeName theme = ui::ThemeName::kDark;
-  float scale = 1;     // of text, lines and columns, as the window's Larger and Smaller
-  std::string panel;   // brought to the front of its tabs; empty: the timeline
-  std::string search;  // query of the search, which is open then; empty: closed
+  float scale = 1;    // of text, lines and columns, as the window's Larger and Smaller
+  std::string panel;  // brought to the front of its tabs; empty: the timeline
+  std::optional<analysis::AreaText> area;  // that is marked; shown, unless `step` is given
+  std::string search;                      // query of the search, which is open then; empty: closed
 };
 
 struct Shot {
@@ -38,7 +39,7 @@ std::optional<std::vector<query::TimeRange>> TimesOfShot(const query::Snapshot& 
                                                          const ShotOptions& options);
 
 // The same snapshot, options and fonts give the same bytes. Errors: no EGL, Chinese without a CJK
-// font, no such steps.
+// font, no such steps or area.
 Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options);
 
 // `shot --json`: every item that was drawn, with its text, value, unit and box.

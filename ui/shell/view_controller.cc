@@ -76,6 +76,7 @@ void ViewController::Reset(const ui::View& view) {
   view_ = goal_ = from_ = view;
   animating_ = false;
   undo_.clear();
+  redo_.clear();
   last_change_seconds_ = -1e9;
 }
 
@@ -110,15 +111,23 @@ void ViewController::Set(const ui::SetView& change, double now_seconds) {
     undo_.push_back(goal_);
     if (undo_.size() > kMaximumUndo) undo_.erase(undo_.begin());
   }
+  redo_.clear();
   last_change_seconds_ = now_seconds;
   if (!change.keep_follow) goal_.follow = view_.follow = false;
   Animate(change.start_ns, change.end_ns, change.animate, now_seconds);
 }
 
-void ViewController::Undo(double now_seconds) {
-  if (undo_.empty()) return;
-  const ui::View back = undo_.back();
-  undo_.pop_back();
+void ViewController::Undo(double now_seconds) { GoBack(&undo_, &redo_, now_seconds); }
+
+void ViewController::Redo(double now_seconds) { GoBack(&redo_, &undo_, now_seconds); }
+
+// To the last view of `from`; the one that is left is the last of `to`.
+void ViewController::GoBack(std::vector<ui::View>* from, std::vector<ui::View>* to,
+                            double now_seconds) {
+  if (from->empty()) return;
+  const ui::View back = from->back();
+  from->pop_back();
+  to->push_back(goal_);
   last_change_seconds_ = -1e9;
   goal_.follow = view_.follow = back.follow;
   Animate(back.start_ns, back.end_ns, true, now_seconds);

@@ -42,6 +42,8 @@ class ViewController {
   // one another within half a second (a wheel, a drag) are undone as one.
   void Set(const ui::SetView& change, double now_seconds);
   void Undo(double now_seconds);
+  // Goes where it was before the last Undo(), unless it was changed since.
+  void Redo(double now_seconds);
   void SetFollow(bool follow, double now_seconds);
 
   // Whether the user changed it.
@@ -57,6 +59,7 @@ class ViewController {
   const ui::View& goal() const { return goal_; }
 
  private:
+  void GoBack(std::vector<ui::View>* from, std::vector<ui::View>* to, double now_seconds);
   void Animate(int64_t start_ns, int64_t end_ns, bool animate, double now_seconds);
   void Follow(double now_seconds);
 
@@ -69,6 +72,7 @@ class ViewController {
   double animation_start_ = 0;
   double last_change_seconds_ = -1e9;
   std::vector<ui::View> undo_;
+  std::vector<ui::View> redo_;
 };
 
 }  // namespace shardscope::shell

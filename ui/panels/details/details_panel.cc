@@ -6,6 +6,7 @@
 
 #include "trace/base/time.h"
 #include "trace/base/units.h"
+#include "ui/panels/details/area_details.h"
 #include "ui/panels/details/details_text.h"
 #include "ui/timeline/run_index.h"
 #include "ui/values.h"
@@ -82,6 +83,10 @@ void DetailsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
   const Look look = widgets::LookOf(context);
   const ImVec2 top = ImGui::GetCursorScreenPos();
   const ImVec2 room = ImGui::GetContentRegionAvail();
+  if (context.area.query && context.snapshot != nullptr) {
+    DrawAreaDetails(context, log);
+    return;
+  }
   UpdateWork(context);
   if (work_.kind == timeline::WorkFacts::Kind::kNothing) Update(context);
   UpdateSum(context);

@@ -242,6 +242,7 @@ void MemoryPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
                         {box.x0, top.y, box.x1, box.y1}, -1, nullptr);
   timeline::DrawErrors(context, analysis::ErrorsOf(*snapshot), axis,
                        {box.x0, top.y, box.x1, box.y1}, -1, nullptr);
+  timeline::DrawArea(context, axis, box.y0, box.y1);
   timeline::DrawCursor(context, axis, box.y0, box.y1);
 }
 

@@ -216,11 +216,11 @@ void SearchPanel::DrawHits(const ui::Context& context, ui::DrawLog* log, ui::Com
   if (ImGui::BeginChild("hits", {0, all ? 0 : -look.Px(kHitRowHeight)}, ImGuiChildFlags_None,
                         ImGuiWindowFlags_AlwaysVerticalScrollbar)) {
     const std::optional<size_t> current = ui::CurrentHit(context.search);
-    if (revealed_ != context.search.revealed && current) {
+    if (revealed_ != context.revealed.count && current) {
       ImGui::SetScrollFromPosY(
           ImGui::GetCursorStartPos().y + (static_cast<float>(*current) + 0.5F) * height, 0.5F);
     }
-    revealed_ = context.search.revealed;
+    revealed_ = context.revealed.count;
     ImGuiListClipper clipper;
     clipper.Begin(static_cast<int>(hits.size()), height);
     while (clipper.Step()) {

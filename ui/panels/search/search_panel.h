@@ -20,7 +20,7 @@ class SearchPanel {
 
   std::string typed_;
   int opened_ = 0;    // SearchState::opened when the field last got the keyboard
-  int revealed_ = 0;  // SearchState::revealed when the list was last scrolled to a hit
+  int revealed_ = 0;  // Revealed::count when the list was last scrolled to a hit
 };
 
 }  // namespace shardscope::panels

@@ -258,7 +258,9 @@ void TimelineHeader::Draw(const ui::Context& context, const Axis& axis, ui::Draw
   DrawFollow(context, {ImGui::GetWindowPos().x, top, axis.left(), minimap_bottom}, log, commands);
   const float ruler_top = minimap_bottom + look.Px(4);
   const ui::Box ruler = ToBox(axis, ruler_top, look.Px(timeline::kRulerHeight));
+  area_.HandleRuler(context, axis, ruler, commands);
   DrawRuler(context, axis, ruler, log);
+  DrawAreaInRuler(context, axis, ruler, log);
   const ui::Box gutter{ImGui::GetWindowPos().x, ruler.y0, ruler.x0, ruler.y1};
   DrawFoldAll(context, gutter, log, commands);
   DrawLegendToggle(context, gutter, log, commands);
@@ -301,6 +303,7 @@ void TimelineHeader::DrawMinimap(const ui::Context& context, const Axis& axis, u
   timeline::DrawPauses(context, run_axis, {rank, box, "minimap_pause"}, log);
   DrawUnfinishedBar(context, run_axis, box, log);
   hits_.Draw(context, run_axis, box, log);
+  DrawAreaInMinimap(context, run_axis, box);
   const float x0 = std::clamp(run_axis.X(context.view.start_ns), box.x0, box.x1);
   const float x1 = std::clamp(run_axis.X(context.view.end_ns), box.x0, box.x1);
   const float middle = (x0 + x1) / 2;

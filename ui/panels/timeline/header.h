@@ -7,6 +7,7 @@
 #include "ui/commands.h"
 #include "ui/context.h"
 #include "ui/draw_log.h"
+#include "ui/panels/timeline/area_marker.h"
 #include "ui/panels/timeline/hit_marks.h"
 #include "ui/timeline/minimap.h"
 
@@ -30,6 +31,7 @@ class TimelineHeader {
   float left_ = 0;
   std::vector<timeline::MinimapBar> bars_;
   MinimapHits hits_;
+  AreaMarker area_;
   int64_t grabbed_ns_ = 0;
 };
 

@@ -8,6 +8,7 @@
 
 #include "trace/analysis/names.h"
 #include "trace/base/units.h"
+#include "ui/panels/timeline/area_marker.h"
 #include "ui/panels/timeline/hit_marks.h"
 #include "ui/panels/timeline/overlay.h"
 #include "ui/panels/timeline/pair_lines.h"
@@ -231,6 +232,7 @@ void TimelinePanel::DrawLanes(const ui::Context& context, const Axis& axis, cons
   timeline::DrawErrors(context, analysis::ErrorsOf(*context.snapshot), axis, box,
                        std::round(label_y), log);
   DrawHitMarks(context, {*index_, layout_, axis, box, origin}, log);
+  DrawAreaInLanes(context, {*index_, layout_, axis, box, origin}, log);
   DrawPairLines(context, {*index_, layout_, axis, box, origin}, log);
   wait_lines_.Draw(context, {*index_, layout_, axis, box, origin}, log);
   overlay_.Draw(context, {*index_, layout_, axis, box, origin}, log);
@@ -336,6 +338,9 @@ void TimelinePanel::HandleMouse(const ui::Context& context, const Axis& axis, co
   const timeline::Hit& hit = hovered_;
   input_.Hold(hit.kind != timeline::Hit::Kind::kNothing, commands);
   if (over && !on_axis) HandleGutter(context, y, commands);
+  if (const auto& marking = input_.marking()) {
+    MarkLanes(context, layout_, box.y0 - std::round(scroll_), *marking, commands);
+  }
   if (!on_axis) return;
   if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left) &&
       hit.kind != timeline::Hit::Kind::kNothing) {
@@ -376,18 +381,18 @@ void TimelinePanel::HandleScroll(const ui::Context& context, const Axis& axis, c
   if (!context.headless && ImGui::IsItemHovered() && io.MousePos.x < axis.left()) {
     scroll_ -= io.MouseWheel * kScrollPixels * context.scale;
   }
-  ScrollToHit(context, box);
+  ScrollToRevealed(context, box);
   const float room = layout_.height - (box.y1 - box.y0);
   scroll_ = std::clamp(scroll_, 0.0F, room > 0 ? room + kBelowLanes * context.scale : 0.0F);
 }
 
-// The hit of the search that was stepped to: its lane in the middle, unless it is in sight.
-void TimelinePanel::ScrollToHit(const ui::Context& context, const ui::Box& box) {
-  if (revealed_ == context.search.revealed) return;
-  revealed_ = context.search.revealed;
-  if (!context.search.current) return;
+// Its lane in the middle, unless it is in sight.
+void TimelinePanel::ScrollToRevealed(const ui::Context& context, const ui::Box& box) {
+  if (revealed_ == context.revealed.count) return;
+  revealed_ = context.revealed.count;
+  if (!context.revealed.what) return;
   const Lane* lane =
-      LanesOfTracks(*context.snapshot, layout_).Find(*context.snapshot, *context.search.current);
+      LanesOfTracks(*context.snapshot, layout_).Find(*context.snapshot, *context.revealed.what);
   if (lane == nullptr) return;
   const float height = box.y1 - box.y0;
   const bool in_sight = lane->y >= scroll_ && lane->y + lane->height <= scroll_ + height;
@@ -412,7 +417,8 @@ void TimelinePanel::Select(const ui::Context& context, const timeline::Hit& hit,
     const query::OpRunId op =
         stall.blocking_op_run.is_none() ? stall.op_run : stall.blocking_op_run;
     commands->push_back(ui::SelectOp{op, hit.rank, add});
-  } else if (!add && (!context.selection.op_run.is_none() || !context.selection.span.is_none())) {
+  } else if (!add && (!context.selection.op_run.is_none() || !context.selection.span.is_none() ||
+                      context.area.query)) {
     commands->push_back(ui::SelectOp{query::OpRunId::None(), 0, false});
   }
 }

@@ -63,7 +63,7 @@ class TimelinePanel : public ui::Panel {
   void HandleGutter(const ui::Context& context, float y, ui::Commands* commands);
   void DrawTooltip(const ui::Context& context, ui::DrawLog* log) const;
   void HandleScroll(const ui::Context& context, const timeline::Axis& axis, const ui::Box& box);
-  void ScrollToHit(const ui::Context& context, const ui::Box& box);
+  void ScrollToRevealed(const ui::Context& context, const ui::Box& box);
   void Select(const ui::Context& context, const timeline::Hit& hit, ui::Commands* commands) const;
   void DrawScrollBar(const ui::Context& context, const ui::Box& box) const;
 
@@ -79,7 +79,7 @@ class TimelinePanel : public ui::Panel {
   timeline::Hit hovered_;  // of this frame
   TooltipText tooltip_;    // of this frame
   float scroll_ = 0;
-  int revealed_ = 0;  // SearchState::revealed when it last scrolled to a hit
+  int revealed_ = 0;  // Revealed::count when it last scrolled
 };
 
 }  // namespace shardscope::panels

@@ -278,8 +278,25 @@ void RunSession::UpdateSearch(bool at_once, ui::SearchState* search) {
     if (!known) search->found = FindHits({search->text, shown_});
   } else {
     if (search_worker_ == nullptr) search_worker_ = std::make_unique<SearchWorker>(wake_);
-    search_worker_->Request({search->text, shown_});
+    search_worker_->Ask({search->text, shown_});
     search->found = search_worker_->Latest();
+  }
+}
+
+void RunSession::UpdateArea(bool at_once, ui::AreaState* area) {
+  // Of a preview there are only some rows.
+  const bool is_asked = area->query && shown_ != nullptr && !shown_->loading;
+  const bool is_known = area->measured != nullptr && area->query == area->measured->query;
+  if (!is_asked) {
+    area->measured = nullptr;
+    if (area_worker_ != nullptr) area_worker_->Forget();
+  } else if (at_once) {
+    if (!is_known) area->measured = Measure({*area->query, shown_, true});
+  } else if (!is_known || !area->measured->complete || !area->measured->has_causes) {
+    if (area_worker_ == nullptr) area_worker_ = std::make_unique<AreaWorker>(wake_);
+    // The figures first, then what takes long.
+    area_worker_->Ask({*area->query, shown_, is_known});
+    area->measured = area_worker_->Latest();
   }
 }
 

@@ -19,6 +19,7 @@
 #include "trace/query/live_trace.h"
 #include "trace/query/snapshot.h"
 #include "ui/context.h"
+#include "ui/shell/run/area_worker.h"
 #include "ui/shell/run/report_worker.h"
 #include "ui/shell/run/search_worker.h"
 #include "ui/shell/run/sql_worker.h"
@@ -117,6 +118,10 @@ class RunSession {
   // into `search`. `at_once`: on this thread, for pictures.
   void UpdateSearch(bool at_once, ui::SearchState* search);
 
+  // Likewise what is marked is measured; on a run that goes on again and again, until no newer rows
+  // can change it.
+  void UpdateArea(bool at_once, ui::AreaState* area);
+
   // Null for a fixed snapshot.
   ControlLink* control() { return control_.get(); }
   // Begins with the first call; null for a fixed snapshot.
@@ -146,6 +151,7 @@ class RunSession {
   std::unique_ptr<ControlLink> control_;
   std::unique_ptr<ReportWorker> worker_;
   std::unique_ptr<SearchWorker> search_worker_;  // from the first search on
+  std::unique_ptr<AreaWorker> area_worker_;      // from the first area on
   std::unique_ptr<SqlWorker> sql_;
   std::unique_ptr<query::LiveTrace> trace_;  // destroyed first: it calls wake
   int64_t log_offset_ = 0;                   // bytes of log.txt read so far

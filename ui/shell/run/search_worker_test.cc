@@ -31,13 +31,13 @@ TEST(SearchWorker, FindsWhatIsAskedLastInTheNewestRows) {
   const auto second = analysis::MakeLessonSnapshot(2, 8, 3);
   SearchWorker worker({});
   EXPECT_EQ(worker.Latest(), nullptr);
-  for (const char* text : {"a", "al", "all", "kind:all_gather"}) worker.Request({text, first});
+  for (const char* text : {"a", "al", "all", "kind:all_gather"}) worker.Ask({text, first});
   const SearchRequest typed{"kind:all_gather", first};
   ASSERT_TRUE(Eventually([&] { return HasFound(worker, typed); }));
   EXPECT_EQ(worker.Latest()->result.count, FindHits(typed)->result.count);
   EXPECT_GT(worker.Latest()->result.count, 0);
   const SearchRequest newer{"kind:all_gather", second};
-  worker.Request(newer);
+  worker.Ask(newer);
   ASSERT_TRUE(Eventually([&] { return HasFound(worker, newer); }));
   // Steps 3 to 7 are alike.
   EXPECT_GT(worker.Latest()->result.count, FindHits(typed)->result.count);
@@ -46,7 +46,7 @@ TEST(SearchWorker, FindsWhatIsAskedLastInTheNewestRows) {
 TEST(SearchWorker, AQueryThatIsWrongIsAnAnswer) {
   SearchWorker worker({});
   const SearchRequest request{"rank:x", analysis::MakeLessonSnapshot(1, 3, 2)};
-  worker.Request(request);
+  worker.Ask(request);
   ASSERT_TRUE(Eventually([&] { return HasFound(worker, request); }));
   ASSERT_TRUE(worker.Latest()->error.has_value());
   EXPECT_EQ(worker.Latest()->error->term, "rank:x");
@@ -55,11 +55,11 @@ TEST(SearchWorker, AQueryThatIsWrongIsAnAnswer) {
 TEST(SearchWorker, ForgetsAndFindsAgain) {
   SearchWorker worker({});
   const SearchRequest request{"gather", analysis::MakeLessonSnapshot(1, 3, 2)};
-  worker.Request(request);
+  worker.Ask(request);
   ASSERT_TRUE(Eventually([&] { return HasFound(worker, request); }));
   worker.Forget();
   EXPECT_EQ(worker.Latest(), nullptr);
-  worker.Request(request);
+  worker.Ask(request);
   EXPECT_TRUE(Eventually([&] { return HasFound(worker, request); }));
 }
 
@@ -67,7 +67,7 @@ TEST(SearchWorker, EndsWhileItIsAsked) {
   const auto snapshot = analysis::MakeLessonSnapshot(2, 24, 12);
   for (int i = 0; i < 20; ++i) {
     SearchWorker worker({});
-    worker.Request({"forward", snapshot});
+    worker.Ask({"forward", snapshot});
   }
   std::stop_source stop;
   stop.request_stop();

@@ -2,6 +2,7 @@
 
 #include <imgui.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace shardscope::timeline {
@@ -20,6 +21,7 @@ void AxisInput::Handle(const ui::Context& context, const Axis& axis, const char*
   ImGui::SetCursorScreenPos({left, box.y0});
   ImGui::InvisibleButton(id, {box.x1 - left, box.y1 - box.y0});
   clicked_ = false;
+  marking_.reset();
   vertical_drag_ = 0;
   if (context.headless) return;
   const int64_t run_ns = context.snapshot->end_ns - context.snapshot->start_ns;
@@ -82,12 +84,16 @@ void AxisInput::HandleDrag(const ui::Context& context, const Axis& axis, ui::Com
     drag_start_ = {context.view.start_ns, context.view.end_ns};
     drag_start_x_ = io.MousePos.x;
     dragging_ = false;
+    mark_from_ns_ = axis.Ns(io.MousePos.x);
+    marks_ = io.KeyShift && io.MousePos.x >= axis.left();
   }
   if (ImGui::IsItemActive()) {
     const ImVec2 moved = ImGui::GetMouseDragDelta(ImGuiMouseButton_Left, 0);
     dragging_ =
         dragging_ || std::fabs(moved.x) > kDragThreshold || std::fabs(moved.y) > kDragThreshold;
-    if (dragging_ && (io.MouseDelta.x != 0 || io.MouseDelta.y != 0)) {
+    if (dragging_ && marks_) {
+      Mark(axis);
+    } else if (dragging_ && (io.MouseDelta.x != 0 || io.MouseDelta.y != 0)) {
       vertical_drag_ = io.MouseDelta.y;
       const double pixels = static_cast<double>(drag_start_x_ - io.MousePos.x);
       const double per_pixel =
@@ -98,6 +104,12 @@ void AxisInput::HandleDrag(const ui::Context& context, const Axis& axis, ui::Com
     }
   }
   if (ImGui::IsItemDeactivated()) clicked_ = !dragging_;
+}
+
+void AxisInput::Mark(const Axis& axis) {
+  const ImGuiIO& io = ImGui::GetIO();
+  const auto [first, last] = std::minmax({mark_from_ns_, axis.Ns(io.MousePos.x)});
+  marking_ = Marking{{first, last}, io.MouseClickedPos[ImGuiMouseButton_Left].y, io.MousePos.y};
 }
 
 void AxisInput::HandleKeys(const ui::Context& context, int64_t max_length_ns,

@@ -1,6 +1,8 @@
 // AxisInput: wheel, drag and keys on the time axis, the same in timeline and memory. UI thread.
 #pragma once
 
+#include <optional>
+
 #include "ui/commands.h"
 #include "ui/context.h"
 #include "ui/timeline/axis.h"
@@ -20,12 +22,21 @@ class AxisInput {
 
   // True if the button went up without a drag: then it was a click.
   bool clicked() const { return clicked_; }
+  // While Shift-drag marks a stretch of time, which does not pan.
+  struct Marking {
+    Range range;
+    float from_y = 0;  // on screen, where it began and where it is
+    float to_y = 0;
+  };
+  const std::optional<Marking>& marking() const { return marking_; }
+
   float vertical_drag() const { return vertical_drag_; }  // pixels since the last frame
 
  private:
   void HandleWheel(const ui::Context& context, const Axis& axis, int64_t max_length_ns,
                    ui::Commands* commands);
   void HandleDrag(const ui::Context& context, const Axis& axis, ui::Commands* commands);
+  void Mark(const Axis& axis);
   void HandleKeys(const ui::Context& context, int64_t max_length_ns, ui::Commands* commands);
   // Where the view is heading: a zoom during an animation starts from its end, not from the frame
   // in between.
@@ -35,11 +46,14 @@ class AxisInput {
 
   bool dragging_ = false;
   bool clicked_ = false;
-  bool on_axis_ = false;  // the mouse, over the item
+  bool marks_ = false;        // instead of panning
+  int64_t mark_from_ns_ = 0;  // where the mouse was pressed
+  bool on_axis_ = false;      // the mouse, over the item
   bool holding_ = false;
   float vertical_drag_ = 0;
   Range drag_start_;
   float drag_start_x_ = 0;
+  std::optional<Marking> marking_;
   Range goal_;
   double goal_until_ = -1;  // Context::time_seconds when the animation towards goal_ is over
 };

@@ -115,6 +115,23 @@ void DrawCursor(const ui::Context& context, const Axis& axis, float y0, float y1
                                       ui::WithAlpha(context.theme->ink.text, 0.35F), 1);
 }
 
+ui::Color DimOfArea(const ui::Theme& theme) { return ui::WithAlpha(theme.surface.panel, 0.55F); }
+
+void DrawArea(const ui::Context& context, const Axis& axis, float y0, float y1) {
+  if (!context.area.query) return;
+  const float x0 =
+      std::clamp(std::round(axis.X(context.area.query->time.start_ns)), axis.left(), axis.right());
+  const float x1 =
+      std::clamp(std::round(axis.X(context.area.query->time.end_ns)), axis.left(), axis.right());
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddRectFilled({axis.left(), y0}, {x0, y1}, DimOfArea(*context.theme));
+  list->AddRectFilled({x1, y0}, {axis.right(), y1}, DimOfArea(*context.theme));
+  for (const float x : {x0, x1}) {
+    if (x <= axis.left() || x >= axis.right()) continue;
+    list->AddRectFilled({x, y0}, {x + 1, y1}, context.theme->state.accent);
+  }
+}
+
 void DrawStepLines(const ui::Context& context, const Axis& axis, float y0, float y1) {
   if (context.snapshot->ranks.empty()) return;
   const query::RowList<query::Step>& steps = context.snapshot->ranks.front().steps;

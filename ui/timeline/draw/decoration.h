@@ -37,6 +37,11 @@ void DrawErrors(const ui::Context& context, const std::vector<query::Marker>& er
 // The vertical line under the mouse, in every panel on the axis.
 void DrawCursor(const ui::Context& context, const Axis& axis, float y0, float y1);
 
+// The stretch of time that is measured, if there is one: its edges, and all outside of it dimmed.
+void DrawArea(const ui::Context& context, const Axis& axis, float y0, float y1);
+// What dims is drawn with.
+ui::Color DimOfArea(const ui::Theme& theme);
+
 // Thin lines at the step boundaries of the first rank that are at least some pixels apart.
 void DrawStepLines(const ui::Context& context, const Axis& axis, float y0, float y1);
 

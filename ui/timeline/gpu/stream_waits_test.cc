@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "trace/analysis/snapshot_test_util.h"
 #include "ui/timeline/gpu/work_facts.h"
+#include "ui/timeline/neighbour.h"
 
 namespace shardscope::timeline {
 namespace {
@@ -195,6 +198,32 @@ TEST(FindWorkRowTest, FindsRowsThatAreNotInTheOrderOfTheirIds) {
   EXPECT_EQ(FindWorkRow(rows, query::SpanId(2)), 2u);
   EXPECT_EQ(FindWorkRow(rows, query::SpanId(9)), 1u);
   EXPECT_EQ(FindWorkRow(rows, query::SpanId(3)), kNoRow);
+}
+
+TEST_F(StreamWaitsTest, TheKeysLeadAlongWaitsAndToWhatLaunchedAKernel) {
+  Wait(1, 2, gather_, copy_out_);
+  Build();
+  auto index = std::make_shared<RunIndex>();
+  index->Advance(*snapshot_);
+  ui::Context context;
+  context.snapshot = snapshot_;
+  context.index = index;
+  EXPECT_EQ(FindNeighbour(context, ui::Neighbour::kAlongBack), std::nullopt);
+  const auto span_from = [&](int64_t correlation, ui::Neighbour which) {
+    context.selection = {query::OpRunId::None(), 0, {}, query::SpanId(1000 + correlation)};
+    const auto found = FindNeighbour(context, which);
+    return found ? found->span.value() - 1000 : -1;
+  };
+  EXPECT_EQ(span_from(2, ui::Neighbour::kAlongBack), 1);
+  EXPECT_EQ(span_from(1, ui::Neighbour::kAlongForward), 2);
+  EXPECT_EQ(span_from(4, ui::Neighbour::kAlongForward), -1);
+  EXPECT_EQ(span_from(3, ui::Neighbour::kNextOfName), 4);
+  EXPECT_EQ(span_from(3, ui::Neighbour::kPreviousOfName), 2);
+  // Kernel 3 waited for nothing.
+  context.selection.span = query::SpanId(1003);
+  EXPECT_EQ(FindNeighbour(context, ui::Neighbour::kAlongBack)->op_run, forward_run_);
+  context.selection = {forward_run_, 0, {}};
+  EXPECT_EQ(FindNeighbour(context, ui::Neighbour::kAlongForward)->span, query::SpanId(1003));
 }
 
 }  // namespace

@@ -101,13 +101,17 @@ uint32_t FindWorkRow(const query::RankRows& rows, query::SpanId span) {
   return FindById(rows.gpu_work, span);
 }
 
+uint32_t FindRangeRow(const query::RankRows& rows, query::SpanId span) {
+  return FindById(rows.spans, span);
+}
+
 WorkFacts WorkFactsOf(const query::Snapshot& snapshot, const RunIndex& index, int32_t rank,
                       query::SpanId span) {
   const query::RankRows* rows = snapshot.FindRank(rank);
   if (rows == nullptr || span.is_none()) return {};
   const uint32_t row = FindWorkRow(*rows, span);
   if (row != kNoRow) return FactsOfWork(snapshot, index, rank, row);
-  const uint32_t range_row = FindById(rows->spans, span);
+  const uint32_t range_row = FindRangeRow(*rows, span);
   if (range_row == kNoRow) return {};
   const query::Span& range = rows->spans[range_row];
   WorkFacts facts;

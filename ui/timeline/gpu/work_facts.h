@@ -43,6 +43,9 @@ struct WorkFacts {
 // their ids, so this looks at few of them.
 uint32_t FindWorkRow(const query::RankRows& rows, query::SpanId span);
 
+// The same of spans: of a range.
+uint32_t FindRangeRow(const query::RankRows& rows, query::SpanId span);
+
 // `span`: id of the span of a kernel, copy or range.
 WorkFacts WorkFactsOf(const query::Snapshot& snapshot, const RunIndex& index, int32_t rank,
                       query::SpanId span);
