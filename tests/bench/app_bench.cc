@@ -29,6 +29,7 @@
 #include "ui/panels/timeline/timeline_panel.h"
 #include "ui/shell/backend/gui.h"
 #include "ui/shell/backend/headless.h"
+#include "ui/shell/run/area_worker.h"
 #include "ui/shell/run/search_worker.h"
 #include "ui/shell/shell.h"
 
@@ -215,6 +216,43 @@ std::string MeasureSearch(Bench* bench, const std::string& query) {
                      search.Json(), frames.Json());
 }
 
+// What measuring the middle of the run takes, of at most a million ops, and frames with it marked.
+std::string MeasureMarked(Bench* bench) {
+  constexpr double kOps = 1e6;
+  const query::SnapshotPtr snapshot = bench->context().snapshot;
+  double all_ops = 1;
+  for (const query::RankRows& rows : snapshot->ranks) {
+    all_ops += static_cast<double>(rows.op_runs.size());
+  }
+  const int64_t run_ns = snapshot->end_ns - snapshot->start_ns;
+  const auto part_ns =
+      static_cast<int64_t>(static_cast<double>(run_ns) * std::min(1.0, kOps / all_ops));
+  const int64_t start_ns = snapshot->start_ns + (run_ns - part_ns) / 2;
+  const analysis::AreaQuery query{{start_ns, start_ns + part_ns}, {}};
+  Costs measuring;
+  Costs with_causes;
+  int64_t ops = 0;
+  for (int run = 0; run < 3; ++run) {
+    const int64_t before_ns = MonotonicNs();
+    const auto area = shell::Measure({query, snapshot});
+    const int64_t between_ns = MonotonicNs();
+    (void)shell::Measure({query, snapshot, true});
+    measuring.ms.push_back(static_cast<double>(between_ns - before_ns) / kMs);
+    with_causes.ms.push_back(static_cast<double>(MonotonicNs() - between_ns) / kMs);
+    ops = 0;
+    for (const analysis::AreaRank& rank : area->ranks) ops += rank.count;
+  }
+  bench->shell().Post(ui::SetView{snapshot->start_ns, snapshot->end_ns, false, false});
+  bench->shell().Post(ui::SelectArea{query});
+  while (bench->context().area.measured == nullptr) bench->Frame();
+  Costs frames;
+  for (int frame = 0; frame < kFramesAView; ++frame) frames.ms.push_back(bench->Frame());
+  bench->shell().Post(ui::SelectArea{});
+  bench->Frame();
+  return fmt::format(R"({{"ops":{},"measuring":{},"with_causes":{},"frame":{}}})", ops,
+                     measuring.Json(), with_causes.Json(), frames.Json());
+}
+
 // ShowFirst() folds what the default window does not hold; here every rank is looked at.
 void UnfoldAll(Bench* bench) {
   const auto folded = bench->context().lanes.folded_ranks;
@@ -237,10 +275,10 @@ Status Frames(const std::string& run) {
     searches += "," + MeasureSearch(&bench, query);
   }
   fmt::print(
-      R"({{"ranks":{},"loading_max_ms":{:.1f},"rss_mb":{},"peak_mb":{},"views":[{}],"searches":[{}]}})"
+      R"({{"ranks":{},"loading_max_ms":{:.1f},"rss_mb":{},"peak_mb":{},"views":[{}],"searches":[{}],"area":{}}})"
       "\n",
       bench.context().snapshot->ranks.size(), loading_ms, ResidentMb("VmRSS"), ResidentMb("VmHWM"),
-      rows, searches);
+      rows, searches, MeasureMarked(&bench));
   return Status::Ok();
 }
 

@@ -28,7 +28,7 @@ ITEMS = {item.__name__: item for item in (
     items_live.full_speed, items_live.slow_renderer,
     items_finished.open_a_finished_run, items_finished.zoom, items_finished.pan, items_finished.select_an_op,
     items_finished.fit_a_span, items_finished.tooltips, items_finished.memory, items_finished.jump_in_the_minimap,
-    items_finished.whole_run, items_finished.pick_a_stall, items_finished.read_the_log,
+    items_finished.whole_run, items_finished.measure_a_stretch, items_finished.along_spans, items_finished.pick_a_stall, items_finished.read_the_log,
     items_finished.go_to_a_step, items_finished.fold_all, items_finished.legend,
     items_look.palette, items_look.keys, items_look.menu, items_look.help, items_look.chinese, items_look.light_theme,
     items_look.large_text, items_look.scale_two, items_look.reset_the_layout,

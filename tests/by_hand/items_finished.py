@@ -107,6 +107,51 @@ def whole_run(stage):
     assert app.shown().all("timeline"), "the timeline is blank"
 
 
+def measure_a_stretch(stage):
+    """Drag in the ruler: how long that is stands in it, and in Details how its time divides; an edge is moved, F fits it, Esc takes it away."""
+    app = opened(stage)
+    x0, _, x1, y1 = app.item("timeline", "minimap").box
+    at = lambda share: (round(x0 + share * (x1 - x0)), round(y1 + 14))
+    length = lambda shown: shown.find("timeline", "area").value if shown.find("timeline", "area") else 0
+    app.drag(at(0.3), at(0.5))
+    stage.wait(0.3)
+    shown = app.until("its figures", lambda shown: shown.find("details", "area_name:0") and not shown.find("details", "area_state"))
+    assert shown.find("details", "area_length").value == length(shown) > 0
+    app.drag(at(0.5), at(0.7))
+    app.until("a longer one", lambda now: length(now) > 1.5 * length(shown))
+    stage.wait(0.3)
+    longer = app.shown()
+    app.key("f")
+    fitted = app.until("it in the whole view", lambda now: now.span_ns < 2 * length(now))
+    assert length(fitted) == length(longer)
+    app.until("its figures", lambda now: now.find("details", "area_length") and now.find("details", "area_length").value == length(now))
+    stage.take_picture()
+    app.key("Escape")
+    app.until("none", lambda now: not now.find("timeline", "area") and not now.find("details", "area_length"))
+
+
+def along_spans(stage):
+    """An op is selected: . and , lead to the next of its name and back, [ to what it waited for, Alt with an arrow to views before."""
+    app = opened(stage)
+    app.click(widest_span(app.shown(), rank=0))
+    stage.wait(0.5)
+    first = app.shown()
+    place = lambda shown: (shown.text("details", "title"), shown.find("details", "step").value) if shown.find("details", "step") else None
+    app.key("comma")
+    before = app.until("the one before", lambda shown: place(shown) and place(shown) != place(first))
+    assert place(before)[0] == place(first)[0]
+    app.key("period")
+    app.until("the first again", lambda shown: place(shown) == place(first))
+    app.key("bracketleft")
+    app.until("what it waited for", lambda shown: place(shown) and place(shown)[0] != place(first)[0])
+    app.key("0")
+    whole = app.until("the whole run", lambda shown: shown.span_ns > 5 * first.span_ns)
+    app.key("alt+Left")
+    app.until("the view before", lambda shown: shown.span_ns < whole.span_ns / 2)
+    app.key("alt+Right")
+    app.until("the whole run", lambda shown: shown.span_ns == whole.span_ns)
+
+
 def pick_a_stall(stage):
     """Click the last of Top stalls: Details tell of the collective that was waited for."""
     app = opened(stage)

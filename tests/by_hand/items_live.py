@@ -106,7 +106,7 @@ def single_step(stage):
     app = stage.live()
     last = settled_step(stage, app)
     for more in range(1, 4):
-        app.key("period")
+        app.key("shift+space")
         app.until("a step", lambda shown: step(shown) == last + more)
         stage.wait(0.5)
     assert state(app.shown()) == "PAUSED"
