@@ -141,8 +141,8 @@ void AddShotCommand(CLI::App& app, int* exit_code) {
       ->type_name("X");
   command
       ->add_option("--panel", arguments->panel,
-                   "The tab in the middle: timeline or log, default timeline")
-      ->check(CLI::IsMember({"timeline", "log"}));
+                   "The tab in the middle: timeline, ranks, collectives or log, default timeline")
+      ->check(CLI::IsMember({"timeline", "ranks", "collectives", "log"}));
   command
       ->add_option("--search", arguments->search,
                    "What is looked for: its hits are listed and lit (`shardscope search` says how)")

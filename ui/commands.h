@@ -67,6 +67,16 @@ struct JumpToOp {};  // from the selected kernel to its op, from an op to its fi
 struct SetHover {
   int64_t time_ns = -1;
 };  // the cursor that runs through timeline and memory; -1 = none
+struct ShowRank {  // in the timeline: its lanes, unfolded, in that step
+  int32_t rank = 0;
+  int32_t step = 0;
+};
+// Where the lanes of a rank stand: on top of all others, among them, or nowhere.
+enum class RankPlace : uint8_t { kInOrder, kPinned, kHidden };
+struct PlaceRanks {
+  std::vector<int32_t> ranks;
+  RankPlace place = RankPlace::kInOrder;
+};
 struct ToggleRank {
   int32_t rank = 0;
 };  // fold or unfold a rank's lanes
@@ -122,7 +132,7 @@ struct Quit {};
 
 using Command =
     std::variant<OpenRun, CloseRun, CancelImport, StartRun, SetView, UndoView, ShowStep, SetFollow,
-                 HoldView, SelectOp, SelectSpan, FitSelection, JumpToOp, SetHover, ToggleRank,
+                 HoldView, SelectOp, SelectSpan, FitSelection, JumpToOp, SetHover, ShowRank, PlaceRanks, ToggleRank,
                  FoldRanks, SetKnob, SetScope, RevertPending, DoAction, SetLanguage, SetTheme,
                  SetScale, ResetLayout, ShowOverlay, ShowSearch, SearchFor, SelectHit, ShowLegend,
                  FocusPanel, OpenSql, RunSql, CancelSql, DismissProblems, Quit>;

@@ -61,6 +61,24 @@ struct Dispatcher {
     const ui::View view = InitialView(*shell.context_.snapshot, command.step);
     (*this)(ui::SetView{view.start_ns, view.end_ns});
   }
+  void operator()(const ui::ShowRank& command) const {
+    (*this)(ui::ShowStep{command.step});
+    ui::Lanes& lanes = shell.context_.lanes;
+    lanes.hidden_ranks.erase(command.rank);
+    lanes.folded_ranks.erase(command.rank);
+    lanes.shown_rank = command.rank;
+    ++lanes.shown;
+    shell.focus_ = "timeline";
+  }
+  void operator()(const ui::PlaceRanks& command) const {
+    ui::Lanes& lanes = shell.context_.lanes;
+    for (const int32_t rank : command.ranks) {
+      lanes.pinned_ranks.erase(rank);
+      lanes.hidden_ranks.erase(rank);
+      if (command.place == ui::RankPlace::kPinned) lanes.pinned_ranks.insert(rank);
+      if (command.place == ui::RankPlace::kHidden) lanes.hidden_ranks.insert(rank);
+    }
+  }
   void operator()(const ui::SetFollow& command) const {
     shell.view_.SetFollow(command.follow, shell.Now());
   }
@@ -186,6 +204,7 @@ struct Dispatcher {
     ++search.revealed;
     shell.context_.selection = {hit.op_run, hit.rank, {}, hit.span};  // none of a marker
     shell.context_.lanes.folded_ranks.erase(hit.rank);
+    shell.context_.lanes.hidden_ranks.erase(hit.rank);
     Reveal(hit.start_ns, hit.end_ns);
     // Where it is in front it does not take the keyboard from the search.
     if (!shell.panel_frames_.IsInFront("timeline")) shell.focus_ = "timeline";
@@ -245,13 +264,15 @@ void Shell::CloseSession() {
   context_.index = nullptr;
   context_.report = nullptr;
   context_.figures = nullptr;
+  context_.ranks = nullptr;
+  context_.collectives = nullptr;
   context_.focus = {};
   context_.search.found = nullptr;
   context_.search.current.reset();
   context_.change = {};
   context_.selection = {};
   context_.control = {};
-  context_.lanes.folded_ranks.clear();
+  context_.lanes = {.shown = context_.lanes.shown, .legend = context_.lanes.legend};
   context_.log.clear();
   context_.error.clear();
   context_.start_error.clear();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "trace/analysis/names.h"
 #include "trace/base/units.h"
@@ -179,8 +180,10 @@ void TimelinePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comma
 }
 
 void TimelinePanel::UpdateLayout(const ui::Context& context, float mouse_y) {
-  timeline::Layout layout =
-      timeline::MakeLayout(index_->LanesOfRanks(), context.lanes.folded_ranks, context.scale);
+  const ui::Lanes& lanes = context.lanes;
+  timeline::Layout layout = timeline::MakeLayout(
+      timeline::Arranged(index_->LanesOfRanks(), lanes.pinned_ranks, lanes.hidden_ranks),
+      lanes.folded_ranks, context.scale);
   if (layout.height != layout_.height && layout_.height > 0) {
     scroll_ = timeline::AnchoredScroll(layout_, layout, scroll_, mouse_y);
   }
@@ -232,6 +235,7 @@ void TimelinePanel::DrawLanes(const ui::Context& context, const Axis& axis, cons
                        std::round(label_y), log);
   DrawHitMarks(context, {*index_, layout_, axis, box, origin}, log);
   DrawPairLines(context, {*index_, layout_, axis, box, origin}, log);
+  collective_lines_.Draw(context, {*index_, layout_, axis, box, origin}, hovered_, log);
   wait_lines_.Draw(context, {*index_, layout_, axis, box, origin}, log);
   overlay_.Draw(context, {*index_, layout_, axis, box, origin}, log);
   const bool on_work = hovered_.kind == timeline::Hit::Kind::kSpan && hovered_.count == 1 &&
@@ -377,6 +381,7 @@ void TimelinePanel::HandleScroll(const ui::Context& context, const Axis& axis, c
     scroll_ -= io.MouseWheel * kScrollPixels * context.scale;
   }
   ScrollToHit(context, box);
+  ScrollToRank(context);
   const float room = layout_.height - (box.y1 - box.y0);
   scroll_ = std::clamp(scroll_, 0.0F, room > 0 ? room + kBelowLanes * context.scale : 0.0F);
 }
@@ -392,6 +397,14 @@ void TimelinePanel::ScrollToHit(const ui::Context& context, const ui::Box& box) 
   const float height = box.y1 - box.y0;
   const bool in_sight = lane->y >= scroll_ && lane->y + lane->height <= scroll_ + height;
   if (!in_sight) scroll_ = lane->y + lane->height / 2 - height / 2;
+}
+
+// That another panel leads to: its first lane at the top.
+void TimelinePanel::ScrollToRank(const ui::Context& context) {
+  if (std::exchange(shown_, context.lanes.shown) == context.lanes.shown) return;
+  for (const RankBlock& block : layout_.ranks) {
+    if (block.rank == context.lanes.shown_rank) scroll_ = block.y;
+  }
 }
 
 void TimelinePanel::Select(const ui::Context& context, const timeline::Hit& hit,
