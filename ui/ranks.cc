@@ -72,6 +72,18 @@ std::optional<plan::Mesh> MeshOfRun(const query::Snapshot& snapshot) {
   return mesh;
 }
 
+std::vector<int32_t> RanksInOrder(const query::Snapshot& snapshot, const Lanes& lanes) {
+  std::vector<int32_t> ranks;
+  ranks.reserve(snapshot.ranks.size());
+  for (const query::RankRows& rows : snapshot.ranks) {
+    if (!lanes.hidden_ranks.contains(rows.rank)) ranks.push_back(rows.rank);
+  }
+  std::stable_sort(ranks.begin(), ranks.end(), [&lanes](int32_t a, int32_t b) {
+    return lanes.pinned_ranks.contains(a) && !lanes.pinned_ranks.contains(b);
+  });
+  return ranks;
+}
+
 RankFilterResult FilterRanks(const std::vector<int32_t>& ranks,
                              const std::optional<plan::Mesh>& mesh, std::string_view text) {
   std::vector<int32_t> chosen = ranks;

@@ -12,6 +12,7 @@
 #include "engine/plan/mesh.h"
 #include "trace/analysis/rank_findings.h"
 #include "trace/query/snapshot.h"
+#include "ui/context.h"
 #include "ui/language.h"
 
 namespace shardscope::ui {
@@ -19,6 +20,9 @@ namespace shardscope::ui {
 // As the run's keys arrange its ranks; nullopt: nothing tells (another program's trace), or they do
 // not multiply to its ranks.
 std::optional<plan::Mesh> MeshOfRun(const query::Snapshot& snapshot);
+
+// Whose lanes stand under one another: pinned ones first, hidden ones not at all.
+std::vector<int32_t> RanksInOrder(const query::Snapshot& snapshot, const Lanes& lanes);
 
 struct RankFilterError {
   enum class Problem : uint8_t {

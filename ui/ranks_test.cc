@@ -86,6 +86,15 @@ TEST(MeshOfRun, OnlyWhereItFitsTheRanks) {
   EXPECT_TRUE(MeshOfRun(RunWith({{"mesh.shard", "16"}})));
 }
 
+TEST(RanksInOrder, PinnedOnesFirstAndNoHiddenOnes) {
+  const query::Snapshot run = RunWith({}, 5);
+  EXPECT_EQ(RanksInOrder(run, {}), (std::vector<int32_t>{0, 1, 2, 3, 4}));
+  Lanes lanes;
+  lanes.pinned_ranks = {2, 4};
+  lanes.hidden_ranks = {0};
+  EXPECT_EQ(RanksInOrder(run, lanes), (std::vector<int32_t>{2, 4, 1, 3}));
+}
+
 TEST(RankSentence, EnglishIsThatOfTheReport) {
   analysis::RankFindings findings;
   EXPECT_EQ(RankSentence(Language::kEnglish, findings), analysis::RankSentence(findings));

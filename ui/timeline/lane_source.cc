@@ -220,20 +220,6 @@ RankLanes LanesOf(const RankIndex& rank) {
   return of_rank;
 }
 
-std::vector<RankLanes> Arranged(std::vector<RankLanes> ranks, const std::set<int32_t>& pinned,
-                                const std::set<int32_t>& hidden) {
-  std::erase_if(ranks, [&hidden](const RankLanes& rank) { return hidden.contains(rank.rank); });
-  if (pinned.empty()) return ranks;
-  std::vector<RankLanes> in_order;
-  in_order.reserve(ranks.size());
-  for (const bool on_top : {true, false}) {
-    for (RankLanes& rank : ranks) {
-      if (pinned.contains(rank.rank) == on_top) in_order.push_back(std::move(rank));
-    }
-  }
-  return in_order;
-}
-
 Layout MakeLayout(const std::vector<RankLanes>& ranks, const std::set<int32_t>& folded,
                   float scale) {
   Layout layout;

@@ -81,10 +81,6 @@ RankLanes LanesOf(const RankIndex& rank);
 // first thread.
 LaneSource OpLane(const RankIndex& rank, LaneKind kind);
 
-// In the order in which they stand: pinned ones first, hidden ones not at all.
-std::vector<RankLanes> Arranged(std::vector<RankLanes> ranks, const std::set<int32_t>& pinned,
-                                const std::set<int32_t>& hidden);
-
 struct Lane {
   LaneSource source;
   int32_t rank = 0;

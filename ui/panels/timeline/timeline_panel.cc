@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "trace/analysis/names.h"
 #include "trace/base/units.h"
 #include "ui/panels/timeline/hit_marks.h"
 #include "ui/panels/timeline/overlay.h"
 #include "ui/panels/timeline/pair_lines.h"
+#include "ui/ranks.h"
 #include "ui/text.h"
 #include "ui/timeline/draw/decoration.h"
 #include "ui/timeline/geometry.h"
@@ -180,10 +182,12 @@ void TimelinePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comma
 }
 
 void TimelinePanel::UpdateLayout(const ui::Context& context, float mouse_y) {
-  const ui::Lanes& lanes = context.lanes;
-  timeline::Layout layout = timeline::MakeLayout(
-      timeline::Arranged(index_->LanesOfRanks(), lanes.pinned_ranks, lanes.hidden_ranks),
-      lanes.folded_ranks, context.scale);
+  std::vector<timeline::RankLanes> lanes;
+  for (const int32_t rank : ui::RanksInOrder(*context.snapshot, context.lanes)) {
+    const timeline::RankIndex* found = index_->Find(rank);
+    if (found != nullptr) lanes.push_back(timeline::LanesOf(*found));
+  }
+  timeline::Layout layout = timeline::MakeLayout(lanes, context.lanes.folded_ranks, context.scale);
   if (layout.height != layout_.height && layout_.height > 0) {
     scroll_ = timeline::AnchoredScroll(layout_, layout, scroll_, mouse_y);
   }
