@@ -55,6 +55,9 @@ void AddCompareCommand(CLI::App& app, int* exit_code);
 // [--force]`: the run in the form of another tool.
 void AddExportCommand(CLI::App& app, int* exit_code);
 
+// `shardscope moment RUN --at TIME [--json]`: what every rank does at one time of a run, in words.
+void AddMomentCommand(CLI::App& app, int* exit_code);
+
 // `shardscope plan [--units N] [--ranks N] [--set key=value ...]` prints the schedule of a small
 // model; `shardscope plan --check FILE` validates one.
 void AddPlanCommand(CLI::App& app, int* exit_code);
