@@ -55,6 +55,9 @@ void AddCompareCommand(CLI::App& app, int* exit_code);
 // [--force]`: the run in the form of another tool.
 void AddExportCommand(CLI::App& app, int* exit_code);
 
+// `shardscope moment RUN --at TIME [--json]`: what every rank does at one time of a run, in words.
+void AddMomentCommand(CLI::App& app, int* exit_code);
+
 // `shardscope plan [--units N] [--ranks N] [--set key=value ...]` prints the schedule of a small
 // model; `shardscope plan --check FILE` validates one.
 void AddPlanCommand(CLI::App& app, int* exit_code);
@@ -68,8 +71,9 @@ void AddReportCommand(CLI::App& app, int* exit_code);
 // `shardscope search RUN QUERY [--json] [--limit N]`: what of a run a few words find.
 void AddSearchCommand(CLI::App& app, int* exit_code);
 
-// `shardscope shot RUN -o x.png [--size 1600x900] [--step K] [--language en|zh] [--theme
-// dark|light] [--json]`: the whole default window as a picture, without display.
+// `shardscope shot RUN -o x.png [--size 1600x900] [--step K] [--at TIME] [--language en|zh]
+// [--theme dark|light] [--json]`: the whole default window as a picture, without display; with
+// --animate x.png as one that plays a step.
 void AddShotCommand(CLI::App& app, int* exit_code);
 
 // `shardscope sql RUN "SELECT ..."`: a read-only query over all files of a run.

@@ -5,6 +5,17 @@
 #include "trace/base/check.h"
 
 namespace shardscope::analysis {
+namespace {
+
+// As the rows of a trace have it.
+std::string OwnerName(const plan::Schedule& schedule, const plan::Buffer& buffer) {
+  if (buffer.segment != plan::kNone) {
+    return schedule.segments[static_cast<size_t>(buffer.segment)].name;
+  }
+  return buffer.unit == plan::kNone ? "" : schedule.units[static_cast<size_t>(buffer.unit)].name;
+}
+
+}  // namespace
 
 void ScheduleRows::Add(const plan::Schedule& schedule) {
   SHARDSCOPE_CHECK(schedule.programs.size() == 1);
@@ -69,8 +80,9 @@ void ScheduleRows::OnOpEnd(const executor::OpContext& context, const executor::O
 
 void ScheduleRows::OnMemory(const executor::OpContext& context, plan::BufferId buffer,
                             int64_t bytes, int64_t issued_ns, int64_t executed_ns) {
-  query::MemoryEvent& row = test_.Memory(
-      context.rank, plan::MemoryCategoryOf(context.buffer(buffer).kind), executed_ns, bytes);
+  const plan::Buffer& of = context.buffer(buffer);
+  query::MemoryEvent& row = test_.Memory(context.rank, plan::MemoryCategoryOf(of.kind), executed_ns,
+                                         bytes, OwnerName(*context.schedule, of));
   row.issued_ns = issued_ns;
   row.is_of_step = true;
 }

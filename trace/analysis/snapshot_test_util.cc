@@ -151,8 +151,12 @@ query::Step& TestSnapshot::Step(int32_t rank, int32_t step, int64_t start_ns, in
 }
 
 query::MemoryEvent& TestSnapshot::Memory(int32_t rank, query::MemoryCategory category,
-                                         int64_t time_ns, int64_t bytes) {
+                                         int64_t time_ns, int64_t bytes, const std::string& unit) {
+  std::vector<std::string>& units = snapshot_.memory_units;
+  const auto at = std::find(units.begin(), units.end(), unit);
   query::MemoryEvent event;
+  event.unit = static_cast<uint64_t>(at - units.begin());
+  if (at == units.end()) units.push_back(unit);
   event.category = category;
   event.issued_ns = event.executed_ns = time_ns;
   event.bytes = bytes;

@@ -45,7 +45,7 @@ class TestSnapshot {
 
   // In both ledgers at `time_ns`, unless the returned row is changed.
   query::MemoryEvent& Memory(int32_t rank, query::MemoryCategory category, int64_t time_ns,
-                             int64_t bytes);
+                             int64_t bytes, const std::string& unit = "");
 
   // Everything else is open: meta, config, markers, capabilities, truth, state, name.
   query::Snapshot& snapshot() { return snapshot_; }

@@ -2,6 +2,7 @@
 // GPU stand in trace/query/gpu.h.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -175,11 +176,13 @@ static_assert(sizeof(Collective) == 56);
 struct MemoryEvent {  // of the rank whose row it is; there are more of them than of anything else
   int64_t issued_ns = 0;
   int64_t executed_ns = 0;
-  int64_t bytes : 55 = 0;       // signed
+  int64_t bytes : 42 = 0;       // signed
   bool is_of_step : 1 = false;  // false: of no op, such as what is there from the start on
+  uint64_t unit : 13 = 0;       // or segment: index into Snapshot::memory_units; 0: of none
   MemoryCategory category = MemoryCategory::kOther;
 };
 static_assert(sizeof(MemoryEvent) == 24);
+inline constexpr size_t kMostMemoryUnits = size_t{1} << 13;  // with that of none
 
 struct Marker {
   int64_t time_ns = 0;

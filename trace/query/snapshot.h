@@ -186,6 +186,8 @@ struct Snapshot {
   int64_t end_ns = 0;      // largest time of any row
   std::vector<Track> tracks;
   std::vector<std::string> communicators;
+  std::vector<std::string> memory_units = {""};  // of memory events; what is beyond
+                                                 // kMostMemoryUnits is not told apart
   std::vector<GpuStream> gpu_streams;
   RowList<std::string> names;  // of spans, kernels and NCCL's functions
   std::map<ScheduleId, Schedule> schedules;

@@ -394,6 +394,15 @@ void SnapshotBuilder::AddCollectives(const store::RowBatch& batch) {
   }
 }
 
+uint64_t SnapshotBuilder::MemoryUnit(std::string_view name) {
+  if (name.empty()) return 0;
+  const auto known = memory_unit_index_.find(name);
+  if (known != memory_unit_index_.end()) return known->second;
+  if (current_.memory_units.size() >= kMostMemoryUnits) return 0;
+  current_.memory_units.emplace_back(name);
+  return memory_unit_index_.emplace(name, current_.memory_units.size() - 1).first->second;
+}
+
 void SnapshotBuilder::AddMemory(const store::RowBatch& batch) {
   for (const schema::MemoryEventRow& row : batch.Get<schema::MemoryEventRow>()) {
     RankRows* rows = RowsOfRank(row.rank);
@@ -407,6 +416,7 @@ void SnapshotBuilder::AddMemory(const store::RowBatch& batch) {
                          .executed_ns = row.executed_ns,
                          .bytes = row.bytes,
                          .is_of_step = row.step != -1,
+                         .unit = MemoryUnit(row.unit),
                          .category = *category});
     Extend(row.issued_ns, row.executed_ns);
   }

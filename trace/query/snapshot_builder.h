@@ -49,10 +49,12 @@ class SnapshotBuilder {
   RankRows* RowsOfRank(int64_t rank);
   void AddRankOfProcess(int64_t process, int32_t rank);
   int32_t Communicator(std::string_view name);
+  uint64_t MemoryUnit(std::string_view name);
   void Refuse() { ++refused_; }
 
   Snapshot current_;
   std::map<std::string, int32_t, std::less<>> communicator_index_;
+  std::map<std::string, uint64_t, std::less<>> memory_unit_index_;
   bool has_time_ = false;
   int64_t refused_ = 0;
   GpuSnapshotBuilder gpu_builder_{this};

@@ -1,0 +1,167 @@
+#include "app/commands.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "app/import/import_progress.h"
+#include "app/say.h"
+#include "trace/analysis/moment.h"
+#include "trace/analysis/moment_words.h"
+#include "trace/base/text.h"
+#include "trace/base/units.h"
+#include "trace/query/live_trace.h"
+
+namespace shardscope::app {
+namespace {
+
+using analysis::RankMoment;
+using analysis::RunningOp;
+
+struct MomentArguments {
+  std::string run;
+  std::string at;
+  bool json = false;
+};
+
+nlohmann::json JsonOfOps(const std::vector<RunningOp>& ops) {
+  nlohmann::json json = nlohmann::json::array();
+  for (const RunningOp& running : ops) {
+    nlohmann::json& op = json.emplace_back();
+    op = {{"name", running.op->name},         {"kind", running.op->kind},
+          {"op_run", running.op_run.value()}, {"start_ns", running.started_ns},
+          {"end_ns", running.ended_ns},       {"done", running.done}};
+    if (running.awaited_rank >= 0) op["awaited_rank"] = running.awaited_rank;
+  }
+  return json;
+}
+
+nlohmann::json JsonOfMemory(const RankMoment& moment) {
+  nlohmann::json json = {{"live_bytes", moment.live_bytes},
+                         {"categories", nlohmann::json::object()},
+                         {"units", nlohmann::json::array()}};
+  for (size_t at = 0; at < moment.live.size(); ++at) {
+    if (moment.live[at] == 0) continue;
+    json["categories"][Name(static_cast<query::MemoryCategory>(at))] = moment.live[at];
+  }
+  for (const auto& [key, bytes] : moment.live_of_units) {
+    json["units"].push_back(
+        {{"category", Name(key.first)}, {"unit", key.second}, {"bytes", bytes}});
+  }
+  return json;
+}
+
+nlohmann::json JsonOf(const RankMoment& moment) {
+  nlohmann::json json = {{"rank", moment.rank},
+                         {"state", Name(moment.state)},
+                         {"words", MomentSentence(moment, analysis::EnglishMomentWords())},
+                         {"step", nullptr},
+                         {"compute", JsonOfOps(moment.compute)},
+                         {"copies", JsonOfOps(moment.copies)},
+                         {"communication", JsonOfOps(moment.communication)},
+                         {"hidden", moment.hides()},
+                         {"exposed", moment.exposes()},
+                         {"stall", nullptr},
+                         {"memory", nullptr}};
+  if (moment.step >= 0) json["step"] = moment.step;
+  if (moment.stall) {
+    const analysis::Stall& stall = *moment.stall;
+    json["stall"] = {{"cause", Name(stall.cause)},
+                     {"start_ns", stall.start_ns},
+                     {"end_ns", stall.end_ns},
+                     {"op", stall.op_name},
+                     {"waits_for", stall.blocking_name}};
+  }
+  if (moment.has_memory) json["memory"] = JsonOfMemory(moment);
+  return json;
+}
+
+std::string PrintMomentJson(const query::Snapshot& snapshot, const analysis::Moment& moment) {
+  nlohmann::json json = {{"time_ns", moment.time_ns},
+                         {"from_start_ns", moment.time_ns - snapshot.start_ns},
+                         {"ranks", nlohmann::json::array()}};
+  for (const RankMoment& rank : moment.ranks) json["ranks"].push_back(JsonOf(rank));
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+// "unsharded_parameter 4.2 MB (block1 2.1 MB, block2 2.1 MB)".
+std::string CategoryText(const RankMoment& moment, query::MemoryCategory category) {
+  std::string units;
+  for (const auto& [key, bytes] : moment.live_of_units) {
+    if (key.first != category || key.second.empty()) continue;
+    units += (units.empty() ? "" : ", ") + key.second + " " + FormatBytes(bytes);
+  }
+  return fmt::format("{} {}{}", Name(category),
+                     FormatBytes(moment.live[static_cast<size_t>(category)]),
+                     units.empty() ? "" : " (" + units + ")");
+}
+
+std::string PrintMomentText(const query::Snapshot& snapshot, const analysis::Moment& moment) {
+  std::string text = fmt::format("{:.6f} s from the start",
+                                 static_cast<double>(moment.time_ns - snapshot.start_ns) / 1e9);
+  const auto in_step =
+      std::ranges::find_if(moment.ranks, [](const RankMoment& rank) { return rank.step >= 0; });
+  if (in_step != moment.ranks.end()) {
+    // As --at counts it.
+    const Result<Interval> times = analysis::TimesOfStep(snapshot, in_step->step);
+    const int64_t start_ns = times.ok() ? times->start_ns : in_step->step_start_ns;
+    text += fmt::format(", step {} + {:.3f} ms", in_step->step,
+                        static_cast<double>(moment.time_ns - start_ns) / 1e6);
+  }
+  text += "\n";
+  for (const RankMoment& rank : moment.ranks) {
+    text += MomentSentence(rank, analysis::EnglishMomentWords()) + "\n";
+    if (!rank.has_memory) continue;
+    text += fmt::format("  live {}\n", FormatBytes(rank.live_bytes));
+    for (size_t at = 0; at < rank.live.size(); ++at) {
+      if (rank.live[at] == 0) continue;
+      text += "    " + CategoryText(rank, static_cast<query::MemoryCategory>(at)) + "\n";
+    }
+  }
+  return Printable(text, "\n");
+}
+
+Status RunMoment(const MomentArguments& arguments) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::string run, RunOfPath(arguments.run));
+  const Result<query::SnapshotPtr> snapshot = query::ReadSnapshot(run);
+  if (!snapshot.ok()) return snapshot.status();
+  const Result<int64_t> time_ns = analysis::ParseMoment(**snapshot, arguments.at);
+  if (!time_ns.ok()) return Status::Error("--at " + time_ns.message());
+  const analysis::Moment moment =
+      analysis::Moments(*snapshot, {*time_ns, *time_ns + 1}).At(*time_ns);
+  if (arguments.json) {
+    PrintExact(PrintMomentJson(**snapshot, moment));
+  } else {
+    Print(PrintMomentText(**snapshot, moment));
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+void AddMomentCommand(CLI::App& app, int* exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "moment", "What every rank does at one time of a run, in words, and what is live then");
+  const auto arguments = std::make_shared<MomentArguments>();
+  command
+      ->add_option("run", arguments->run,
+                   "Run folder or trace file, live or not; or what `import` takes")
+      ->required()
+      ->type_name("RUN");
+  command
+      ->add_option("--at", arguments->at,
+                   "12.5s from the start of the run, or step=3+4.2ms from the start of a step")
+      ->required()
+      ->type_name("TIME");
+  command->add_flag("--json", arguments->json,
+                    "JSON in nanoseconds and bytes, with ids of op runs");
+  command->callback(
+      [arguments, exit_code] { *exit_code = EndCommand("moment", RunMoment(*arguments)); });
+}
+
+}  // namespace shardscope::app
