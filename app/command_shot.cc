@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <variant>
 
 #include "app/animate.h"
 #include "app/import/import_progress.h"
@@ -14,6 +15,7 @@
 #include "trace/base/output_file.h"
 #include "trace/query/live_trace.h"
 #include "trace/query/summary.h"
+#include "ui/link.h"
 #include "ui/shell/settings.h"
 #include "ui/shell/shot.h"
 
@@ -149,8 +151,14 @@ Status TakeShot(const ShotArguments& arguments) {
         "say where the picture goes with -o FILE.png or --animate FILE.png, or ask for --json");
   }
   SHARDSCOPE_RETURN_IF_ERROR(CheckOutput(arguments.output));
-  SHARDSCOPE_ASSIGN_OR_RETURN(const shell::ShotOptions options, OptionsOf(arguments));
-  SHARDSCOPE_ASSIGN_OR_RETURN(const std::string run, RunOfPath(arguments.run));
+  auto linked = ui::ParseLinkedRun(arguments.run);
+  if (const auto* error = std::get_if<ui::LinkError>(&linked)) {
+    return Status::Error(LinkErrorText(ui::Language::kEnglish, *error));
+  }
+  SHARDSCOPE_ASSIGN_OR_RETURN(shell::ShotOptions options, OptionsOf(arguments));
+  options.link = std::get<ui::LinkedRun>(linked).link;
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::string run,
+                              RunOfPath(std::get<ui::LinkedRun>(linked).path));
   const Result<query::SnapshotPtr> snapshot = Read(run, options);
   if (!snapshot.ok()) return snapshot.status();
   const auto shot = shell::TakeShot(*snapshot, options);
@@ -224,8 +232,9 @@ void AddShotCommand(CLI::App& app, int* exit_code) {
   CLI::App* command =
       app.add_subcommand("shot", "The whole default window as a PNG, without display");
   command
-      ->add_option("run", arguments->run,
-                   "Run folder or trace file, live or not; or what `import` takes")
+      ->add_option(
+          "run", arguments->run,
+          "Run folder or trace file, live or not; what `import` takes; or a link, RUN#step=30")
       ->required()
       ->type_name("RUN");
   command->add_option("-o,--output", arguments->output, "Where the PNG goes")->type_name("FILE");

@@ -65,6 +65,10 @@ void AddPlanCommand(CLI::App& app, int* exit_code);
 // `shardscope ranks RUN [--json] [--all] [--scope WORD]`: which rank the others wait for.
 void AddRanksCommand(CLI::App& app, int* exit_code);
 
+// `shardscope bookmarks RUN [--json | --add LINK --note TEXT | --remove ID]`: places in a run with
+// notes.
+void AddBookmarksCommand(CLI::App& app, int* exit_code);
+
 // `shardscope report RUN [--json] [--all]`: the facts of a run as text or JSON.
 void AddReportCommand(CLI::App& app, int* exit_code);
 

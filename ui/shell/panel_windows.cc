@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ui/panels/bookmarks/bookmarks_panel.h"
 #include "ui/panels/collectives/collectives_panel.h"
 #include "ui/panels/details/details_panel.h"
 #include "ui/panels/log/log_panel.h"
@@ -59,6 +60,8 @@ constexpr std::array kPanels = {
     PanelWindow{"ranks", Text::kTabRanks, DockSlot::kCenterTop, Make<panels::RanksPanel>},
     PanelWindow{"collectives", Text::kTabCollectives, DockSlot::kCenterTop,
                 Make<panels::CollectivesPanel>},
+    PanelWindow{"bookmarks", Text::kTabBookmarks, DockSlot::kCenterTop,
+                Make<panels::BookmarksPanel>},
     PanelWindow{"log", Text::kTabLog, DockSlot::kCenterTop, Make<panels::LogPanel>},
     PanelWindow{"memory", Text::kTabMemory, DockSlot::kCenterBottom, Make<panels::MemoryPanel>},
     PanelWindow{"overlap", Text::kTabOverlap, DockSlot::kRightTop, Make<panels::OverlapPanel>},

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <variant>
 
 #include "trace/analysis/changes.h"
 #include "trace/analysis/moment.h"
@@ -18,6 +19,7 @@
 #include "ui/shell/shell.h"
 #include "ui/shell/view_controller.h"
 #include "ui/timeline/axis.h"
+#include "ui/timeline/link_place.h"
 
 namespace shardscope::shell {
 namespace {
@@ -90,7 +92,8 @@ class Stage {
 // Posts what the options ask for.
 Status SetStage(const query::Snapshot& snapshot, const ShotOptions& options, Shell* shell) {
   shell->ShowStep(options.step);
-  shell->Post(ui::SetScope{options.scope});
+  if (options.link) SHARDSCOPE_RETURN_IF_ERROR(shell->ShowLink(*options.link));
+  if (options.scope) shell->Post(ui::SetScope{options.scope});
   if (!options.panel.empty()) shell->Post(ui::FocusPanel{options.panel});
   if (options.area) {
     SHARDSCOPE_ASSIGN_OR_RETURN(const analysis::AreaQuery area,
@@ -136,7 +139,20 @@ std::optional<std::vector<query::TimeRange>> TimesOfShot(const query::Snapshot& 
   if (!whole_run || whole_panel || !options.search.empty() || !options.at.empty() || options.plan) {
     return std::nullopt;
   }
-  const ui::View view = InitialView(summary, options.step);
+  ui::View view = InitialView(summary, options.step);
+  if (options.link) {
+    // A summary has no ops.
+    if (options.link->HasOp() || !options.link->work.empty()) return std::nullopt;
+    if (options.link->scope || !options.link->search.empty()) return std::nullopt;
+    const auto place = timeline::PlaceOf(summary, *options.link);
+    if (std::holds_alternative<ui::LinkError>(place)) return std::nullopt;
+    if (const auto& shown = std::get<timeline::LinkPlace>(place).shown) {
+      view = Inside({summary.start_ns, summary.end_ns, summary.end_ns},
+                    {shown->start_ns, shown->end_ns});
+    } else if (options.link->step) {
+      view = InitialView(summary, *options.link->step);
+    }
+  }
   std::vector<query::TimeRange> times = {{view.start_ns, view.end_ns}};
   if (options.area) {
     const Result<analysis::AreaQuery> area = analysis::ResolveArea(summary, *options.area, {});
@@ -159,9 +175,9 @@ Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options) {
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::unique_ptr<Stage> stage, Stage::Create(snapshot, options));
   SHARDSCOPE_RETURN_IF_ERROR(SetStage(*snapshot, options, &stage->shell()));
   stage->Draw(kSettlingFrames);
-  if (options.scope) {
+  if (const auto& scope = stage->shell().context().focus.scope) {
     const Status has_steps =
-        analysis::CheckHasSteps(*options.scope, stage->shell().context().report->steps);
+        analysis::CheckHasSteps(*scope, stage->shell().context().report->steps);
     if (!has_steps.ok()) return has_steps;
   }
   return Shot{stage->surface().Read(), stage->shell().draw_log()};

@@ -11,6 +11,7 @@
 #include "trace/query/summary.h"
 #include "ui/commands.h"
 #include "ui/draw_log.h"
+#include "ui/link.h"
 #include "ui/shell/backend/png.h"
 
 namespace shardscope::shell {
@@ -28,6 +29,7 @@ struct ShotOptions {
   std::string search;                      // query of the search, which is open then; empty: closed
   bool plan = false;                       // what the Schedule plans under each lane
   std::string at;  // where the time lens stands (analysis::ParseMoment); empty: it is off
+  std::optional<ui::Link> link;  // where to go; before all of the above
 };
 
 struct Shot {
@@ -42,7 +44,7 @@ std::optional<std::vector<query::TimeRange>> TimesOfShot(const query::Snapshot& 
                                                          const ShotOptions& options);
 
 // The same snapshot, options and fonts give the same bytes. Errors: no EGL, Chinese without a CJK
-// font, no such steps or area.
+// font, no such steps or area, a link that leads nowhere.
 Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options);
 
 struct Animation {

@@ -22,6 +22,8 @@
 #include "ui/context.h"
 #include "ui/planned_step.h"
 #include "ui/shell/run/area_worker.h"
+#include "ui/shell/run/bookmark_placer.h"
+#include "ui/shell/run/bookmarks_worker.h"
 #include "ui/shell/run/lens_workers.h"
 #include "ui/shell/run/report_worker.h"
 #include "ui/shell/run/search_worker.h"
@@ -131,6 +133,12 @@ class RunSession {
 
   // Once a frame: has the plan of `step` made, and puts it into `plan`.
   void UpdatePlan(bool at_once, int32_t step, ui::PlanState* plan);
+  // Reads the bookmarks of the run and follows their file. `opened`: as bookmarks::FileOf() has it.
+  void FollowBookmarks(const std::string& opened);
+  // Null until then.
+  BookmarksWorker* bookmarks() { return bookmarks_.get(); }
+  // Once a frame: puts them into `shown`. false: not all have been looked for in the rows yet.
+  bool UpdateBookmarks(ui::Bookmarks* shown);
 
   // Null for a fixed snapshot.
   ControlLink* control() { return control_.get(); }
@@ -165,6 +173,8 @@ class RunSession {
   std::unique_ptr<PlanWorker> plan_worker_;        // from the first plan on
   std::optional<int32_t> asked_plan_;              // of which step
   std::unique_ptr<SqlWorker> sql_;
+  std::unique_ptr<BookmarksWorker> bookmarks_;
+  BookmarkPlacer bookmark_placer_;
   std::unique_ptr<query::LiveTrace> trace_;  // destroyed first: it calls wake
   int64_t log_offset_ = 0;                   // bytes of log.txt read so far
   double next_log_seconds_ = 0;
