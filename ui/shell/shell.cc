@@ -154,7 +154,7 @@ void Shell::UpdateImport() {
   Remember(importer_->path());
   if (keeps_view) {
     view_.Reset(view);
-    view_is_set_ = true;
+    view_.set_is_settled(true);
   }
   context_.importing.reset();
   importer_.reset();
@@ -171,7 +171,7 @@ void Shell::OpenSnapshot(query::SnapshotPtr snapshot) {
 void Shell::ShowStep(int32_t step) {
   if (!context_.snapshot) return;
   ShowFirst(*context_.snapshot, step);
-  view_is_set_ = true;
+  view_.set_is_settled(true);
 }
 
 // What a run shows when it is opened: a view that teaches, with the op that teaches most selected,
@@ -249,12 +249,12 @@ void Shell::UpdateContext() {
     session_->Update(Now(), &context_);
     const query::Snapshot& snapshot = *context_.snapshot;
     const bool has_steps = !snapshot.ranks.empty() && !snapshot.ranks.front().steps.empty();
-    if (view_.has_history()) view_is_set_ = true;  // by the user
-    if (!view_is_set_ && (has_steps || snapshot.end_ns > snapshot.start_ns)) {
+    if (view_.has_history()) view_.set_is_settled(true);  // by the user
+    if (!view_.is_settled() && (has_steps || snapshot.end_ns > snapshot.start_ns)) {
       ShowFirst(snapshot, -1);
       // Until the first step is done the view grows with the run. A recorded program that has ended
       // has none.
-      view_is_set_ = has_steps || !(query::MayGrow(snapshot.state) || snapshot.loading);
+      view_.set_is_settled(has_steps || !(query::MayGrow(snapshot.state) || snapshot.loading));
       if (session_->live() && !options_.headless) view_.SetFollow(true, Now());
     }
     UpdateLink();

@@ -124,8 +124,7 @@ class Shell {
   };
   std::optional<AwaitedLink> link_;
   std::string ini_path_;
-  std::string focus_;         // panel to bring to the front in the next frame
-  bool view_is_set_ = false;  // the run has shown its first steps
+  std::string focus_;  // panel to bring to the front in the next frame
   bool reset_layout_ = false;
   float layout_scale_ = 0;  // that the columns were last drawn with
   bool wants_quit_ = false;

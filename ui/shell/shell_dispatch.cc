@@ -469,7 +469,7 @@ Status Shell::ShowLink(const ui::Link& link) {
     return Status::Error(LinkErrorText(context_.language, *error));
   }
   Dispatcher{*this}.Show(link, std::get<timeline::LinkPlace>(found));
-  view_is_set_ = true;
+  view_.set_is_settled(true);
   return Status::Ok();
 }
 
@@ -518,7 +518,7 @@ void Shell::CloseSession() {
   if (context_.overlay == ui::Overlay::kBookmark) context_.overlay = ui::Overlay::kNone;
   context_.sql = {.history = std::move(context_.sql.history)};
   view_.Reset({});
-  view_is_set_ = false;
+  view_.set_is_settled(false);
   closer_.Close(std::move(session_));
 }
 

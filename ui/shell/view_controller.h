@@ -49,6 +49,10 @@ class ViewController {
   // Whether the user changed it.
   bool has_history() const { return !undo_.empty(); }
 
+  // Whether the run has shown its first steps: rows that come later do not move the view.
+  bool is_settled() const { return is_settled_; }
+  void set_is_settled(bool is_settled) { is_settled_ = is_settled; }
+
   // The next Advance() does not follow the live end.
   void Hold() { hold_ = true; }
 
@@ -69,6 +73,7 @@ class ViewController {
   ui::View from_;
   bool animating_ = false;
   bool hold_ = false;
+  bool is_settled_ = false;
   double animation_start_ = 0;
   double last_change_seconds_ = -1e9;
   std::vector<ui::View> undo_;
