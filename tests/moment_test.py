@@ -2,8 +2,10 @@
 
 import json
 import os
+import struct
 import subprocess
 import unittest
+import zlib
 
 from programs import APP, TIMEOUT_S, ProgramTest
 
@@ -12,6 +14,20 @@ GROUPS = {"compute": ("compute", "optimizer"), "copies": ("copy",), "communicati
 RUNNING = ("SELECT r.id, r.rank, r.step, r.started_ns, r.ended_ns, p.name, p.category FROM op_run r JOIN plan_op p ON p.id = r.plan_op "
            "WHERE r.started_ns <= {0} AND r.ended_ns > {0} AND p.category != 'host' AND p.kind NOT IN ('reshard', 'release', 'control')")
 LIVE = "SELECT rank, category, unit, SUM(bytes) AS bytes FROM memory_event WHERE executed_ns <= {0} GROUP BY rank, category, unit HAVING SUM(bytes) != 0"
+
+
+def chunks_of(png):
+    """(type, data) of each, their checksums found right."""
+    assert png.startswith(b"\x89PNG\r\n\x1a\n")
+    chunks = []
+    at = 8
+    while at < len(png):
+        length, = struct.unpack(">I", png[at:at + 4])
+        body = png[at + 4:at + 8 + length]
+        assert struct.unpack(">I", png[at + 8 + length:at + 12 + length])[0] == zlib.crc32(body)
+        chunks.append((body[:4], body[4:]))
+        at += 12 + length
+    return chunks
 
 
 class MomentTest(ProgramTest):
@@ -84,9 +100,18 @@ class MomentTest(ProgramTest):
         if done.returncode != 0 and "EGL" in done.stderr:
             self.skipTest(done.stderr)
         self.assertEqual(done.returncode, 0, done.stderr)
-        data = picture.read_bytes()
-        self.assertTrue(data.startswith(b"\x89PNG"))
-        self.assertEqual((data.count(b"acTL"), data.count(b"fcTL"), data.count(b"IEND")), (1, 3, 1))
+        chunks = chunks_of(picture.read_bytes())
+        self.assertEqual([kind for kind, _ in chunks if kind != b"IDAT"],
+                         [b"IHDR", b"acTL", b"fcTL", b"fcTL", b"fdAT", b"fcTL", b"fdAT", b"IEND"])
+        sequence = []
+        for kind, data in chunks:
+            if kind == b"fcTL":
+                number, width, height = struct.unpack(">III", data[:12])
+                sequence.append(number)
+            elif kind == b"fdAT":
+                sequence.append(struct.unpack(">I", data[:4])[0])
+                self.assertEqual(len(zlib.decompress(data[4:])), height * (width * 4 + 1))
+        self.assertEqual(sequence, list(range(5)))
         for arguments, said in ((("--animate", "x.gif"), "name a .png"), (("--animate", "x.png", "--json"), "leave out"),
                                 (("--animate", "x.png", "--frames", "0"), "--frames 0"), (("--animate", "x.png", "--speed", "3"), "1/1 to"),
                                 (("--animate", "x.png", "--step", "9"), "no step 9"), (("--animate", "/nowhere/x.png"), "/nowhere")):

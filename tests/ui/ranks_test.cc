@@ -12,6 +12,7 @@
 #include "tests/ui/harness.h"
 #include "trace/analysis/collectives.h"
 #include "trace/analysis/report.h"
+#include "ui/ranks.h"
 
 namespace shardscope::ui_test {
 namespace {
@@ -60,7 +61,7 @@ TEST_F(RanksTest, ShowsWhatAnalysisSays) {
   ASSERT_TRUE(expected.findings.straggler);
   EXPECT_EQ(expected.findings.straggler->ranks, (std::vector<int32_t>{kSlowRank}));
   ASSERT_NE(Drawn("sentence"), nullptr);
-  EXPECT_EQ(Drawn("sentence")->text, RankSentence(expected.findings));
+  EXPECT_EQ(Drawn("sentence")->text, ui::RankSentence(ui::Language::kEnglish, expected.findings));
   int cells = 0;
   for (const ui::DrawnItem& item : harness_.log().items()) {
     if (item.panel != "ranks" || !item.id.starts_with("cell:")) continue;

@@ -29,7 +29,7 @@ namespace {
 
 using timeline::Hit;
 
-std::string Join(const std::string& name, const std::string& value) { return name + "  " + value; }
+std::string Titled(const std::string& name, const std::string& value) { return name + "  " + value; }
 
 TooltipText OfSpan(const ui::Context& context, const timeline::RunIndex& index, const Hit& hit) {
   const query::RankRows* rows = context.snapshot->FindRank(hit.rank);
@@ -46,7 +46,7 @@ TooltipText OfSpan(const ui::Context& context, const timeline::RunIndex& index, 
                                ui::FormatDuration(run.started_ns - run.issued_ns));
     return text;
   }
-  text.title = Join(name, ui::FormatDuration(run.ended_ns - run.started_ns));
+  text.title = Titled(name, ui::FormatDuration(run.ended_ns - run.started_ns));
   if (const query::Collective* collective = index.CollectiveOf(*rows, *rank, hit.row)) {
     const timeline::Arrival* arrival = index.ArrivalOf(*collective);
     const int64_t last_ns = arrival == nullptr ? run.started_ns
@@ -67,7 +67,7 @@ TooltipText OfWork(const ui::Context& context, const timeline::RunIndex& index, 
       timeline::FactsOfWork(*context.snapshot, index, hit.rank, hit.row);
   if (facts.kind == timeline::WorkFacts::Kind::kNothing) return {};
   TooltipText text;
-  text.title = Join(facts.short_name, ui::FormatDuration(facts.end_ns() - facts.start_ns()));
+  text.title = Titled(facts.short_name, ui::FormatDuration(facts.end_ns() - facts.start_ns()));
   const std::string delay = ui::FormatDuration(facts.work.start_ns - facts.work.launch_start_ns);
   if (facts.has_arrival) {
     text.detail =
@@ -86,7 +86,7 @@ TooltipText OfRange(const ui::Context& context, const Hit& hit) {
   if (rows == nullptr || hit.row >= rows->spans.size()) return {};
   const query::Span& range = rows->spans[hit.row];
   const std::string& name = context.snapshot->names[static_cast<size_t>(range.name)];
-  return {Join(name, ui::FormatDuration(range.end_ns - range.start_ns)),
+  return {Titled(name, ui::FormatDuration(range.end_ns - range.start_ns)),
           ui::TrFormat(context.language, ui::Text::kTimelineOnThread, hit.lane.track->name), false};
 }
 
@@ -110,7 +110,7 @@ TooltipText TooltipOfPause(const ui::Context& context, const timeline::Axis& axi
     if (x < box.x0 || x >= box.x1) continue;
     const std::string name = timeline::PauseName(context.language, box.pause.cause);
     if (box.is_open) return {name, ui::Tr(context.language, ui::Text::kTimelinePausedStill), false};
-    return {Join(name, ui::FormatDuration(box.pause.end_ns - box.pause.start_ns)),
+    return {Titled(name, ui::FormatDuration(box.pause.end_ns - box.pause.start_ns)),
             ui::TrFormat(context.language, ui::Text::kTimelinePausedTip, box.pause.step - 1,
                          box.pause.step),
             false};
@@ -124,7 +124,7 @@ TooltipText TooltipOf(const ui::Context& context, const timeline::RunIndex& inde
     case Hit::Kind::kNothing:
       return {};
     case Hit::Kind::kExposed:
-      return {Join(ui::Tr(context.language, ui::Text::kExposedCommunication),
+      return {Titled(ui::Tr(context.language, ui::Text::kExposedCommunication),
                    ui::FormatDuration(length_ns)),
               "", true};
     case Hit::Kind::kStall: {
