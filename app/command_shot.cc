@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "app/animate.h"
 #include "app/import/import_progress.h"
 #include "app/say.h"
 #include "trace/base/output_file.h"
@@ -23,6 +24,12 @@ constexpr int kMinimumSize = 200;
 constexpr int kMaximumSize = 16384;
 constexpr int kMaximumPixels = 8192 * 4320;
 
+struct AnimationArguments {
+  std::string output;
+  int frames = shell::Animation().frames;
+  std::string speed;
+};
+
 struct ShotArguments {
   std::string run;
   std::string output;
@@ -32,6 +39,9 @@ struct ShotArguments {
   std::string panel;
   std::string search;
   std::string area;
+  std::string at;
+  bool plan = false;
+  AnimationArguments animation;
   float scale = 1;
   int step = -1;
   std::string scope;
@@ -85,11 +95,7 @@ Result<query::SnapshotPtr> Read(const std::string& run, const shell::ShotOptions
   return query::ReadSnapshot(run);
 }
 
-Status TakeShot(const ShotArguments& arguments) {
-  if (arguments.output.empty() && !arguments.json) {
-    return Status::Error("say where the picture goes with -o FILE.png, or ask for --json");
-  }
-  SHARDSCOPE_RETURN_IF_ERROR(CheckOutput(arguments.output));
+Result<shell::ShotOptions> OptionsOf(const ShotArguments& arguments) {
   shell::ShotOptions options;
   SHARDSCOPE_RETURN_IF_ERROR(ParseSize(arguments.size, &options));
   if (!(arguments.scale >= shell::kMinimumScale && arguments.scale <= shell::kMaximumScale)) {
@@ -99,6 +105,8 @@ Status TakeShot(const ShotArguments& arguments) {
   options.scale = arguments.scale;
   options.panel = arguments.panel;
   options.search = arguments.search;
+  options.at = arguments.at;
+  options.plan = arguments.plan;
   options.step = arguments.step;
   if (!arguments.scope.empty()) {
     const Result<analysis::Scope> scope = analysis::ParseScope(arguments.scope);
@@ -112,6 +120,36 @@ Status TakeShot(const ShotArguments& arguments) {
   }
   if (arguments.language == "zh") options.language = ui::Language::kChinese;
   if (arguments.theme == "light") options.theme = ui::ThemeName::kLight;
+  return options;
+}
+
+Status Animate(const ShotArguments& arguments) {
+  if (!arguments.output.empty() || arguments.json || !arguments.at.empty()) {
+    return Status::Error("--animate goes through a whole step: leave out -o, --json and --at");
+  }
+  const Status output = CheckAnimationOutput(arguments.animation.output);
+  if (!output.ok()) return Status::Error("--animate " + output.message());
+  SHARDSCOPE_ASSIGN_OR_RETURN(const shell::ShotOptions options, OptionsOf(arguments));
+  shell::Animation animation{.frames = arguments.animation.frames};
+  if (!arguments.animation.speed.empty()) {
+    const Result<int> slowness = ParseSlowness(arguments.animation.speed);
+    if (!slowness.ok()) return Status::Error("--speed " + slowness.message());
+    animation.slowness = *slowness;
+  }
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::string run, RunOfPath(arguments.run));
+  const Result<query::SnapshotPtr> snapshot = query::ReadSnapshot(run);
+  if (!snapshot.ok()) return snapshot.status();
+  return WriteAnimation(*snapshot, options, animation, arguments.animation.output);
+}
+
+Status TakeShot(const ShotArguments& arguments) {
+  if (!arguments.animation.output.empty()) return Animate(arguments);
+  if (arguments.output.empty() && !arguments.json) {
+    return Status::Error(
+        "say where the picture goes with -o FILE.png or --animate FILE.png, or ask for --json");
+  }
+  SHARDSCOPE_RETURN_IF_ERROR(CheckOutput(arguments.output));
+  SHARDSCOPE_ASSIGN_OR_RETURN(const shell::ShotOptions options, OptionsOf(arguments));
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::string run, RunOfPath(arguments.run));
   const Result<query::SnapshotPtr> snapshot = Read(run, options);
   if (!snapshot.ok()) return snapshot.status();
@@ -142,6 +180,13 @@ void AddViewOptions(CLI::App* command, const std::shared_ptr<ShotArguments>& arg
                    "or a step (`shardscope area` prints the same)")
       ->type_name("a:b|N");
   command
+      ->add_option("--at", arguments->at,
+                   "The time lens at a moment, with what each rank does then in words: 12.5s from "
+                   "the start of the run, or step=3+4.2ms")
+      ->type_name("TIME");
+  command->add_flag("--plan", arguments->plan,
+                    "Under each lane what the Schedule plans there, from what this run's ops take");
+  command
       ->add_option("--step", arguments->step,
                    "Show steps K-1 to K+1 (default: around the newest change of a knob, else "
                    "the last steps)")
@@ -153,6 +198,23 @@ void AddViewOptions(CLI::App* command, const std::shared_ptr<ShotArguments>& arg
                    "whole-run, or a:b (default: since-change while the run goes on, else "
                    "whole-run)")
       ->type_name("WORD");
+}
+
+void AddAnimationOptions(AnimationArguments* arguments, CLI::App* command) {
+  command
+      ->add_option("--animate", arguments->output,
+                   "The time lens going through a step (--step, else the newest) as an animated "
+                   "PNG, or with ffmpeg as an .mp4")
+      ->type_name("FILE");
+  command
+      ->add_option("--frames", arguments->frames,
+                   fmt::format("Pictures of the animation, 2 to {}, default {}", shell::kMostFrames,
+                               shell::Animation().frames))
+      ->type_name("N");
+  command
+      ->add_option("--speed", arguments->speed,
+                   "Of the animation, as 1/100 of the real one (default: ten pictures a second)")
+      ->type_name("1/N");
 }
 
 }  // namespace
@@ -175,6 +237,7 @@ void AddShotCommand(CLI::App& app, int* exit_code) {
                    "high-resolution screen")
       ->type_name("X");
   AddViewOptions(command, arguments);
+  AddAnimationOptions(&arguments->animation, command);
   command->add_option("--language", arguments->language, "en or zh, default en")
       ->check(CLI::IsMember({"en", "zh"}));
   command->add_option("--theme", arguments->theme, "dark or light, default dark")

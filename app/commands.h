@@ -68,8 +68,9 @@ void AddReportCommand(CLI::App& app, int* exit_code);
 // `shardscope search RUN QUERY [--json] [--limit N]`: what of a run a few words find.
 void AddSearchCommand(CLI::App& app, int* exit_code);
 
-// `shardscope shot RUN -o x.png [--size 1600x900] [--step K] [--language en|zh] [--theme
-// dark|light] [--json]`: the whole default window as a picture, without display.
+// `shardscope shot RUN -o x.png [--size 1600x900] [--step K] [--at TIME] [--language en|zh]
+// [--theme dark|light] [--json]`: the whole default window as a picture, without display; with
+// --animate x.png as one that plays a step.
 void AddShotCommand(CLI::App& app, int* exit_code);
 
 // `shardscope sql RUN "SELECT ..."`: a read-only query over all files of a run.

@@ -1,5 +1,8 @@
 #include "ui/actions.h"
 
+#include <algorithm>
+#include <cstddef>
+
 #include "trace/base/letter_case.h"
 #include "trace/base/text.h"
 #include "ui/scope.h"
@@ -16,6 +19,23 @@ Commands Do(const Context& context, config::Action action) {
 Commands PauseOrResume(const Context& context) {
   return Do(context, context.control.status.state == "paused" ? config::Action::kResume
                                                               : config::Action::kPause);
+}
+// The training's, or that of what plays in the lens.
+Commands PauseOrPlay(const Context& context) {
+  if (context.lens.is_on) return {PlayLens{!context.lens.plays}};
+  return PauseOrResume(context);
+}
+Commands PlayStep(const Context& context) {
+  if (context.lens.is_on) return {CloseLens{}};
+  return {OpenLens{std::max(context.focus.step, 0)}};
+}
+// `places` in the list of speeds: 1 is slower.
+Commands ChangeSlowness(const Context& context, std::ptrdiff_t places) {
+  if (!context.lens.is_on) return {};
+  const auto at = std::find(kLensSlowness.begin(), kLensSlowness.end(), context.lens.slowness);
+  const std::ptrdiff_t next = (at - kLensSlowness.begin()) + places;
+  if (next < 0 || next >= static_cast<std::ptrdiff_t>(kLensSlowness.size())) return {};
+  return {SetLensSlowness{kLensSlowness[static_cast<size_t>(next)]}};
 }
 Commands Toggle(const Context& context, Overlay overlay) {
   return {ShowOverlay{context.overlay == overlay ? Overlay::kNone : overlay}};
@@ -44,6 +64,7 @@ Commands Select(const Context&) {
 // What is in front goes first.
 Commands CloseOrClear(const Context& context) {
   if (context.search.open) return {ShowSearch{false}};
+  if (context.lens.is_on) return {CloseLens{}};
   return {SelectOp{}};
 }
 
@@ -59,7 +80,7 @@ constexpr Action kActions[] = {
      [](const Context&) { return Commands{FocusPanel{"runs"}}; }},
     {Text::kCommandCloseRun, ImGuiMod_Ctrl | ImGuiKey_W, "Ctrl+W",
      [](const Context&) { return Commands{CloseRun{}}; }},
-    {Text::kCommandPause, ImGuiKey_Space, "Space", PauseOrResume},
+    {Text::kCommandPause, ImGuiKey_Space, "Space", PauseOrPlay},
     {Text::kCommandStep, ImGuiMod_Shift | ImGuiKey_Space, "Shift+Space",
      [](const Context& context) { return Do(context, config::Action::kStep); }},
     {Text::kCommandStop, 0, "",
@@ -88,6 +109,15 @@ constexpr Action kActions[] = {
      [](const Context& context) { return StepToHit(context, 1); }},
     {Text::kCommandPreviousHit, ImGuiMod_Shift | ImGuiKey_F3, "Shift+F3",
      [](const Context& context) { return StepToHit(context, -1); }},
+    {Text::kCommandPlayStep, ImGuiKey_P, "P", PlayStep},
+    {Text::kCommandPlayView, ImGuiMod_Shift | ImGuiKey_P, "Shift+P",
+     [](const Context&) { return Commands{OpenLens{}}; }},
+    {Text::kCommandLensSlower, ImGuiKey_Minus, "-",
+     [](const Context& context) { return ChangeSlowness(context, 1); }},
+    {Text::kCommandLensFaster, ImGuiKey_Equal, "=",
+     [](const Context& context) { return ChangeSlowness(context, -1); }},
+    {Text::kCommandPlan, ImGuiKey_X, "X",
+     [](const Context& context) { return Commands{ShowPlan{!context.plan.is_on}}; }},
     {Text::kCommandFoldAll, ImGuiKey_Z, "Z", FoldOrUnfold},
     {Text::kCommandLegend, 0, "",
      [](const Context& context) { return Commands{ShowLegend{!context.lanes.legend}}; }},
@@ -127,9 +157,13 @@ constexpr Action kActions[] = {
 };
 
 constexpr AxisKey kAxisKeys[] = {
-    {Text::kKeyZoom, Text::kKeyWheel},    {Text::kKeyZoomKeys, Text::kKeyZoomKeysName},
-    {Text::kKeyPan, Text::kKeyDrag},      {Text::kKeySelect, Text::kKeyClick},
-    {Text::kKeyArea, Text::kKeyAreaName}, {Text::kKeyDoubleClick, Text::kKeyDoubleClickName},
+    {Text::kKeyZoom, Text::kKeyWheel},
+    {Text::kKeyZoomKeys, Text::kKeyZoomKeysName},
+    {Text::kKeyPan, Text::kKeyDrag},
+    {Text::kKeySelect, Text::kKeyClick},
+    {Text::kKeyArea, Text::kKeyAreaName},
+    {Text::kKeyDoubleClick, Text::kKeyDoubleClickName},
+    {Text::kKeyStepLens, Text::kKeyStepLensName},
 };
 
 }  // namespace

@@ -121,6 +121,25 @@ struct SearchFor {
 struct SelectHit {  // and brings it into view
   size_t hit = 0;   // of what was found
 };
+struct OpenLens {     // and plays it, but in pictures
+  int32_t step = -1;  // a finished one; -1: what is in view
+};
+struct CloseLens {};
+struct PlayLens {
+  bool play = true;
+};
+struct SetLensSlowness {
+  int slowness = 100;  // of kLensSlowness
+};
+struct SeekLens {
+  int64_t time_ns = 0;
+};
+struct StepLens {     // to where an op begins or ends
+  int direction = 1;  // or -1
+};
+struct ShowPlan {
+  bool show = true;
+};
 struct ShowLegend {
   bool show = true;
 };
@@ -140,8 +159,9 @@ using Command =
                  SetFollow, HoldView, SelectOp, SelectSpan, SelectArea, SelectNeighbour,
                  FitSelection, JumpToOp, SetHover, ToggleRank, FoldRanks, SetKnob, SetScope,
                  RevertPending, DoAction, SetLanguage, SetTheme, SetScale, ResetLayout, ShowOverlay,
-                 ShowSearch, SearchFor, SelectHit, ShowLegend, FocusPanel, OpenSql, RunSql,
-                 CancelSql, DismissProblems, Quit>;
+                 ShowSearch, SearchFor, SelectHit, OpenLens, CloseLens, PlayLens, SetLensSlowness,
+                 SeekLens, StepLens, ShowPlan, ShowLegend, FocusPanel, OpenSql, RunSql, CancelSql,
+                 DismissProblems, Quit>;
 using Commands = std::vector<Command>;
 
 }  // namespace shardscope::ui

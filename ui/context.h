@@ -20,6 +20,7 @@
 #include "trace/query/snapshot.h"
 #include "ui/commands.h"
 #include "ui/draw_log.h"
+#include "ui/lens.h"
 #include "ui/theme.h"
 
 namespace shardscope::timeline {
@@ -169,6 +170,14 @@ struct AreaState {
   std::shared_ptr<const analysis::Area> measured;
 };
 
+struct PlanBesideActual;  // ui/planned_step.h
+
+// What the Schedule plans, under each lane.
+struct PlanState {
+  bool is_on = false;
+  std::shared_ptr<const PlanBesideActual> made;  // of the step in focus; null until it is made
+};
+
 struct Context {
   query::SnapshotPtr snapshot;  // null: no run open
   std::shared_ptr<const analysis::Report>
@@ -186,6 +195,8 @@ struct Context {
   SearchState search;
   AreaState area;
   Revealed revealed;
+  LensState lens;
+  PlanState plan;
   ControlState control;
   Places places;
   std::vector<std::string> log;  // messages of the app and tail of the run's log.txt

@@ -11,6 +11,7 @@
 
 #include "engine/plan/memory.h"
 #include "engine/plan/policy.h"
+#include "engine/plan/text.h"
 #include "engine/simulate/simulate.h"
 #include "tests/lesson/schedule_rows.h"
 #include "trace/analysis/snapshot_test_util.h"
@@ -153,6 +154,7 @@ class LessonRun {
     schedule_ = &schedules_.emplace_back(std::move(schedule));
     query::Schedule& row = test_.snapshot().schedules.rbegin()->second;
     row.name = schedule_->name;
+    row.text = plan::PrintSchedule(*schedule_);
     row.largest.predicted_bytes = plan::PredictLargestPeak(*schedule_);
     row.largest.bound_bytes = plan::BoundLargestPeak(*schedule_, {});
     rows_.Add(*schedule_);

@@ -116,6 +116,7 @@ TEST(Shot, OfALargeFinishedTraceIsThatOfAllItsRows) {
   EXPECT_FALSE(all({.scope = analysis::ParseScope("whole-run").value()}));
   EXPECT_TRUE(all({.scope = analysis::ParseScope("since-change").value()}));
   EXPECT_TRUE(all({.search = "all_gather"}));
+  EXPECT_TRUE(all({.at = "step=3"}));
   std::filesystem::remove_all(folder);
 }
 

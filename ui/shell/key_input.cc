@@ -1,6 +1,9 @@
 #include "ui/shell/key_input.h"
 
 #include <imgui.h>
+#include <imgui_internal.h>
+
+#include <utility>
 
 #include "ui/actions.h"
 
@@ -12,11 +15,22 @@ constexpr double kZoomFactor = 1.25;
 
 bool Pressed(ImGuiKey key) { return ImGui::IsKeyPressed(key, true); }
 
+// They are its own while the lens is on: else Dear ImGui would move the keyboard's focus with them.
+void ReadLensKeys(ui::Commands* commands) {
+  const ImGuiID lens = ImHashStr("lens");
+  for (const auto& [key, direction] :
+       {std::pair(ImGuiKey_LeftArrow, -1), std::pair(ImGuiKey_RightArrow, 1)}) {
+    ImGui::SetKeyOwner(key, lens);
+    if (Pressed(key)) commands->push_back(ui::StepLens{direction});
+  }
+}
+
 void ReadViewKeys(const ui::Context& context, const ui::View& goal, ui::Commands* commands) {
   if (!context.snapshot) return;
-  const bool arrows_are_free = !ImGui::GetIO().NavVisible;  // else they move the focus
-  const bool left = Pressed(ImGuiKey_A) || (arrows_are_free && Pressed(ImGuiKey_LeftArrow));
-  const bool right = Pressed(ImGuiKey_D) || (arrows_are_free && Pressed(ImGuiKey_RightArrow));
+  const bool arrows_are_free = !ImGui::GetIO().NavVisible;         // else they move the focus
+  const bool arrows_pan = arrows_are_free && !context.lens.is_on;  // else they step through ops
+  const bool left = Pressed(ImGuiKey_A) || (arrows_pan && Pressed(ImGuiKey_LeftArrow));
+  const bool right = Pressed(ImGuiKey_D) || (arrows_pan && Pressed(ImGuiKey_RightArrow));
   const bool in = Pressed(ImGuiKey_W) || (arrows_are_free && Pressed(ImGuiKey_UpArrow));
   const bool out = Pressed(ImGuiKey_S) || (arrows_are_free && Pressed(ImGuiKey_DownArrow));
   if (left) commands->push_back(Panned(goal, -kPanShare));
@@ -70,7 +84,9 @@ void ReadKeys(const ui::Context& context, const ui::View& goal, ui::Commands* co
     for (ui::Command& command : action.make(context)) commands->push_back(std::move(command));
   }
   const bool modified = ImGui::GetIO().KeyCtrl || ImGui::GetIO().KeyAlt;
-  if (!overlay && !modified && !types) ReadViewKeys(context, goal, commands);
+  if (overlay || modified || types) return;
+  if (context.lens.is_on) ReadLensKeys(commands);
+  ReadViewKeys(context, goal, commands);
 }
 
 }  // namespace shardscope::shell

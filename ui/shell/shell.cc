@@ -238,8 +238,10 @@ void Shell::UpdateContext() {
     wants_frame_ = !session_->TakeRows(options_.headless);
     session_->UpdateSearch(options_.headless, &context_.search);
     session_->UpdateArea(options_.headless, &context_.area);
+    session_->UpdateLens(options_.headless, &context_.lens);
   }
   UpdateFirstStep();
+  lens_player_.Advance(Now());
   view_.Advance(ExtentOf(context_), Now());
   KeepHoverUnderMouse(view_.view());
   context_.view = view_.view();
@@ -249,6 +251,7 @@ void Shell::UpdateContext() {
   }
   if (session_) {
     context_.focus.step = timeline::FocusedStep(context_);
+    session_->UpdatePlan(options_.headless, context_.focus.step, &context_.plan);
     session_->AskForFigures(timeline::WantedScope(context_), &context_);
   }
   context_.theme = &ui::GetTheme(context_.theme_name);
@@ -361,8 +364,8 @@ void Shell::Frame() {
 }
 
 double Shell::SecondsUntilPoll() const {
-  if (view_.animating() || !posted_.empty() || look_changed_ || !focus_.empty() || reset_layout_ ||
-      wants_frame_) {
+  if (view_.animating() || context_.lens.plays || !posted_.empty() || look_changed_ ||
+      !focus_.empty() || reset_layout_ || wants_frame_) {
     return 0;
   }
   if (starting_ || first_step_) return kStartingSeconds;

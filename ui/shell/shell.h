@@ -16,6 +16,7 @@
 #include "ui/draw_log.h"
 #include "ui/panels/overlays/overlays.h"
 #include "ui/panels/search/search_panel.h"
+#include "ui/shell/lens_player.h"
 #include "ui/shell/panel_windows.h"
 #include "ui/shell/run/run_importer.h"
 #include "ui/shell/run/run_session.h"
@@ -96,6 +97,7 @@ class Shell {
   ui::DrawLog draw_log_;
   ui::Commands posted_;
   ViewController view_;
+  LensPlayer lens_player_{&context_.lens};
   PanelFrames panel_frames_;
   panels::SearchPanel search_panel_;
   panels::Overlays overlays_;

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "trace/analysis/moment.h"
 #include "trace/import/cache.h"
 #include "ui/shell/shell.h"
 #include "ui/timeline/gpu/work_facts.h"
@@ -15,6 +16,11 @@ namespace {
 constexpr double kFitMargin = 0.4;
 // A hit of the search is shown in a view of at most so many times its length.
 constexpr int64_t kMostOfHit = 100;
+
+// Room on each side of what the lens plays; a view that has it whole stays, unless it is a small
+// part of it.
+constexpr double kLensMargin = 0.03;
+constexpr int64_t kMostOfLens = 3;
 
 constexpr size_t kMostStatements = 50;  // that are remembered
 
@@ -234,6 +240,51 @@ struct Dispatcher {
     (*this)(is_seen ? ui::SetView{view.start_ns, view.end_ns}
                     : ui::SetView{middle_ns - wanted_ns / 2, middle_ns + wanted_ns / 2});
   }
+  // The finished step that is asked for, else the newest; nullopt: there is none.
+  std::optional<std::pair<int32_t, Interval>> StepToPlay(int32_t step) const {
+    const query::Snapshot& snapshot = *shell.context_.snapshot;
+    if (snapshot.ranks.empty() || snapshot.ranks.front().steps.empty()) return std::nullopt;
+    for (const int32_t candidate : {step, snapshot.ranks.front().steps.back().step}) {
+      const Result<Interval> times = analysis::TimesOfStep(snapshot, candidate);
+      if (times.ok()) return std::pair(candidate, *times);
+    }
+    return std::nullopt;
+  }
+  void operator()(const ui::OpenLens& command) const {
+    if (!shell.context_.snapshot) return;
+    const query::Snapshot& snapshot = *shell.context_.snapshot;
+    const ui::View& view = shell.view_.goal();
+    Interval range{std::max(view.start_ns, snapshot.start_ns),
+                   std::min(view.end_ns, snapshot.end_ns)};
+    const auto step = command.step < 0 ? std::nullopt : StepToPlay(command.step);
+    if (step) range = step->second;
+    const int64_t length_ns = range.end_ns - range.start_ns;
+    if (length_ns <= 0) return;
+    shell.lens_player_.Open(range, step ? step->first : -1);
+    if (!shell.options_.headless) shell.lens_player_.Play(true, shell.Now());
+    const bool is_seen = view.start_ns <= range.start_ns && view.end_ns >= range.end_ns &&
+                         (view.end_ns - view.start_ns) / kMostOfLens <= length_ns;
+    const int64_t room = std::llround(static_cast<double>(length_ns) * kLensMargin);
+    (*this)(is_seen ? ui::SetView{view.start_ns, view.end_ns}
+                    : ui::SetView{range.start_ns - room, range.end_ns + room});
+  }
+  void operator()(const ui::CloseLens&) const { shell.lens_player_.Close(); }
+  void operator()(const ui::PlayLens& command) const {
+    shell.lens_player_.Play(command.play, shell.Now());
+  }
+  void operator()(const ui::SetLensSlowness& command) const {
+    shell.lens_player_.SetSlowness(command.slowness, shell.Now());
+  }
+  void operator()(const ui::SeekLens& command) const {
+    shell.lens_player_.Seek(command.time_ns, shell.Now());
+  }
+  void operator()(const ui::StepLens& command) const {
+    shell.lens_player_.Step(command.direction, shell.Now());
+  }
+  void operator()(const ui::ShowPlan& command) const {
+    shell.context_.plan = {.is_on = command.show};
+    shell.wants_frame_ = true;  // that has it made
+  }
   void operator()(const ui::ShowLegend& command) const {
     shell.context_.lanes.legend = shell.options_.settings.legend = command.show;
     SaveSettings(shell.options_.settings, shell.options_.settings_folder);
@@ -287,6 +338,8 @@ void Shell::CloseSession() {
   context_.start_error.clear();
   context_.dismissed_problems = 0;
   context_.hover_ns = -1;
+  context_.lens = {};
+  context_.plan.made = nullptr;
   context_.sql = {.history = std::move(context_.sql.history)};
   view_.Reset({});
   view_is_set_ = false;

@@ -5,9 +5,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "trace/analysis/changes.h"
+#include "trace/analysis/moment.h"
+#include "trace/base/time.h"
+#include "trace/base/units.h"
 #include "ui/shell/backend/gui.h"
 #include "ui/shell/backend/headless.h"
 #include "ui/shell/drawn_json.h"
@@ -21,23 +25,10 @@ namespace {
 // Docking, layout and the panels' own measuring settle within three frames; the rest is room.
 constexpr int kSettlingFrames = 6;
 
-Status CheckStep(const query::Snapshot& snapshot, int32_t step) {
-  if (step < 0) return Status::Ok();
-  int32_t first = -1;
-  int32_t last = -1;
-  for (const query::RankRows& rank : snapshot.ranks) {
-    for (const query::Step& row : rank.steps) {
-      if (row.step == step) return Status::Ok();
-      first = first < 0 ? row.step : std::min(first, row.step);
-      last = std::max(last, row.step);
-    }
-  }
-  if (last < 0) {
-    return Status::Error(fmt::format("no step {}: this trace has no finished step yet", step));
-  }
-  return Status::Error(
-      fmt::format("no step {}: this trace has the steps {} to {}", step, first, last));
-}
+constexpr int64_t kMostAnimatedPixels = 1'000'000'000;  // some minutes
+constexpr int64_t kFrameNs = 100 * kNsPerMs;            // where no speed is asked for
+constexpr int64_t kMostFrameNs = 60 * kNsPerSecond;     // what the format takes
+constexpr int64_t kLeastFrameNs = 10 * kNsPerMs;        // browsers show shorter ones for longer
 
 // Of the first of these steps to the last, on any rank.
 query::TimeRange TimesOf(const std::vector<analysis::StepBreakdown>& steps, int32_t first,
@@ -51,12 +42,98 @@ query::TimeRange TimesOf(const std::vector<analysis::StepBreakdown>& steps, int3
   return times;
 }
 
+// The default window, drawn without a display.
+class Stage {
+ public:
+  static Result<std::unique_ptr<Stage>> Create(query::SnapshotPtr snapshot,
+                                               const ShotOptions& options) {
+    std::unique_ptr<Stage> stage(new Stage());
+    if (options.language == ui::Language::kChinese && !stage->gui_.fonts().has_cjk) {
+      return Status::Error(
+          "no font with Chinese characters on this system: install fonts-noto-cjk, or use "
+          "--language en");
+    }
+    SHARDSCOPE_ASSIGN_OR_RETURN(stage->surface_,
+                                HeadlessSurface::Create(options.width, options.height));
+    ShellOptions shell_options;
+    shell_options.settings.language = options.language;
+    shell_options.settings.theme = options.theme;
+    shell_options.settings.scale = options.scale;
+    shell_options.headless = true;
+    shell_options.log_drawing = true;
+    stage->shell_.emplace(std::move(shell_options), stage->gui_.fonts().fonts);
+    stage->shell_->OpenSnapshot(std::move(snapshot));
+    return stage;
+  }
+
+  Shell& shell() { return *shell_; }
+  HeadlessSurface& surface() { return *surface_; }
+
+  void Draw(int frames) {
+    for (int i = 0; i < frames; ++i) {
+      surface_->BeginFrame();
+      ImGui::NewFrame();
+      shell_->Frame();
+      ImGui::Render();
+      surface_->EndFrame();
+    }
+  }
+
+ private:
+  Stage() = default;
+
+  Gui gui_;
+  std::unique_ptr<HeadlessSurface> surface_;
+  std::optional<Shell> shell_;
+};
+
+// Posts what the options ask for.
+Status SetStage(const query::Snapshot& snapshot, const ShotOptions& options, Shell* shell) {
+  shell->ShowStep(options.step);
+  shell->Post(ui::SetScope{options.scope});
+  if (!options.panel.empty()) shell->Post(ui::FocusPanel{options.panel});
+  if (options.area) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(const analysis::AreaQuery area,
+                                analysis::ResolveArea(snapshot, *options.area, {}));
+    shell->Post(ui::SelectArea{area});
+    if (options.step < 0) shell->Post(ui::FitSelection{});
+  }
+  if (!options.search.empty()) {
+    shell->Post(ui::ShowSearch{true});
+    shell->Post(ui::SearchFor{options.search});
+  }
+  if (options.plan) shell->Post(ui::ShowPlan{});
+  if (options.at.empty()) return Status::Ok();
+  const Result<int64_t> at_ns = analysis::ParseMoment(snapshot, options.at);
+  if (!at_ns.ok()) return Status::Error("--at " + at_ns.message());
+  const int32_t step = analysis::FinishedStepAt(snapshot, *at_ns);
+  // In no finished step: in all of the run.
+  if (step < 0) shell->Post(ui::SetView{snapshot.start_ns, snapshot.end_ns});
+  shell->Post(ui::OpenLens{step});
+  shell->Post(ui::SeekLens{*at_ns});
+  return Status::Ok();
+}
+
+Status CheckStep(const query::Snapshot& snapshot, int32_t step) {
+  return step < 0 ? Status::Ok() : analysis::TimesOfStep(snapshot, step).status();
+}
+
+Result<int32_t> StepToAnimate(const query::Snapshot& snapshot, int32_t step) {
+  if (step >= 0) return step;
+  if (snapshot.ranks.empty() || snapshot.ranks.front().steps.empty()) {
+    return Status::Error("this trace has no finished step that could be played");
+  }
+  return int32_t{snapshot.ranks.front().steps.back().step};
+}
+
 }  // namespace
 
 std::optional<std::vector<query::TimeRange>> TimesOfShot(const query::Snapshot& summary,
                                                          const ShotOptions& options) {
   const bool whole_run = !options.scope || options.scope->kind == analysis::ScopeKind::kWholeRun;
-  if (!whole_run || !options.search.empty()) return std::nullopt;
+  if (!whole_run || !options.search.empty() || !options.at.empty() || options.plan) {
+    return std::nullopt;
+  }
   const ui::View view = InitialView(summary, options.step);
   std::vector<query::TimeRange> times = {{view.start_ns, view.end_ns}};
   if (options.area) {
@@ -76,50 +153,55 @@ std::optional<std::vector<query::TimeRange>> TimesOfShot(const query::Snapshot& 
 }
 
 Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options) {
-  const Status step = CheckStep(*snapshot, options.step);
-  if (!step.ok()) return step;
-  std::optional<analysis::AreaQuery> area;
-  if (options.area) {
-    SHARDSCOPE_ASSIGN_OR_RETURN(area, analysis::ResolveArea(*snapshot, *options.area, {}));
-  }
-  Gui gui;
-  if (options.language == ui::Language::kChinese && !gui.fonts().has_cjk) {
-    return Status::Error(
-        "no font with Chinese characters on this system: install fonts-noto-cjk, or use "
-        "--language en");
-  }
-  SHARDSCOPE_ASSIGN_OR_RETURN(auto surface, HeadlessSurface::Create(options.width, options.height));
-  ShellOptions shell_options;
-  shell_options.settings.language = options.language;
-  shell_options.settings.theme = options.theme;
-  shell_options.settings.scale = options.scale;
-  shell_options.headless = true;
-  shell_options.log_drawing = true;
-  Shell shell(std::move(shell_options), gui.fonts().fonts);
-  shell.OpenSnapshot(std::move(snapshot));
-  shell.ShowStep(options.step);
-  shell.Post(ui::SetScope{options.scope});
-  if (!options.panel.empty()) shell.Post(ui::FocusPanel{options.panel});
-  if (area) {
-    shell.Post(ui::SelectArea{area});
-    if (options.step < 0) shell.Post(ui::FitSelection{});
-  }
-  if (!options.search.empty()) {
-    shell.Post(ui::ShowSearch{true});
-    shell.Post(ui::SearchFor{options.search});
-  }
-  for (int i = 0; i < kSettlingFrames; ++i) {
-    surface->BeginFrame();
-    ImGui::NewFrame();
-    shell.Frame();
-    ImGui::Render();
-    surface->EndFrame();
-  }
+  SHARDSCOPE_RETURN_IF_ERROR(CheckStep(*snapshot, options.step));
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::unique_ptr<Stage> stage, Stage::Create(snapshot, options));
+  SHARDSCOPE_RETURN_IF_ERROR(SetStage(*snapshot, options, &stage->shell()));
+  stage->Draw(kSettlingFrames);
   if (options.scope) {
-    const Status has_steps = analysis::CheckHasSteps(*options.scope, shell.context().report->steps);
+    const Status has_steps =
+        analysis::CheckHasSteps(*options.scope, stage->shell().context().report->steps);
     if (!has_steps.ok()) return has_steps;
   }
-  return Shot{surface->Read(), shell.draw_log()};
+  return Shot{stage->surface().Read(), stage->shell().draw_log()};
+}
+
+Status TakeAnimation(query::SnapshotPtr snapshot, const ShotOptions& options,
+                     const Animation& animation, const FrameSink& sink) {
+  if (animation.frames < 2 || animation.frames > kMostFrames) {
+    return Status::Error(
+        fmt::format("--frames {}: give a number from 2 to {}", animation.frames, kMostFrames));
+  }
+  const int64_t pixels = int64_t{options.width} * options.height * animation.frames;
+  if (pixels > kMostAnimatedPixels) {
+    return Status::Error(fmt::format(
+        "{} frames of {}x{} are {} million pixels, and an animation has up to {}: ask for fewer "
+        "--frames or a smaller --size",
+        animation.frames, options.width, options.height, pixels / 1'000'000,
+        kMostAnimatedPixels / 1'000'000));
+  }
+  SHARDSCOPE_ASSIGN_OR_RETURN(const int32_t step, StepToAnimate(*snapshot, options.step));
+  SHARDSCOPE_ASSIGN_OR_RETURN(const Interval times, analysis::TimesOfStep(*snapshot, step));
+  const int64_t length_ns = times.end_ns - times.start_ns;
+  const int64_t frame_ns =
+      animation.slowness == 0 ? kFrameNs : length_ns / animation.frames * animation.slowness;
+  if (frame_ns < kLeastFrameNs || frame_ns > kMostFrameNs) {
+    return Status::Error(fmt::format(
+        "--speed 1/{}: {} frames of a step of {} would be shown for {} each, and a frame may last "
+        "10 ms to "
+        "60 s: ask for another --speed or number of --frames",
+        animation.slowness, animation.frames, FormatDuration(length_ns), FormatDuration(frame_ns)));
+  }
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::unique_ptr<Stage> stage, Stage::Create(snapshot, options));
+  SHARDSCOPE_RETURN_IF_ERROR(SetStage(*snapshot, options, &stage->shell()));
+  stage->shell().Post(ui::OpenLens{step});
+  stage->Draw(kSettlingFrames);
+  SHARDSCOPE_RETURN_IF_ERROR(sink.begin(frame_ns));
+  for (int frame = 0; frame < animation.frames; ++frame) {
+    stage->shell().Post(ui::SeekLens{times.start_ns + length_ns * frame / animation.frames});
+    stage->Draw(2);  // what one asks for the next one draws
+    SHARDSCOPE_RETURN_IF_ERROR(sink.take(stage->surface().Read()));
+  }
+  return Status::Ok();
 }
 
 std::string PrintShotJson(const query::Snapshot& snapshot, const ShotOptions& options,

@@ -2,6 +2,7 @@
 // use.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +26,8 @@ struct ShotOptions {
   std::string panel;  // brought to the front of its tabs; empty: the timeline
   std::optional<analysis::AreaText> area;  // that is marked; shown, unless `step` is given
   std::string search;                      // query of the search, which is open then; empty: closed
+  bool plan = false;                       // what the Schedule plans under each lane
+  std::string at;  // where the time lens stands (analysis::ParseMoment); empty: it is off
 };
 
 struct Shot {
@@ -41,6 +44,23 @@ std::optional<std::vector<query::TimeRange>> TimesOfShot(const query::Snapshot& 
 // The same snapshot, options and fonts give the same bytes. Errors: no EGL, Chinese without a CJK
 // font, no such steps or area.
 Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options);
+
+struct Animation {
+  int frames = 60;
+  int slowness = 0;  // of real time; 0: a tenth of a second a frame
+};
+inline constexpr int kMostFrames = 600;
+
+// A step in the time lens: the pictures are taken at equal distances from its start on, each shown
+// for `frame_ns`. `options.step`: which; -1: the newest. Errors: those of TakeShot(), no finished
+// step, more pixels than are made in a few minutes, frames shorter than a screen's, and those of
+// `begin` and `take`.
+struct FrameSink {
+  std::function<Status(int64_t frame_ns)> begin;
+  std::function<Status(const Image& image)> take;
+};
+Status TakeAnimation(query::SnapshotPtr snapshot, const ShotOptions& options,
+                     const Animation& animation, const FrameSink& sink);
 
 // `shot --json`: every item that was drawn, with its text, value, unit and box.
 std::string PrintShotJson(const query::Snapshot& snapshot, const ShotOptions& options,

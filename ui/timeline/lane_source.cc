@@ -220,8 +220,8 @@ RankLanes LanesOf(const RankIndex& rank) {
   return of_rank;
 }
 
-Layout MakeLayout(const std::vector<RankLanes>& ranks, const std::set<int32_t>& folded,
-                  float scale) {
+Layout MakeLayout(const std::vector<RankLanes>& ranks, const std::set<int32_t>& folded, float scale,
+                  float under) {
   Layout layout;
   float y = 0;
   for (const RankLanes& rank : ranks) {
@@ -239,7 +239,8 @@ Layout MakeLayout(const std::vector<RankLanes>& ranks, const std::set<int32_t>& 
       const bool first = layout.lanes.size() == block.first_lane;
       if (!first && SameThread(layout.lanes.back().source, source)) y -= (ui::kLaneGap - 1) * scale;
       layout.lanes.push_back({source, rank.rank, y, source.height * scale});
-      y += (source.height + ui::kLaneGap) * scale;
+      const bool has_room = source.rows == LaneRows::kOps && !block.folded;
+      y += (source.height + ui::kLaneGap + (has_room ? under : 0)) * scale;
     }
     y += (kRankPadding - ui::kLaneGap) * scale;
     block.num_lanes = layout.lanes.size() - block.first_lane;

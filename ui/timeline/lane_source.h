@@ -104,8 +104,9 @@ struct Layout {
   float height = 0;
 };
 
-Layout MakeLayout(const std::vector<RankLanes>& ranks, const std::set<int32_t>& folded,
-                  float scale);
+// `under`: room under each lane of ops, at scale 1.
+Layout MakeLayout(const std::vector<RankLanes>& ranks, const std::set<int32_t>& folded, float scale,
+                  float under = 0);
 
 // Indices [first, second) of the lanes that touch [top, bottom).
 std::pair<size_t, size_t> VisibleLanes(const Layout& layout, float top, float bottom);

@@ -13,6 +13,7 @@
 #include "trace/query/snapshot.h"
 #include "ui/context.h"
 #include "ui/draw_log.h"
+#include "ui/panels/memory/live_bytes.h"
 #include "ui/panels/memory/memory_legend.h"
 #include "ui/panels/memory/memory_limit.h"
 #include "ui/text.h"
@@ -243,6 +244,8 @@ void MemoryPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
   timeline::DrawErrors(context, analysis::ErrorsOf(*snapshot), axis,
                        {box.x0, top.y, box.x1, box.y1}, -1, nullptr);
   timeline::DrawArea(context, axis, box.y0, box.y1);
+  timeline::DrawLens(context, axis, box.y0, box.y1);
+  for (const Row& row : rows) DrawLiveBytes(context, axis, row.rank, row.box, log);
   timeline::DrawCursor(context, axis, box.y0, box.y1);
 }
 

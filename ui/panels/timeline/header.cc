@@ -10,6 +10,8 @@
 
 #include "ui/context.h"
 #include "ui/draw_log.h"
+#include "ui/panels/timeline/lens_bar.h"
+#include "ui/panels/timeline/plan_lanes.h"
 #include "ui/text.h"
 #include "ui/timeline/draw/decoration.h"
 #include "ui/timeline/draw/draw_lane.h"
@@ -264,9 +266,11 @@ void TimelineHeader::Draw(const ui::Context& context, const Axis& axis, ui::Draw
   const ui::Box gutter{ImGui::GetWindowPos().x, ruler.y0, ruler.x0, ruler.y1};
   DrawFoldAll(context, gutter, log, commands);
   DrawLegendToggle(context, gutter, log, commands);
-  const float bottom = context.lanes.legend
-                           ? DrawTimelineLegend(context, {ruler.x0, ruler.y1, ruler.x1, 0}, log)
-                           : ruler.y1;
+  float bottom = context.lanes.legend
+                     ? DrawTimelineLegend(context, {ruler.x0, ruler.y1, ruler.x1, 0}, log)
+                     : ruler.y1;
+  if (context.plan.is_on) bottom = DrawPlanSentence(context, axis, bottom, log);
+  if (context.lens.is_on) bottom = DrawLensBar(context, axis, bottom, log, commands);
   ImGui::SetCursorScreenPos({ImGui::GetCursorScreenPos().x, bottom});
 }
 

@@ -12,6 +12,7 @@
 #include "ui/panels/timeline/hit_marks.h"
 #include "ui/panels/timeline/overlay.h"
 #include "ui/panels/timeline/pair_lines.h"
+#include "ui/panels/timeline/plan_lanes.h"
 #include "ui/text.h"
 #include "ui/timeline/draw/decoration.h"
 #include "ui/timeline/geometry.h"
@@ -181,7 +182,8 @@ void TimelinePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comma
 
 void TimelinePanel::UpdateLayout(const ui::Context& context, float mouse_y) {
   timeline::Layout layout =
-      timeline::MakeLayout(index_->LanesOfRanks(), context.lanes.folded_ranks, context.scale);
+      timeline::MakeLayout(index_->LanesOfRanks(), context.lanes.folded_ranks, context.scale,
+                           context.plan.is_on ? kPlanHeight : 0);
   if (layout.height != layout_.height && layout_.height > 0) {
     scroll_ = timeline::AnchoredScroll(layout_, layout, scroll_, mouse_y);
   }
@@ -231,6 +233,7 @@ void TimelinePanel::DrawLanes(const ui::Context& context, const Axis& axis, cons
   timeline::DrawChanges(context, changes, axis, box, std::round(label_y), log);
   timeline::DrawErrors(context, analysis::ErrorsOf(*context.snapshot), axis, box,
                        std::round(label_y), log);
+  DrawPlanLanes(context, {*index_, layout_, axis, box, origin}, log);
   DrawHitMarks(context, {*index_, layout_, axis, box, origin}, log);
   DrawAreaInLanes(context, {*index_, layout_, axis, box, origin}, log);
   DrawPairLines(context, {*index_, layout_, axis, box, origin}, log);
@@ -242,6 +245,7 @@ void TimelinePanel::DrawLanes(const ui::Context& context, const Axis& axis, cons
     overlay_.DrawLaunchOf(context, {*index_, layout_, axis, box, origin}, hovered_.rank,
                           hovered_.row, log);
   }
+  timeline::DrawLens(context, axis, box.y0, box.y1);
   timeline::DrawCursor(context, axis, box.y0, box.y1);
   list->PopClipRect();
   list->PopClipRect();

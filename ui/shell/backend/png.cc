@@ -1,7 +1,5 @@
 #include "ui/shell/backend/png.h"
 
-#include <fmt/format.h>
-
 #include "trace/base/output_file.h"
 
 // stb's code is third-party: its warnings are not ours.
@@ -16,19 +14,21 @@
 
 namespace shardscope::shell {
 
-Status WritePng(const Image& image, const std::string& path) {
-  SHARDSCOPE_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
+Result<std::string> EncodePng(const Image& image) {
+  std::string bytes;
   const auto write = [](void* context, void* data, int size) {
-    // Close() has the error.
-    static_cast<void>(static_cast<OutputFile*>(context)->Write(
-        {static_cast<const char*>(data), static_cast<size_t>(size)}));
+    static_cast<std::string*>(context)->append(static_cast<const char*>(data),
+                                               static_cast<size_t>(size));
   };
-  const int encoded = stbi_write_png_to_func(write, &file, image.width, image.height, 4,
+  const int encoded = stbi_write_png_to_func(write, &bytes, image.width, image.height, 4,
                                              image.rgba.data(), image.width * 4);
-  if (encoded == 0) {
-    return Status::Error(fmt::format("no memory to make {}: ask for a smaller --size", path));
-  }
-  return file.Close();
+  if (encoded == 0) return Status::Error("no memory to make the picture: ask for a smaller --size");
+  return bytes;
+}
+
+Status WritePng(const Image& image, const std::string& path) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::string bytes, EncodePng(image));
+  return WriteFile(path, bytes);
 }
 
 }  // namespace shardscope::shell

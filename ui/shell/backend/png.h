@@ -1,4 +1,4 @@
-// Writes pixels as a PNG file.
+// Pixels as a PNG file.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,9 @@ struct Image {
   int height = 0;
   std::vector<uint8_t> rgba;  // rows from the top
 };
+
+// The bytes of a PNG file. Error: no memory.
+Result<std::string> EncodePng(const Image& image);
 
 // Errors name the path and the system's message; a file half written is removed.
 Status WritePng(const Image& image, const std::string& path);

@@ -300,6 +300,43 @@ void RunSession::UpdateArea(bool at_once, ui::AreaState* area) {
   }
 }
 
+void RunSession::UpdateLens(bool at_once, ui::LensState* lens) {
+  if (!lens->is_on || shown_ == nullptr) {
+    if (moments_worker_ != nullptr) moments_worker_->Forget();
+    return;
+  }
+  const MomentsRequest request{shown_, {lens->start_ns, lens->end_ns}};
+  if (request.IsAnsweredBy(lens->moments)) return;
+  if (at_once) {
+    lens->moments = MakeMoments(request, {});
+    return;
+  }
+  if (moments_worker_ == nullptr) {
+    moments_worker_ = std::make_unique<MomentsWorker>(MakeMoments, wake_);
+  }
+  moments_worker_->Ask(request);
+  const auto latest = moments_worker_->Latest();
+  if (request.IsAnsweredBy(latest)) lens->moments = latest;
+}
+
+void RunSession::UpdatePlan(bool at_once, int32_t step, ui::PlanState* plan) {
+  if (!plan->is_on || shown_ == nullptr) {
+    asked_plan_.reset();
+    if (plan_worker_ != nullptr) plan_worker_->Forget();
+    return;
+  }
+  // One of a finished step stays as it is while the run goes on.
+  const bool is_new = std::exchange(asked_plan_, step) != step;
+  const PlanRequest request{shown_, step, plan->made};
+  if (at_once) {
+    if (is_new) plan->made = MakePlan(request, {});
+    return;
+  }
+  if (plan_worker_ == nullptr) plan_worker_ = std::make_unique<PlanWorker>(MakePlan, wake_);
+  if (is_new) plan_worker_->Ask(request);
+  if (auto latest = plan_worker_->Latest()) plan->made = std::move(latest);
+}
+
 bool RunSession::TakeRows(bool whole) {
   return shown_ == nullptr || index_->Advance(*shown_, whole ? SIZE_MAX : kRowsPerFrame);
 }

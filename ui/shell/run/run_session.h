@@ -10,6 +10,7 @@
 #include <future>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,7 +20,9 @@
 #include "trace/query/live_trace.h"
 #include "trace/query/snapshot.h"
 #include "ui/context.h"
+#include "ui/planned_step.h"
 #include "ui/shell/run/area_worker.h"
+#include "ui/shell/run/lens_workers.h"
 #include "ui/shell/run/report_worker.h"
 #include "ui/shell/run/search_worker.h"
 #include "ui/shell/run/sql_worker.h"
@@ -122,6 +125,12 @@ class RunSession {
   // can change it.
   void UpdateArea(bool at_once, ui::AreaState* area);
 
+  // Once a frame: has the moments of the lens's stretch made, and puts them into `lens`.
+  void UpdateLens(bool at_once, ui::LensState* lens);
+
+  // Once a frame: has the plan of `step` made, and puts it into `plan`.
+  void UpdatePlan(bool at_once, int32_t step, ui::PlanState* plan);
+
   // Null for a fixed snapshot.
   ControlLink* control() { return control_.get(); }
   // Begins with the first call; null for a fixed snapshot.
@@ -150,8 +159,11 @@ class RunSession {
   FindingsMaker fixed_findings_;               // of a fixed snapshot
   std::unique_ptr<ControlLink> control_;
   std::unique_ptr<ReportWorker> worker_;
-  std::unique_ptr<SearchWorker> search_worker_;  // from the first search on
-  std::unique_ptr<AreaWorker> area_worker_;      // from the first area on
+  std::unique_ptr<SearchWorker> search_worker_;    // from the first search on
+  std::unique_ptr<AreaWorker> area_worker_;        // from the first area on
+  std::unique_ptr<MomentsWorker> moments_worker_;  // from the first lens on
+  std::unique_ptr<PlanWorker> plan_worker_;        // from the first plan on
+  std::optional<int32_t> asked_plan_;              // of which step
   std::unique_ptr<SqlWorker> sql_;
   std::unique_ptr<query::LiveTrace> trace_;  // destroyed first: it calls wake
   int64_t log_offset_ = 0;                   // bytes of log.txt read so far

@@ -132,6 +132,18 @@ void DrawArea(const ui::Context& context, const Axis& axis, float y0, float y1) 
   }
 }
 
+void DrawLens(const ui::Context& context, const Axis& axis, float y0, float y1) {
+  if (!context.lens.is_on) return;
+  const widgets::Look look = widgets::LookOf(context);
+  const float x = std::round(axis.X(context.lens.now_ns));
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  if (x < axis.right()) {
+    list->AddRectFilled({std::max(x, axis.left()), y0}, {axis.right(), y1}, DimOfArea(look.theme));
+  }
+  if (x < axis.left() || x > axis.right()) return;
+  list->AddRectFilled({x - look.Px(1), y0}, {x + look.Px(1), y1}, look.theme.state.accent);
+}
+
 void DrawStepLines(const ui::Context& context, const Axis& axis, float y0, float y1) {
   if (context.snapshot->ranks.empty()) return;
   const query::RowList<query::Step>& steps = context.snapshot->ranks.front().steps;

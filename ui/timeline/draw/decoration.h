@@ -41,6 +41,8 @@ void DrawCursor(const ui::Context& context, const Axis& axis, float y0, float y1
 void DrawArea(const ui::Context& context, const Axis& axis, float y0, float y1);
 // What dims is drawn with.
 ui::Color DimOfArea(const ui::Theme& theme);
+// The time lens: a line at its now, and a veil over what lies after it. Nothing while it is off.
+void DrawLens(const ui::Context& context, const Axis& axis, float y0, float y1);
 
 // Thin lines at the step boundaries of the first rank that are at least some pixels apart.
 void DrawStepLines(const ui::Context& context, const Axis& axis, float y0, float y1);

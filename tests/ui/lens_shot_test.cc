@@ -1,0 +1,125 @@
+// The time lens and the plan in pictures, and a step as an animation.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tests/lesson/lesson_snapshot.h"
+#include "trace/analysis/moment.h"
+#include "trace/analysis/moment_words.h"
+#include "ui/shell/shot.h"
+
+namespace shardscope::shell {
+namespace {
+
+query::SnapshotPtr LensLesson() {
+  static const query::SnapshotPtr kLensLesson = analysis::MakeLessonSnapshot(2, 24, 12);
+  return kLensLesson;
+}
+
+TEST(LensShot, TheLensStandsWhereItIsAskedForAndSaysWhatHappensThere) {
+  const int64_t start_ns = analysis::TimesOfStep(*LensLesson(), 5).value().start_ns;
+  for (const int64_t offset_ns : {3'000'000, 11'500'000}) {
+    const std::string at = fmt::format("step=5+{}ns", offset_ns);
+    const auto shot = TakeShot(LensLesson(), {.at = at});
+    ASSERT_TRUE(shot.ok()) << shot.message();
+    const ui::DrawnItem* now = shot->log.Find("timeline", "lens_now");
+    ASSERT_NE(now, nullptr);
+    EXPECT_EQ(std::get<int64_t>(now->value), offset_ns);
+    const int64_t time_ns = start_ns + offset_ns;
+    const analysis::Moment moment =
+        analysis::Moments(LensLesson(), {time_ns, time_ns + 1}).At(time_ns);
+    for (const analysis::RankMoment& rank : moment.ranks) {
+      const ui::DrawnItem* words = shot->log.Find("timeline", fmt::format("moment:{}", rank.rank));
+      ASSERT_NE(words, nullptr);
+      EXPECT_EQ(words->text, MomentSentence(rank, analysis::EnglishMomentWords()));
+    }
+  }
+  // From the start of the run, and without a step that could be played.
+  const auto early = TakeShot(LensLesson(), {.at = "1us"});
+  ASSERT_TRUE(early.ok());
+  EXPECT_EQ(std::get<int64_t>(early->log.Find("timeline", "lens_now")->value), 1000);
+  EXPECT_THAT(TakeShot(LensLesson(), {.at = "step=99"}).message(),
+              testing::StartsWith("--at no step 99: this trace has the steps 0 to 23"));
+  EXPECT_THAT(TakeShot(LensLesson(), {.at = "soon"}).message(), testing::HasSubstr("step=3+4.2ms"));
+}
+
+TEST(Animation, GoesThroughAStep) {
+  std::vector<std::vector<uint8_t>> frames;
+  int64_t frame_ns = 0;
+  const FrameSink sink = {.begin =
+                              [&](int64_t ns) {
+                                frame_ns = ns;
+                                return Status::Ok();
+                              },
+                          .take =
+                              [&](const Image& image) {
+                                frames.push_back(image.rgba);
+                                return Status::Ok();
+                              }};
+  const ShotOptions options{.width = 900, .height = 600, .step = 5};
+  ASSERT_TRUE(TakeAnimation(LensLesson(), options, {.frames = 4}, sink).ok());
+  ASSERT_EQ(frames.size(), 4u);
+  EXPECT_EQ(frame_ns, 100'000'000);
+  for (size_t at = 1; at < frames.size(); ++at) EXPECT_NE(frames[at], frames[at - 1]);
+  // Each is the picture of its moment.
+  const Interval times = analysis::TimesOfStep(*LensLesson(), 5).value();
+  ShotOptions third = options;
+  third.at = fmt::format("step=5+{}ns", (times.end_ns - times.start_ns) * 2 / 4);
+  EXPECT_TRUE(TakeShot(LensLesson(), third).value().image.rgba == frames[2]);
+
+  frames.clear();
+  ASSERT_TRUE(TakeAnimation(LensLesson(), options, {.frames = 2, .slowness = 50}, sink).ok());
+  EXPECT_EQ(frame_ns, (times.end_ns - times.start_ns) / 2 * 50);
+}
+
+TEST(Animation, SaysWhatIsTooMuch) {
+  const FrameSink none = {.begin = [](int64_t) { return Status::Ok(); },
+                          .take = [](const Image&) { return Status::Error("full"); }};
+  const auto message = [&](const ShotOptions& options, const Animation& animation) {
+    return TakeAnimation(LensLesson(), options, animation, none).message();
+  };
+  EXPECT_EQ(message({}, {.frames = 1}), "--frames 1: give a number from 2 to 600");
+  EXPECT_EQ(message({}, {.frames = 601}), "--frames 601: give a number from 2 to 600");
+  EXPECT_THAT(message({.width = 3840, .height = 2160}, {.frames = 300}),
+              testing::HasSubstr("ask for fewer --frames or a smaller --size"));
+  EXPECT_THAT(message({}, {.slowness = 1}), testing::StartsWith("--speed 1/1: 60 frames"));
+  EXPECT_THAT(message({}, {.frames = 2, .slowness = 1'000'000}),
+              testing::StartsWith("--speed 1/1000000: 2 frames"));
+  EXPECT_THAT(message({.step = 77}, {}), testing::StartsWith("no step 77"));
+  EXPECT_EQ(message({}, {}), "full");
+  const auto empty = std::make_shared<const query::Snapshot>();
+  EXPECT_EQ(TakeAnimation(empty, {}, {}, none).message(),
+            "this trace has no finished step that could be played");
+}
+
+TEST(PlanShot, OutlinesWhatIsPlannedUnderTheLanes) {
+  for (const ui::Language language : {ui::Language::kEnglish, ui::Language::kChinese}) {
+    const auto shot = TakeShot(LensLesson(), {.step = 5, .language = language, .plan = true});
+    ASSERT_TRUE(shot.ok()) << shot.message();
+    const ui::DrawnItem* ops = shot->log.Find("timeline", "plan_ops");
+    ASSERT_NE(ops, nullptr);
+    EXPECT_GT(std::get<int64_t>(ops->value), 50);
+    ASSERT_NE(shot->log.Find("timeline", "plan"), nullptr);
+    EXPECT_THAT(
+        shot->log.Find("timeline", "plan")->text,
+        testing::HasSubstr(language == ui::Language::kEnglish ? "Every op ran in the planned order."
+                                                              : "每个 op 都按计划顺序执行。"));
+  }
+  const auto without = TakeShot(LensLesson(), {.step = 5});
+  EXPECT_EQ(without->log.Find("timeline", "plan"), nullptr);
+  query::Snapshot foreign = *LensLesson();
+  for (auto& [id, schedule] : foreign.schedules) schedule.text.clear();
+  const auto none =
+      TakeShot(std::make_shared<const query::Snapshot>(foreign), {.step = 5, .plan = true});
+  EXPECT_THAT(none->log.Find("timeline", "plan")->text, testing::HasSubstr("No plan to show"));
+  EXPECT_EQ(none->log.Find("timeline", "plan_ops"), nullptr);
+}
+
+}  // namespace
+}  // namespace shardscope::shell

@@ -1,0 +1,109 @@
+#include "ui/panels/memory/live_bytes.h"
+
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "trace/base/units.h"
+#include "ui/panels/memory/memory_stack.h"
+#include "ui/text.h"
+#include "ui/widgets/look.h"
+
+namespace shardscope::panels {
+namespace {
+
+using query::MemoryCategory;
+using widgets::Look;
+
+constexpr float kLiveLineHeight = 13;
+constexpr size_t kMostUnits = 4;  // of a category
+constexpr float kMostWidth = 420;
+
+bool ComesAndGoes(MemoryCategory category) {
+  switch (category) {
+    case MemoryCategory::kUnshardedParameter:
+    case MemoryCategory::kGradient:
+    case MemoryCategory::kCommunicationBuffer:
+    case MemoryCategory::kActivation:
+    case MemoryCategory::kTemporary:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// The largest first.
+std::string UnitsText(const analysis::RankMoment& moment, MemoryCategory category) {
+  std::vector<std::pair<int64_t, std::string>> units;
+  for (const auto& [key, bytes] : moment.live_of_units) {
+    if (key.first == category && !key.second.empty()) units.emplace_back(bytes, key.second);
+  }
+  std::stable_sort(units.begin(), units.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string text;
+  for (size_t at = 0; at < units.size() && at < kMostUnits; ++at) {
+    text += (at == 0 ? ": " : ", ") + units[at].second + " " + FormatBytes(units[at].first);
+  }
+  return units.size() > kMostUnits ? text + ", ..." : text;
+}
+
+}  // namespace
+
+std::vector<std::string> LiveLines(ui::Language language, const analysis::RankMoment& moment) {
+  std::vector<std::string> lines;
+  for (const bool wanted : {true, false}) {
+    for (size_t at = kStackOrder.size(); at-- > 0;) {
+      const MemoryCategory category = kStackOrder[at];
+      const int64_t bytes = moment.live[static_cast<size_t>(category)];
+      if (bytes == 0 || ComesAndGoes(category) != wanted) continue;
+      lines.push_back(std::string(ui::MemoryCategoryName(language, category)) + " " +
+                      FormatBytes(bytes) + (wanted ? UnitsText(moment, category) : ""));
+    }
+  }
+  return lines;
+}
+
+void DrawLiveBytes(const ui::Context& context, const timeline::Axis& axis, int32_t rank,
+                   const ui::Box& box, ui::DrawLog* log) {
+  if (!context.lens.moment) return;
+  const std::vector<analysis::RankMoment>& ranks = context.lens.moment->ranks;
+  const auto moment =
+      std::find_if(ranks.begin(), ranks.end(), [&](const auto& it) { return it.rank == rank; });
+  if (moment == ranks.end() || !moment->has_memory) return;
+  const Look look = widgets::LookOf(context);
+  const std::string title =
+      ui::TrFormat(context.language, ui::Text::kMemoryLive, FormatBytes(moment->live_bytes));
+  std::vector<std::string> lines = LiveLines(context.language, *moment);
+  const auto room = static_cast<size_t>((box.y1 - box.y0) / look.Px(kLiveLineHeight));
+  if (lines.size() + 1 > room) lines.resize(room > 1 ? room - 1 : 0);
+  const widgets::TextStyle title_style{look.fonts.bold, ui::kSmallTextSize, look.theme.ink.text};
+  const widgets::TextStyle style{look.fonts.text, ui::kSmallTextSize, look.theme.ink.dim};
+  float width = widgets::TextSize(look, title_style, title).x;
+  std::string text = title;
+  for (const std::string& line : lines) {
+    width = std::max(width, widgets::TextSize(look, style, line).x);
+    text += "\n" + line;
+  }
+  const float margin = look.Px(6);
+  width = std::min({width, look.Px(kMostWidth), box.x1 - box.x0 - 2 * margin});
+  const float now = axis.X(context.lens.now_ns);
+  const bool fits_right = now + margin * 2 + width <= box.x1;
+  const float left = fits_right ? now + margin : now - margin - width;
+  const float x = std::round(std::clamp(left, box.x0 + margin, box.x1 - margin - width));
+  const float height = look.Px(kLiveLineHeight) * static_cast<float>(lines.size() + 1);
+  const ui::Box ground{x - look.Px(3), box.y0, x + width + look.Px(3), box.y0 + height};
+  ImGui::GetWindowDrawList()->AddRectFilled({ground.x0, ground.y0}, {ground.x1, ground.y1},
+                                            ui::WithAlpha(look.theme.surface.panel, 0.88F),
+                                            look.Px(3));
+  float y = box.y0;
+  widgets::DrawTextClipped(look, title_style, {x, y}, width, title);
+  for (const std::string& line : lines) {
+    y += look.Px(kLiveLineHeight);
+    widgets::DrawTextClipped(look, style, {x, y}, width, line);
+  }
+  log->Int("live:" + std::to_string(rank), text, moment->live_bytes, "B", ground);
+}
+
+}  // namespace shardscope::panels

@@ -1,0 +1,114 @@
+#include "ui/planned_step.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "tests/lesson/lesson_snapshot.h"
+#include "trace/analysis/moment.h"
+
+namespace shardscope::ui {
+namespace {
+
+// The lesson's ops take nearly the same in all steps, in virtual time by the same rules.
+class PlannedStepTest : public testing::Test {
+ protected:
+  PlannedStepTest() : snapshot_(analysis::MakeLessonSnapshot(2, 12, 99)) {}
+
+  query::SnapshotPtr snapshot_;
+};
+
+TEST_F(PlannedStepTest, IsWhatTheRunDidWhereItDidWhatIsPlanned) {
+  const auto beside = PlanBeside(*snapshot_, 5, nullptr);
+  ASSERT_EQ(beside->planned.problem, PlanProblem::kNone);
+  EXPECT_EQ(beside->step, 5);
+  EXPECT_EQ(beside->planned.num_steps, 10);  // without two of warm-up
+  EXPECT_TRUE(beside->difference.out_of_order.empty());
+  const Interval times = analysis::TimesOfStep(*snapshot_, 5).value();
+  EXPECT_EQ(beside->difference.actual_ns, times.end_ns - times.start_ns);
+  EXPECT_NEAR(static_cast<double>(beside->difference.planned_ns),
+              static_cast<double>(beside->difference.actual_ns),
+              0.03 * static_cast<double>(beside->difference.actual_ns));
+  ASSERT_EQ(beside->planned.ranks.size(), 2u);
+  // Each op that took time is there, near its place.
+  for (const query::RankRows& rows : snapshot_->ranks) {
+    const std::vector<PlannedOp>& planned = beside->planned.ranks.at(rows.rank);
+    size_t runs = 0;
+    int64_t start_ns = 0;
+    rows.steps.ForEachOfSteps(5, 5,
+                              [&](const query::Step& step, size_t) { start_ns = step.start_ns; });
+    rows.op_runs.ForEachOfSteps(5, 5, [&](const query::OpRun& run, size_t) {
+      if (run.ended_ns <= run.started_ns) return;
+      ++runs;
+      const auto op = std::ranges::find(planned, run.plan_op, &PlannedOp::plan_op);
+      ASSERT_NE(op, planned.end());
+      EXPECT_NEAR(static_cast<double>(op->started_ns),
+                  static_cast<double>(run.started_ns - start_ns),
+                  0.03 * static_cast<double>(times.end_ns - times.start_ns));
+    });
+    EXPECT_EQ(planned.size(), runs);
+  }
+}
+
+TEST_F(PlannedStepTest, OfOneScheduleItIsMadeOnce) {
+  const auto first = PlanBeside(*snapshot_, 5, nullptr);
+  const auto second = PlanBeside(*snapshot_, 6, first.get());
+  EXPECT_EQ(second->step, 6);
+  EXPECT_EQ(second->planned.length_ns, first->planned.length_ns);
+  EXPECT_NE(second->difference.actual_ns, first->difference.actual_ns);
+  EXPECT_EQ(PlanBeside(*snapshot_, 77, nullptr)->step, 11);  // the newest that there is
+}
+
+TEST_F(PlannedStepTest, OpsThatRanInAnotherOrderAreNamed) {
+  query::Snapshot swapped = *snapshot_;
+  query::RankRows& rows = swapped.ranks[1];
+  // Two all-gathers of step 5 change their times.
+  std::vector<size_t> gathers;
+  rows.op_runs.ForEachOfSteps(5, 5, [&](const query::OpRun& run, size_t at) {
+    if (swapped.FindPlanOp(run.plan_op)->kind == "all_gather") gathers.push_back(at);
+  });
+  ASSERT_GT(gathers.size(), 3u);
+  query::RowList<query::OpRun> changed;
+  for (size_t at = 0; at < rows.op_runs.size(); ++at) {
+    query::OpRun run = rows.op_runs[at];
+    const query::OpRun* other = at == gathers[1]   ? &rows.op_runs[gathers[2]]
+                                : at == gathers[2] ? &rows.op_runs[gathers[1]]
+                                                   : &rows.op_runs[at];
+    run.started_ns = other->started_ns;
+    run.ended_ns = other->ended_ns;
+    changed.Append(run);
+  }
+  rows.op_runs = changed;
+  const auto beside = PlanBeside(swapped, 5, nullptr);
+  // The one that is late now, and what the stream has between the two.
+  const std::vector<SelectedOp>& late = beside->difference.out_of_order;
+  EXPECT_TRUE(std::ranges::count(late, SelectedOp{changed[gathers[1]].id, 1}) == 1);
+  EXPECT_TRUE(std::ranges::count(late, SelectedOp{changed[gathers[2]].id, 1}) == 0);
+  for (const SelectedOp& op : late) {
+    EXPECT_EQ(op.rank, 1);
+    const auto run = std::ranges::find(changed, op.op_run, &query::OpRun::id);
+    EXPECT_EQ(run->track, changed[gathers[1]].track);
+    EXPECT_LE(snapshot_->FindPlanOp(run->plan_op)->op,
+              snapshot_->FindPlanOp(changed[gathers[2]].plan_op)->op);
+  }
+  EXPECT_TRUE(PlanBeside(swapped, 4, nullptr)->difference.out_of_order.empty());
+}
+
+TEST_F(PlannedStepTest, SaysWhyThereIsNone) {
+  const auto problem_of = [](const query::Snapshot& snapshot) {
+    return PlanBeside(snapshot, 5, nullptr)->planned.problem;
+  };
+  query::Snapshot snapshot = *snapshot_;
+  for (auto& [id, schedule] : snapshot.schedules) schedule.text = "no schedule";
+  EXPECT_EQ(problem_of(snapshot), PlanProblem::kUnreadable);
+  for (auto& [id, schedule] : snapshot.schedules) schedule.text.clear();
+  EXPECT_EQ(problem_of(snapshot), PlanProblem::kNoSchedule);
+  snapshot = *snapshot_;
+  snapshot.ranks.pop_back();
+  EXPECT_EQ(problem_of(snapshot), PlanProblem::kMissingRanks);
+  EXPECT_EQ(problem_of(query::Snapshot()), PlanProblem::kNoStep);
+}
+
+}  // namespace
+}  // namespace shardscope::ui

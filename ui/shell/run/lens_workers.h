@@ -1,0 +1,47 @@
+// What the time lens and the plan beside it show, made on threads of their own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <stop_token>
+
+#include "trace/analysis/moment.h"
+#include "trace/query/snapshot.h"
+#include "ui/planned_step.h"
+#include "ui/shell/run/newest_worker.h"
+
+namespace shardscope::shell {
+
+// The moments of a stretch of a run.
+struct MomentsRequest {
+  query::SnapshotPtr snapshot;
+  Interval range;
+  bool operator==(const MomentsRequest&) const = default;
+  bool Asks(const MomentsRequest& other) const { return range == other.range; }
+  // Later rows change nothing of what has ended, but those that a preview does not have.
+  bool IsAnsweredBy(const std::shared_ptr<const analysis::Moments>& moments) const {
+    return moments != nullptr && moments->range() == range &&
+           moments->snapshot()->loading == snapshot->loading;
+  }
+};
+using MomentsWorker = NewestWorker<MomentsRequest, analysis::Moments>;
+inline std::shared_ptr<const analysis::Moments> MakeMoments(const MomentsRequest& request,
+                                                            const std::stop_token&) {
+  return std::make_shared<const analysis::Moments>(request.snapshot, request.range);
+}
+
+// The plan of a step.
+struct PlanRequest {
+  query::SnapshotPtr snapshot;
+  int32_t step = -1;
+  std::shared_ptr<const ui::PlanBesideActual> known;  // its plan serves for the same Schedule
+  bool operator==(const PlanRequest&) const = default;
+  bool Asks(const PlanRequest& other) const { return step == other.step; }
+};
+using PlanWorker = NewestWorker<PlanRequest, ui::PlanBesideActual>;
+inline std::shared_ptr<const ui::PlanBesideActual> MakePlan(const PlanRequest& request,
+                                                            const std::stop_token&) {
+  return ui::PlanBeside(*request.snapshot, request.step, request.known.get());
+}
+
+}  // namespace shardscope::shell
