@@ -29,7 +29,9 @@ namespace {
 
 using timeline::Hit;
 
-std::string Titled(const std::string& name, const std::string& value) { return name + "  " + value; }
+std::string Titled(const std::string& name, const std::string& value) {
+  return name + "  " + value;
+}
 
 TooltipText OfSpan(const ui::Context& context, const timeline::RunIndex& index, const Hit& hit) {
   const query::RankRows* rows = context.snapshot->FindRank(hit.rank);
@@ -125,7 +127,7 @@ TooltipText TooltipOf(const ui::Context& context, const timeline::RunIndex& inde
       return {};
     case Hit::Kind::kExposed:
       return {Titled(ui::Tr(context.language, ui::Text::kExposedCommunication),
-                   ui::FormatDuration(length_ns)),
+                     ui::FormatDuration(length_ns)),
               "", true};
     case Hit::Kind::kStall: {
       const timeline::RankIndex* rank = index.Find(hit.rank);
