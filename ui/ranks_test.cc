@@ -12,7 +12,7 @@
 namespace shardscope::ui {
 namespace {
 
-using Problem = RankFilterError::Problem;
+using FilterProblem = RankFilterError::Problem;
 
 std::vector<int32_t> SixteenRanks() {
   std::vector<int32_t> ranks(16);
@@ -69,13 +69,13 @@ TEST(RankFilter, WhatIsWrongIsNamed) {
     return std::get<RankFilterError>(FilterRanks(SixteenRanks(), mesh, text));
   };
   const std::optional<plan::Mesh> mesh = plan::MeshOf(plan::MeshDimension::kShard, 16);
-  EXPECT_EQ(error("3 a", mesh), (RankFilterError{Problem::kNoNumbers, "a"}));
-  EXPECT_EQ(error("5-2", mesh).problem, Problem::kNoNumbers);
-  EXPECT_EQ(error("1,", mesh).problem, Problem::kNoNumbers);
-  EXPECT_EQ(error("-3", mesh).problem, Problem::kNoNumbers);
-  EXPECT_EQ(error("shard=", mesh).problem, Problem::kNoNumbers);
-  EXPECT_EQ(error("color=1", mesh), (RankFilterError{Problem::kUnknownDimension, "color=1"}));
-  EXPECT_EQ(error("shard=1", std::nullopt).problem, Problem::kNoMesh);
+  EXPECT_EQ(error("3 a", mesh), (RankFilterError{FilterProblem::kNoNumbers, "a"}));
+  EXPECT_EQ(error("5-2", mesh).problem, FilterProblem::kNoNumbers);
+  EXPECT_EQ(error("1,", mesh).problem, FilterProblem::kNoNumbers);
+  EXPECT_EQ(error("-3", mesh).problem, FilterProblem::kNoNumbers);
+  EXPECT_EQ(error("shard=", mesh).problem, FilterProblem::kNoNumbers);
+  EXPECT_EQ(error("color=1", mesh), (RankFilterError{FilterProblem::kUnknownDimension, "color=1"}));
+  EXPECT_EQ(error("shard=1", std::nullopt).problem, FilterProblem::kNoMesh);
 }
 
 TEST(MeshOfRun, OnlyWhereItFitsTheRanks) {
