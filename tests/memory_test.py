@@ -140,7 +140,8 @@ class MemoryTest(ProgramTest):
     def test_the_plan_counts_the_copy_that_checkpoints_are_written_from(self):
         for at, policy in enumerate(("strategy=full", "strategy=ddp", "strategy=zero1 precision.param=bf16", "preset=double_buffer",
                                      "strategy=data_parallel", "strategy=pipeline model.layers=3 train.micro_batches=3",
-                                     "model.kind=llama strategy=full", "offload=all")):
+                                     "model.kind=llama strategy=full", "offload=all",
+                                     "optimizer.state=8bit", "strategy=ddp optimizer.state=8bit model.dim=48")):
             settings = (*policy.split(), "checkpoint.every=2")
             planned = self.plan_memory(*settings)["rows"][0]["executed_bound_bytes"]
             copy = planned - self.plan_memory(*policy.split())["rows"][0]["executed_bound_bytes"]

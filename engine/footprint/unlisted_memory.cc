@@ -1,5 +1,6 @@
 #include "engine/footprint/unlisted_memory.h"
 
+#include <algorithm>
 #include <iterator>
 #include <set>
 #include <utility>
@@ -111,16 +112,32 @@ plan::Unlisted UnlistedMemory(const model::ModelConfig& model, int64_t batch,
 
 int64_t CheckpointCopyBytes(const plan::Schedule& schedule, const plan::Unit& unit,
                             plan::DType master, bool is_rooted) {
-  // The weights, and unless they are frozen what the optimizer keeps, decoded if it is in blocks.
-  const int64_t trained_tensors = 1 + std::ssize(schedule.optimizer_state);
-  constexpr auto kBlock = static_cast<int64_t>(kAlignment);
+  const auto aligned = [](int64_t bytes) {
+    constexpr auto kBlock = static_cast<int64_t>(kAlignment);
+    return (bytes + kBlock - 1) / kBlock * kBlock;
+  };
+  const plan::StateTensors& kept = schedule.optimizer_state;
+  const bool has_blocks = std::ranges::any_of(kept, [](const plan::StateTensor& tensor) {
+    return tensor.form == plan::StateForm::kBlocks;
+  });
   const UnitLayout layout(unit, schedule.mesh.size(plan::MeshDimension::kShard));
   int64_t bytes = 0;
   for (const ParameterLayout& parameter : layout.parameters()) {
     const int64_t holders = Holders(schedule.mesh, parameter.parameter, is_rooted);
-    const int64_t elements = (parameter.shard_elements() + holders - 1) / holders;
-    const int64_t tensors = parameter.parameter.is_frozen ? 1 : trained_tensors;
-    bytes += tensors * ((elements * plan::BytesOf(master) + kBlock - 1) / kBlock * kBlock);
+    int64_t elements = (parameter.shard_elements() + holders - 1) / holders;
+    // None takes a part of a block.
+    if (has_blocks && holders > 1) {
+      elements = std::min(elements + plan::kStateBlockElements - 1, parameter.shard_elements());
+    }
+    const int64_t of_master = aligned(elements * plan::BytesOf(master));
+    bytes += of_master;
+    if (parameter.parameter.is_frozen) continue;
+    for (const plan::StateTensor& tensor : kept) {
+      bytes += tensor.form == plan::StateForm::kMaster
+                   ? of_master
+                   : aligned(elements) + aligned(plan::NumStateBlocks(elements) *
+                                                 plan::BytesOf(plan::DType::kFp32));
+    }
   }
   return bytes;
 }

@@ -35,11 +35,6 @@ plan::DType DTypeOf(const at::Tensor& tensor) {
   }
 }
 
-// Adam's second moment is a mean of squares.
-BlockRange RangeOf(size_t tensor) {
-  return tensor == 1 ? BlockRange::kNeverNegative : BlockRange::kSigned;
-}
-
 template <typename T>
 void StoreAs(const std::vector<double>& values, const at::Tensor& tensor) {
   std::ranges::transform(values, tensor.mutable_data_ptr<T>(),
