@@ -77,8 +77,9 @@ int64_t TemporaryBytes(const Step& step, const plan::Op& op) {
 
 // Whether it holds the weights from step to step, beside which there may be a whole copy in another
 // dtype.
-bool HoldsMaster(const plan::Buffer& buffer, const std::set<int32_t>& units_with_shard) {
-  if (!buffer.persistent) return false;
+bool HoldsMaster(const plan::Buffer& buffer, const std::set<int32_t>& units_with_shard,
+                 const std::set<int32_t>& units_on_host) {
+  if (!buffer.persistent || units_on_host.contains(buffer.unit)) return false;
   if (buffer.kind == plan::BufferKind::kParameterShard) return true;
   return buffer.kind == plan::BufferKind::kUnsharded && !units_with_shard.contains(buffer.unit);
 }
@@ -145,12 +146,14 @@ int64_t CheckpointCopyBytes(const plan::Schedule& schedule, const plan::Unit& un
 plan::Unlisted WithCheckpointCopy(plan::Unlisted unlisted, const plan::Schedule& schedule,
                                   plan::DType master) {
   std::set<int32_t> with_shard;
+  std::set<int32_t> on_host;
   bool is_rooted = false;
   for (const plan::Program& program : schedule.programs) {
     bool has_state = false;
     for (const plan::Buffer& buffer : program.buffers) {
       has_state |= buffer.persistent;
       if (buffer.kind == plan::BufferKind::kParameterShard) with_shard.insert(buffer.unit);
+      if (buffer.kind == plan::BufferKind::kHostParameterShard) on_host.insert(buffer.unit);
     }
     is_rooted |= !has_state;
   }
@@ -159,10 +162,10 @@ plan::Unlisted WithCheckpointCopy(plan::Unlisted unlisted, const plan::Schedule&
     copy_bytes.push_back(CheckpointCopyBytes(schedule, unit, master, is_rooted));
   }
   unlisted.beside_bytes = [without = std::move(unlisted.beside_bytes),
-                           with_shard = std::move(with_shard),
+                           with_shard = std::move(with_shard), on_host = std::move(on_host),
                            copy_bytes = std::move(copy_bytes)](const plan::Buffer& buffer) {
     const int64_t bytes = without ? without(buffer) : 0;
-    if (!HoldsMaster(buffer, with_shard)) return bytes;
+    if (!HoldsMaster(buffer, with_shard, on_host)) return bytes;
     return bytes + copy_bytes[static_cast<size_t>(buffer.unit)];
   };
   return unlisted;

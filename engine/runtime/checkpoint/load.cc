@@ -136,6 +136,7 @@ Status LoadState(const checkpoint::Checkpoint& from, int rank, RankWork* work,
       SHARDSCOPE_RETURN_IF_ERROR(ReadInto(from, *entry.Find(checkpoint::kParameter),
                                           RunsOf(to.RunsOf(index)), to.AllOf(index)));
     }
+    to.RenewDeviceShard();
   }
   return Status::Ok();
 }
