@@ -92,6 +92,32 @@ std::vector<Buffer> StateBuffers(const ModelDescription& model, const Policy& po
   return buffers;
 }
 
+SparedState SparedByFrozen(const ModelDescription& model, const Policy& policy) {
+  ModelDescription all = model;
+  for (Unit& unit : all.units) {
+    for (Parameter& parameter : unit.parameters) parameter.is_frozen = false;
+  }
+  SparedState most;
+  for (int32_t place = 0; place < policy.mesh.size(MeshDimension::kPipeline); ++place) {
+    SparedState spared;
+    const auto add = [&](const std::vector<Buffer>& buffers, int64_t sign) {
+      for (const Buffer& buffer : buffers) {
+        if (!HoldsTrainedPart(buffer.kind) || buffer.kind == BufferKind::kGradientSlot) continue;
+        const bool is_optimizers = buffer.kind == BufferKind::kOptimizerState ||
+                                   buffer.kind == BufferKind::kHostOptimizerState;
+        (is_optimizers ? spared.optimizer_bytes : spared.gradient_bytes) += sign * buffer.bytes;
+      }
+    };
+    add(StateBuffers(all, policy, place), 1);
+    add(StateBuffers(model, policy, place), -1);
+    if (spared.gradient_bytes + spared.optimizer_bytes >=
+        most.gradient_bytes + most.optimizer_bytes) {
+      most = spared;
+    }
+  }
+  return most;
+}
+
 bool HasSlots(const Policy& policy) {
   return policy.preset == Preset::kDoubleBuffer && policy.strategy->has_presets &&
          policy.strategy->shards_parameters;

@@ -174,8 +174,10 @@ Result<Job> JobOf(const config::Config& config, const std::string& default_data)
   job.gradient = policy.gradient_dtype();
   job.corpus = std::make_shared<const model::Corpus>(*std::move(corpus));
   SHARDSCOPE_ASSIGN_OR_RETURN(job.held_out, HeldOutOf(config));
-  job.initial_layout =
-      InitialLayout(model::DescribeModel(job.model, policy.units, job.training.batch), policy);
+  const plan::ModelDescription description =
+      model::DescribeModel(job.model, policy.units, job.training.batch);
+  job.initial_layout = InitialLayout(description, policy);
+  job.spared = plan::SparedByFrozen(description, policy);
   for (const plan::Unit& unit :
        model::DescribeModel(job.model, plan::UnitPolicy(), job.training.batch).units) {
     job.num_parameters += plan::UnitElements(unit);
