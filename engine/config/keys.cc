@@ -416,6 +416,10 @@ Keys TrainKeys() {
       TextKey("train.frozen", "",
               "Modules whose parameters are not trained, separated by commas: embedding, head, "
               "blocks = all of them, block0, block0.attention, block0.mlp."),
+      TextKey("lora.path", "",
+              "Folder of adapters as peft writes it (adapter_config.json, "
+              "adapter_model.safetensors), with which the run begins over model.path; it gives the "
+              "other keys of lora. Empty = drawn from run.seed."),
       Int("lora.rank", 0, 0, 1024,
           "Rank of low-rank adapters (LoRA), which alone are trained; 0 = there are none."),
       Float("lora.alpha", "16", 0.001, 1e6,

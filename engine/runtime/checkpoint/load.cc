@@ -17,7 +17,7 @@ namespace {
 
 // Keys of the model that may be others when it goes on: where its data end, not what it is.
 bool MayDiffer(const std::string& key) {
-  if (key.starts_with("lora.")) return false;
+  if (key.starts_with("lora.")) return key == "lora.path";
   return !key.starts_with("model.") || key == "model.seq" || key == "model.path";
 }
 

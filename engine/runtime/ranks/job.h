@@ -49,12 +49,11 @@ struct Job {
   StateDTypes state_dtypes() const { return {master, model.dtype, gradient}; }
   // What the parameters of `rank` begin as.
   std::shared_ptr<const model::ParameterSource> InitialSource(int rank) const {
-    if (weights != nullptr && model.lora.rank > 0) {
-      return std::make_shared<const model::WithDrawnAdapters>(weights, model, training.seed);
-    }
-    if (weights != nullptr) return weights;
     const uint64_t seed = training.seed + (rank == other_seed_rank ? 1 : 0);
-    return std::make_shared<const model::DrawnParameters>(model, seed);
+    const auto drawn = std::make_shared<const model::DrawnParameters>(model, seed);
+    if (weights == nullptr) return drawn;
+    if (adapters != nullptr) return std::make_shared<const model::WithAdapters>(weights, adapters);
+    return std::make_shared<const model::WithAdapters>(weights, drawn);
   }
 };
 
