@@ -219,7 +219,8 @@ Status CreatePartial(const std::string& partial) {
                          " is there already: an export that was killed has left it, or one is "
                          "writing it; remove it, or name another folder");
   }
-  return Status::Error(fmt::format("cannot create {}: {}", partial, error.message()));
+  return Status::Error(fmt::format("cannot create {}: {}; name another folder with --out", partial,
+                                   error.message()));
 }
 
 // Is gone at the end, unless it was published under another name.
