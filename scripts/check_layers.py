@@ -15,7 +15,7 @@ import sys
 ALL = {"engine/*", "trace/*", "ui", "ui/*"}
 ENGINE = {"engine/plan", "engine/checkpoint", "engine/config", "engine/footprint", "engine/executor", "engine/transport",
           "engine/transport/gloo", "engine/model", "engine/tokenizer", "trace/record"}
-SHOWN = {"trace/query", "trace/analysis", "engine/plan", "engine/config", "engine/simulate"}  # what ui may show
+SHOWN = {"trace/query", "trace/analysis", "trace/bookmarks", "engine/plan", "engine/config", "engine/simulate"}  # what ui may show
 # Whom a folder may include, besides itself and trace/base. Of these names the longest that fits a path is its layer.
 ARROWS = {
     "app": ALL, "tests": ALL,
@@ -32,7 +32,7 @@ ARROWS = {
     "trace/record/gpu": {"trace/record", "trace/record/cupti", "trace/schema"},
     "trace/record/inject": {"trace/record", "trace/record/cupti", "trace/record/gpu", "trace/store", "trace/schema"},
     "trace/query": {"trace/store", "trace/schema"},
-    "trace/import": {"trace/store", "trace/schema"}, "trace/export": {"trace/query", "trace/store", "trace/schema"},
+    "trace/bookmarks": set(), "trace/import": {"trace/bookmarks", "trace/store", "trace/schema"}, "trace/export": {"trace/query", "trace/store", "trace/schema"},
     "trace/analysis": {"trace/query"},
     "ui": SHOWN, "ui/widgets": {"ui"}, "ui/timeline": SHOWN | {"ui", "ui/widgets"},
     "ui/panels": SHOWN | {"ui", "ui/widgets", "ui/timeline"}, "ui/shell": SHOWN | {"ui", "ui/*", "trace/import"},

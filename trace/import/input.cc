@@ -11,6 +11,8 @@
 #include <system_error>
 #include <utility>
 
+#include "trace/bookmarks/bookmarks.h"
+
 namespace shardscope::imports {
 namespace {
 
@@ -37,7 +39,9 @@ Result<std::vector<std::string>> FilesOf(const std::string& folder, bool look_in
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     std::error_code ignored;
-    if (it->is_regular_file(ignored)) files.push_back(it->path().string());
+    // Notes about the traces beside them: no trace, and no reason to import these again.
+    const std::string path = it->path().string();
+    if (it->is_regular_file(ignored) && !bookmarks::IsBookmarksFile(path)) files.push_back(path);
     if (it->is_directory(ignored)) folders.push_back(it->path().string());
     if (files.size() + folders.size() > kMostInputs) break;
   }
