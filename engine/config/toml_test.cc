@@ -167,7 +167,7 @@ TEST(Presets, EachLoadsAndPassesItsChecks) {
     EXPECT_TRUE(config->Check().ok()) << file.path() << ": " << config->Check().message();
     ++num_presets;
   }
-  EXPECT_GE(num_presets, 4);
+  EXPECT_GE(num_presets, 8);
 }
 
 TEST(Presets, TheLessonTurnsPrefetchOnAfterAThird) {

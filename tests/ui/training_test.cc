@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/places.h"
 #include "tests/ui/harness.h"
@@ -81,6 +82,37 @@ TEST(Training, IsStartedSteeredLeftAndFoundAgain) {
       again.Until([&] { return again.context().snapshot->state == query::TraceState::kFinished; },
                   kPatienceSeconds));
   std::filesystem::remove_all(folder);
+}
+
+// As from its card of the start page.
+TEST(Training, IsStartedByEveryPreset) {
+  std::vector<std::string> presets;
+  for (const auto& file : std::filesystem::directory_iterator(SourceDir() + "/assets/presets")) {
+    presets.push_back(file.path().string());
+  }
+  ASSERT_GE(presets.size(), 8u);
+  for (const std::string& preset : presets) {
+    const std::string folder = testing::TempDir() + "/shardscope_training_preset_test";
+    std::filesystem::remove_all(folder);
+    Harness harness({}, BinDir());
+    ui::StartRun start;
+    start.folder = folder;
+    start.preset_file = preset;
+    start.values = {{"train.steps", "3"}, {"model.seq", "32"}, {"train.batch", "2"}};
+    harness.shell().Post(start);
+    ASSERT_TRUE(harness.Until(
+        [&] {
+          const bool is_over = harness.context().snapshot != nullptr &&
+                               harness.context().snapshot->state == query::TraceState::kFinished;
+          return is_over || !harness.context().start_error.empty();
+        },
+        kPatienceSeconds))
+        << preset;
+    EXPECT_EQ(harness.context().start_error, "") << preset;
+    ASSERT_NE(harness.context().snapshot, nullptr) << preset;
+    EXPECT_EQ(harness.context().snapshot->ranks.front().steps.size(), 3u) << preset;
+    std::filesystem::remove_all(folder);
+  }
 }
 
 // What comes without rows is looked for between frames, and only then: nothing else draws one.
