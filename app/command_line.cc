@@ -71,6 +71,7 @@ int RunCommandLine(int argc, char** argv) {
   int exit_code = 0;
 #ifdef SHARDSCOPE_UI
   app.require_subcommand(0, 1);  // none: the window
+  AddBookmarksCommand(app, &exit_code);
   AddOpenCommand(app, &exit_code);
   AddShotCommand(app, &exit_code);
 #else

@@ -56,9 +56,10 @@ void AddOpenCommand(CLI::App& app, int* exit_code) {
   auto options = std::make_shared<shell::WindowOptions>();
   CLI::App* command = app.add_subcommand("open", "The app in a window; a live run is followed");
   command
-      ->add_option(
-          "run", options->run,
-          "Run folder or trace file, or what `import` takes; without it, choose one in the app")
+      ->add_option("run", options->run,
+                   "Run folder or trace file, what `import` takes, or a link, RUN#step=30&rank=1; "
+                   "without it, "
+                   "choose one in the app")
       ->type_name("RUN");
   AddHiddenOptions(command, options.get());
   command->callback([options, exit_code] { *exit_code = RunWindow(*options); });

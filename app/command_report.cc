@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +14,8 @@
 #include "app/record/recorded_run.h"
 #include "app/say.h"
 #include "trace/analysis/report.h"
+#include "trace/base/text.h"
+#include "trace/bookmarks/bookmarks.h"
 #include "trace/query/live_trace.h"
 #include "trace/query/summary.h"
 
@@ -73,16 +77,32 @@ bool PrintKept(const ReportArguments& arguments) {
       [&](std::string_view text) { arguments.json ? PrintExact(text) : Print(text); });
 }
 
+// `run`: folder or trace file of what was given as `path`.
+void PrintNumBookmarks(const std::string& path, const std::string& run) {
+  std::error_code ignored;
+  const bool is_folder = std::filesystem::is_directory(run, ignored);
+  const std::filesystem::path folder =
+      is_folder ? std::filesystem::path(run)
+                : std::filesystem::weakly_canonical(run, ignored).parent_path();
+  const auto all = bookmarks::Read(bookmarks::FileOf(path, folder.string()));
+  if (!all.ok()) return Say("shardscope report: " + all.message());
+  if (all->empty()) return;
+  Print(fmt::format("\n{} (shardscope bookmarks {} lists {})\n",
+                    Counted(std::ssize(*all), "bookmark"), path, all->size() == 1 ? "it" : "them"));
+}
+
 Status Report(ReportArguments arguments) {
   const std::string path = arguments.run;
   SHARDSCOPE_ASSIGN_OR_RETURN(arguments.run, RunOfPath(path));
   if (path != arguments.run && IsOfWholeRun(arguments)) (void)KeepReportsOf(arguments.run);
-  if (PrintKept(arguments)) return Status::Ok();
-  const Result<query::SnapshotPtr> snapshot = Read(arguments);
-  if (!snapshot.ok()) return snapshot.status();
-  const Result<std::string> text = ReportText(arguments, **snapshot);
-  if (!text.ok()) return text.status();
-  arguments.json ? PrintExact(*text) : Print(*text);
+  if (!PrintKept(arguments)) {
+    const Result<query::SnapshotPtr> snapshot = Read(arguments);
+    if (!snapshot.ok()) return snapshot.status();
+    const Result<std::string> text = ReportText(arguments, **snapshot);
+    if (!text.ok()) return text.status();
+    arguments.json ? PrintExact(*text) : Print(*text);
+  }
+  if (!arguments.json) PrintNumBookmarks(path, arguments.run);
   return Status::Ok();
 }
 

@@ -7,12 +7,14 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <variant>
 
 #include "app/import/import_progress.h"
 #include "app/say.h"
 #include "trace/base/output_file.h"
 #include "trace/query/live_trace.h"
 #include "trace/query/summary.h"
+#include "ui/link.h"
 #include "ui/shell/settings.h"
 #include "ui/shell/shot.h"
 
@@ -112,7 +114,13 @@ Status TakeShot(const ShotArguments& arguments) {
   }
   if (arguments.language == "zh") options.language = ui::Language::kChinese;
   if (arguments.theme == "light") options.theme = ui::ThemeName::kLight;
-  SHARDSCOPE_ASSIGN_OR_RETURN(const std::string run, RunOfPath(arguments.run));
+  auto linked = ui::ParseLinkedRun(arguments.run);
+  if (const auto* error = std::get_if<ui::LinkError>(&linked)) {
+    return Status::Error(LinkErrorText(ui::Language::kEnglish, *error));
+  }
+  options.link = std::get<ui::LinkedRun>(linked).link;
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::string run,
+                              RunOfPath(std::get<ui::LinkedRun>(linked).path));
   const Result<query::SnapshotPtr> snapshot = Read(run, options);
   if (!snapshot.ok()) return snapshot.status();
   const auto shot = shell::TakeShot(*snapshot, options);
@@ -162,8 +170,9 @@ void AddShotCommand(CLI::App& app, int* exit_code) {
   CLI::App* command =
       app.add_subcommand("shot", "The whole default window as a PNG, without display");
   command
-      ->add_option("run", arguments->run,
-                   "Run folder or trace file, live or not; or what `import` takes")
+      ->add_option(
+          "run", arguments->run,
+          "Run folder or trace file, live or not; what `import` takes; or a link, RUN#step=30")
       ->required()
       ->type_name("RUN");
   command->add_option("-o,--output", arguments->output, "Where the PNG goes")->type_name("FILE");

@@ -59,6 +59,10 @@ void AddExportCommand(CLI::App& app, int* exit_code);
 // model; `shardscope plan --check FILE` validates one.
 void AddPlanCommand(CLI::App& app, int* exit_code);
 
+// `shardscope bookmarks RUN [--json | --add LINK --note TEXT | --remove ID]`: places in a run with
+// notes.
+void AddBookmarksCommand(CLI::App& app, int* exit_code);
+
 // `shardscope report RUN [--json] [--all]`: the facts of a run as text or JSON.
 void AddReportCommand(CLI::App& app, int* exit_code);
 

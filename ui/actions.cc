@@ -1,7 +1,5 @@
 #include "ui/actions.h"
 
-#include "trace/base/letter_case.h"
-#include "trace/base/text.h"
 #include "ui/scope.h"
 #include "ui/search.h"
 #include "ui/values.h"
@@ -82,6 +80,10 @@ constexpr Action kActions[] = {
      [](const Context&) { return Commands{RedoView{}}; }},
     {Text::kCommandGoTo, ImGuiKey_G, "G",
      [](const Context& context) { return Toggle(context, Overlay::kGoTo); }},
+    {Text::kCommandCopyLink, ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_C, "Ctrl+Shift+C",
+     [](const Context&) { return Commands{CopyLink{}}; }},
+    {Text::kCommandAddBookmark, ImGuiKey_B, "B",
+     [](const Context&) { return Commands{AddBookmark{}}; }},
     {Text::kCommandSearch, ImGuiKey_Slash, "/",
      [](const Context&) { return Commands{ShowSearch{true}}; }},
     {Text::kCommandNextHit, ImGuiKey_F3, "F3",
@@ -104,6 +106,13 @@ constexpr Action kActions[] = {
      [](const Context&) { return Commands{FocusPanel{"log"}}; }},
     {Text::kCommandSql, ImGuiMod_Ctrl | ImGuiKey_4, "Ctrl+4",
      [](const Context&) { return Commands{FocusPanel{"sql"}}; }},
+    {Text::kCommandBookmarks, ImGuiMod_Ctrl | ImGuiKey_8, "Ctrl+8",
+     [](const Context&) { return Commands{FocusPanel{"bookmarks"}}; }},
+    {Text::kCommandRunControl, 0, "",
+     [](const Context&) { return Commands{FocusPanel{"run_control"}}; }},
+    {Text::kCommandMemory, 0, "", [](const Context&) { return Commands{FocusPanel{"memory"}}; }},
+    {Text::kCommandOverlap, 0, "", [](const Context&) { return Commands{FocusPanel{"overlap"}}; }},
+    {Text::kCommandDetails, 0, "", [](const Context&) { return Commands{FocusPanel{"details"}}; }},
     {Text::kCommandScope, ImGuiKey_R, "R", NextScopeOf},
     {Text::kCommandTheme, ImGuiMod_Ctrl | ImGuiKey_T, "Ctrl+T", OtherTheme},
     {Text::kCommandLanguage, ImGuiMod_Ctrl | ImGuiKey_L, "Ctrl+L", OtherLanguage},
@@ -116,8 +125,9 @@ constexpr Action kActions[] = {
     {Text::kCommandResetLayout, 0, "", [](const Context&) { return Commands{ResetLayout{}}; }},
     {Text::kCommandKeys, ImGuiMod_Shift | ImGuiKey_Slash, "?",
      [](const Context& context) { return Toggle(context, Overlay::kKeys); }},
-    {Text::kCommandPalette, ImGuiMod_Ctrl | ImGuiKey_P, "Ctrl+P",
-     [](const Context& context) { return Toggle(context, Overlay::kPalette); }},
+    {Text::kCommandPalette, ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_P, "Ctrl+Shift+P, Ctrl+P",
+     [](const Context& context) { return Toggle(context, Overlay::kPalette); },
+     ImGuiMod_Ctrl | ImGuiKey_P},
     {Text::kCommandMenu, ImGuiKey_F10, "F10",
      [](const Context& context) { return Toggle(context, Overlay::kMenu); }},
     {Text::kCommandHelp, ImGuiKey_F1, "F1",
@@ -136,20 +146,5 @@ constexpr AxisKey kAxisKeys[] = {
 
 std::span<const Action> AllActions() { return kActions; }
 std::span<const AxisKey> AxisKeys() { return kAxisKeys; }
-
-std::vector<const Action*> MatchingActions(std::string_view query) {
-  std::vector<const Action*> matching;
-  const std::string words = Lower(query);
-  for (const Action& action : kActions) {
-    const std::string title = Lower(Tr(Language::kEnglish, action.title)) + " " +
-                              Lower(Tr(Language::kChinese, action.title));
-    bool all = true;
-    for (const std::string_view word : Split(words, ' ')) {
-      all = all && title.find(word) != std::string::npos;
-    }
-    if (all) matching.push_back(&action);
-  }
-  return matching;
-}
 
 }  // namespace shardscope::ui

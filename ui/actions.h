@@ -27,7 +27,4 @@ struct AxisKey {
 };
 std::span<const AxisKey> AxisKeys();
 
-// The actions whose title, in either language, contains every word of `query`.
-std::vector<const Action*> MatchingActions(std::string_view query);
-
 }  // namespace shardscope::ui

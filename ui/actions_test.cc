@@ -19,13 +19,6 @@ TEST(Actions, KeysAreUniqueAndNamed) {
   }
 }
 
-TEST(Actions, AreFoundByWordsInEitherLanguage) {
-  ASSERT_EQ(MatchingActions("reset layout").size(), 1u);
-  EXPECT_EQ(MatchingActions("reset layout")[0], MatchingActions("恢复默认")[0]);
-  EXPECT_TRUE(MatchingActions("no such command").empty());
-  EXPECT_EQ(MatchingActions("").size(), AllActions().size());
-}
-
 TEST(Actions, WithoutATrainingNothingIsSteered) {
   const Context context;
   for (const Action& action : AllActions()) {

@@ -14,6 +14,7 @@
 #include "trace/analysis/area.h"
 #include "trace/analysis/scope.h"
 #include "ui/language.h"
+#include "ui/link.h"
 
 namespace shardscope::ui {
 
@@ -27,11 +28,12 @@ enum class Overlay : uint8_t {
   kChanges,
   kHelp,
   kGoTo,
+  kBookmark,
   kStopQuestion
 };
 
 struct OpenRun {
-  std::string path;
+  std::string path;  // or a link
 };
 struct CloseRun {};
 struct CancelImport {};
@@ -50,6 +52,23 @@ struct UndoView {};
 struct RedoView {};  // what was undone last
 struct ShowStep {    // that step with its neighbours
   int32_t step = 0;
+};
+struct GoToLink {  // of the open run, once what it names is there
+  Link link;
+};
+struct CopyLink {};     // to the view, into the clipboard
+struct AddBookmark {};  // opens the form of one at what is selected, else at what is in view
+struct EditBookmark {
+  std::string id;
+};  // opens its form
+struct KeepBookmark {
+  std::string note;
+};  // of the form that is open
+struct RemoveBookmark {
+  std::string id;
+};
+struct CopyBookmark {  // its link, into the clipboard
+  std::string id;
 };
 struct SetFollow {
   bool follow = true;
@@ -95,6 +114,10 @@ struct SetKnob {
 struct SetScope {
   std::optional<analysis::Scope> scope;  // of the figures; none: what the run's state asks for
 };
+struct ShowKey {  // its knob in Run control; where there is none to turn, in the form of a new run
+  std::string key;
+  bool in_form = false;  // in any case
+};
 struct RevertPending {};
 struct DoAction {
   config::Action action = config::Action::kPause;
@@ -132,16 +155,18 @@ struct RunSql {
   std::string query;
 };  // one SELECT over the open run, instead of what runs
 struct CancelSql {};
+struct DismissNotice {};
 struct DismissProblems {};  // puts the banner over the panels away
 struct Quit {};
 
 using Command =
     std::variant<OpenRun, CloseRun, CancelImport, StartRun, SetView, UndoView, RedoView, ShowStep,
-                 SetFollow, HoldView, SelectOp, SelectSpan, SelectArea, SelectNeighbour,
-                 FitSelection, JumpToOp, SetHover, ToggleRank, FoldRanks, SetKnob, SetScope,
-                 RevertPending, DoAction, SetLanguage, SetTheme, SetScale, ResetLayout, ShowOverlay,
-                 ShowSearch, SearchFor, SelectHit, ShowLegend, FocusPanel, OpenSql, RunSql,
-                 CancelSql, DismissProblems, Quit>;
+                 GoToLink, CopyLink, AddBookmark, EditBookmark, KeepBookmark, RemoveBookmark,
+                 CopyBookmark, SetFollow, HoldView, SelectOp, SelectSpan, SelectArea,
+                 SelectNeighbour, FitSelection, JumpToOp, SetHover, ToggleRank, FoldRanks, SetKnob,
+                 SetScope, ShowKey, RevertPending, DoAction, SetLanguage, SetTheme, SetScale,
+                 ResetLayout, ShowOverlay, ShowSearch, SearchFor, SelectHit, ShowLegend, FocusPanel,
+                 OpenSql, RunSql, CancelSql, DismissNotice, DismissProblems, Quit>;
 using Commands = std::vector<Command>;
 
 }  // namespace shardscope::ui

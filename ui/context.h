@@ -16,6 +16,7 @@
 #include "trace/analysis/area.h"
 #include "trace/analysis/report.h"
 #include "trace/analysis/search.h"
+#include "trace/bookmarks/bookmarks.h"
 #include "trace/query/select.h"
 #include "trace/query/snapshot.h"
 #include "ui/commands.h"
@@ -147,6 +148,41 @@ struct FoundHits {
   std::optional<analysis::SearchError> error;  // why there are none
 };
 
+// The bookmarks of the open run.
+struct BookmarkList {
+  std::vector<bookmarks::Bookmark> all;
+  std::string file;     // where they are kept; empty: in memory only
+  std::string problem;  // why the file cannot be read, or written; empty: nothing is wrong
+  int unsaved = 0;      // changes that could not be written, and are in `all`
+
+  bool operator==(const BookmarkList&) const = default;
+};
+
+struct BookmarkTimes {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+};
+
+struct Bookmarks {
+  std::shared_ptr<const BookmarkList> list;         // null: not read yet
+  std::vector<std::optional<BookmarkTimes>> times;  // of each; none: it is not in the run (yet)
+  std::optional<bookmarks::Bookmark> form;          // that is being written; without id: a new one
+};
+
+// A configuration key that was asked for.
+struct ShownKey {
+  int times = 0;  // grows whenever one is
+  std::string key;
+  bool in_form = false;  // in that of a new run, else in Run control
+};
+
+// One line over the panels that says what was done, or why it was not.
+struct Notice {
+  std::string text;  // empty: nothing is said
+  bool is_error = false;
+  double until_seconds = 0;  // goes by itself then
+};
+
 struct SearchState {
   bool open = false;
   int opened = 0;    // grows whenever its field is to have the keyboard
@@ -159,7 +195,8 @@ struct SearchState {
 // What is to be brought into view.
 struct Revealed {
   std::optional<analysis::SearchHit> what;
-  int count = 0;  // grows with every one
+  int count = 0;      // grows with every one
+  int32_t rank = -1;  // without `what`: the first lane of that rank
 };
 
 // A stretch of time that was marked.
@@ -171,6 +208,7 @@ struct AreaState {
 
 struct Context {
   query::SnapshotPtr snapshot;  // null: no run open
+  std::string path;             // of the run, as it was opened: absolute, what a link names
   std::shared_ptr<const analysis::Report>
       report;  // may be of a slightly older snapshot; null until the first is made
   // Those of the report, or of another scope of the same run; null until the first are made.
@@ -186,6 +224,9 @@ struct Context {
   SearchState search;
   AreaState area;
   Revealed revealed;
+  Bookmarks bookmarks;
+  Notice notice;
+  ShownKey shown_key;
   ControlState control;
   Places places;
   std::vector<std::string> log;  // messages of the app and tail of the run's log.txt

@@ -34,7 +34,7 @@ TEST_F(AppTest, QuestionMarkListsTheKeysAndEscapeClosesThem) {
   EXPECT_TRUE(harness_.Drive(
       [](ImGuiTestContext* test) { test->KeyPress(ImGuiMod_Shift | ImGuiKey_Slash); }));
   EXPECT_EQ(harness_.context().overlay, ui::Overlay::kKeys);
-  ASSERT_NE(harness_.log().Find("keys", "key:Ctrl+P"), nullptr);
+  ASSERT_NE(harness_.log().Find("keys", "key:Ctrl+Shift+P, Ctrl+P"), nullptr);
   EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) { test->KeyPress(ImGuiKey_Escape); }));
   EXPECT_EQ(harness_.context().overlay, ui::Overlay::kNone);
 }

@@ -16,6 +16,7 @@
 #include "trace/base/units.h"
 #include "trace/query/live_trace.h"
 #include "trace/query/summary.h"
+#include "ui/link.h"
 #include "ui/shell/shot.h"
 
 namespace shardscope::shell {
@@ -107,6 +108,17 @@ TEST(Shot, OfALargeFinishedTraceIsThatOfAllItsRows) {
     Keep(*shot, fmt::format("large-{}", step));
     Keep(*expected, fmt::format("large-{}-all-rows", step));
   }
+  for (const char* text : {"step=21&t=+1ms..+9ms", "step=50", "step=3..6&rank=3"}) {
+    const ShotOptions options{.height = 1200, .link = std::get<ui::Link>(ui::ParseLink(text))};
+    const query::SnapshotPtr some =
+        query::ReadSummaryAround(
+            folder, [&](const query::Snapshot& summary) { return TimesOfShot(summary, options); },
+            0)
+            .value();
+    ASSERT_NE(some, nullptr) << text;
+    EXPECT_TRUE(TakeShot(some, options)->image.rgba == TakeShot(whole, options)->image.rgba)
+        << text;
+  }
   // Where more may be shown, all is read.
   const auto all = [&](const ShotOptions& options) {
     return query::ReadSummaryAround(
@@ -116,7 +128,21 @@ TEST(Shot, OfALargeFinishedTraceIsThatOfAllItsRows) {
   EXPECT_FALSE(all({.scope = analysis::ParseScope("whole-run").value()}));
   EXPECT_TRUE(all({.scope = analysis::ParseScope("since-change").value()}));
   EXPECT_TRUE(all({.search = "all_gather"}));
+  EXPECT_TRUE(all({.link = std::get<ui::Link>(ui::ParseLink("step=3&rank=0&op=5"))}));
   std::filesystem::remove_all(folder);
+}
+
+TEST(Shot, OfALinkShowsItsPlaceAndSaysWhenThereIsNone) {
+  const auto shot_of = [](const char* text) {
+    return TakeShot(Lesson(), {.link = std::get<ui::Link>(ui::ParseLink(text))});
+  };
+  const auto shot = shot_of("step=5&rank=2&op=AG%20block1");
+  ASSERT_TRUE(shot.ok());
+  const ui::DrawnItem* details = shot->log.Find("details", "title");
+  ASSERT_NE(details, nullptr);
+  EXPECT_THAT(details->text, testing::HasSubstr("all_gather block1"));
+  EXPECT_NE(shot->log.Find("timeline", "step:5"), nullptr);
+  EXPECT_THAT(shot_of("step=99").message(), testing::HasSubstr("step=99: there is no such step"));
 }
 
 bool Overlap(const ui::Box& a, const ui::Box& b) {

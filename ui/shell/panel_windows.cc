@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ui/panels/bookmarks/bookmarks_panel.h"
 #include "ui/panels/details/details_panel.h"
 #include "ui/panels/log/log_panel.h"
 #include "ui/panels/memory/memory_panel.h"
@@ -54,6 +55,8 @@ constexpr std::array kPanels = {
     PanelWindow{"timeline", Text::kTabTimeline, DockSlot::kCenterTop, Make<panels::TimelinePanel>},
     PanelWindow{"runs", Text::kTabRuns, DockSlot::kCenterTop, Make<panels::RunsPanel>},
     PanelWindow{"sql", Text::kTabSql, DockSlot::kCenterTop, Make<panels::SqlPanel>},
+    PanelWindow{"bookmarks", Text::kTabBookmarks, DockSlot::kCenterTop,
+                Make<panels::BookmarksPanel>},
     PanelWindow{"log", Text::kTabLog, DockSlot::kCenterTop, Make<panels::LogPanel>},
     PanelWindow{"memory", Text::kTabMemory, DockSlot::kCenterBottom, Make<panels::MemoryPanel>},
     PanelWindow{"overlap", Text::kTabOverlap, DockSlot::kRightTop, Make<panels::OverlapPanel>},

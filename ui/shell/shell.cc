@@ -4,16 +4,19 @@
 #include <imgui.h>
 #include <imgui_internal.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <utility>
 
 #include "trace/base/time.h"
 #include "ui/panels/banner/banner_panel.h"
+#include "ui/panels/notice/notice_panel.h"
 #include "ui/panels/top_bar/top_bar_panel.h"
 #include "ui/shell/backend/gui.h"
 #include "ui/shell/key_input.h"
 #include "ui/shell/run/places.h"
+#include "ui/text.h"
 #include "ui/timeline/facts.h"
 #include "ui/timeline/gpu/work_facts.h"
 #include "ui/timeline/run_index.h"
@@ -28,6 +31,8 @@ constexpr double kLiveSeconds = 0.25;     // control status and log of a live ru
 constexpr double kIdleSeconds = 3600;     // nothing to wait for but input and new rows
 constexpr size_t kUnfoldedRanks = 3;
 constexpr size_t kMaxMessages = 500;
+constexpr double kNoticeSeconds = 5;
+constexpr double kErrorSeconds = 15;  // so long it takes to read one
 constexpr const char* kHost = "##host";
 constexpr const char* kDockSpace = "dock";
 
@@ -66,6 +71,16 @@ void Shell::Say(const std::string& message) {
   if (context_.log.size() > kMaxMessages) context_.log.erase(context_.log.begin());
 }
 
+void Shell::Notify(const std::string& text, bool is_error) {
+  context_.notice = {text, is_error, Now() + (is_error ? kErrorSeconds : kNoticeSeconds)};
+}
+
+bool Shell::IsOpen(const std::string& path) const {
+  std::error_code ignored;
+  return session_ != nullptr &&
+         std::filesystem::weakly_canonical(path, ignored).string() == context_.path;
+}
+
 Status Shell::Open(const std::string& path) {
   auto session = RunSession::Open(path, options_.wake);
   if (!session.ok()) {
@@ -89,7 +104,9 @@ void Shell::Use(std::unique_ptr<RunSession> session) {
 
 void Shell::Remember(const std::string& path) {
   std::error_code ignored;
-  AddRecent(std::filesystem::weakly_canonical(path, ignored).string(), &options_.settings);
+  context_.path = std::filesystem::weakly_canonical(path, ignored).string();
+  session_->FollowBookmarks(context_.path);
+  AddRecent(context_.path, &options_.settings);
   SaveSettings(options_.settings, options_.settings_folder);
   next_places_seconds_ = 0;
 }
@@ -105,6 +122,7 @@ void Shell::EndImport() {
   if (context_.importing && context_.importing->previews) CloseSession();
   context_.importing.reset();
   if (importer_ == nullptr) return;
+  if (link_ && link_->of_import) link_.reset();
   importer_->Cancel();
   cancelled_.push_back(std::move(importer_));
 }
@@ -117,6 +135,8 @@ void Shell::UpdateImport() {
   if (std::unique_ptr<RunSession> preview = importer_->TakePreview()) {
     Use(std::move(preview));
     context_.importing->previews = true;
+    std::error_code ignored;
+    context_.path = std::filesystem::weakly_canonical(importer_->path(), ignored).string();
   }
   std::optional<Result<std::unique_ptr<RunSession>>> run = importer_->TakeRun();
   if (!run) return;
@@ -142,6 +162,7 @@ void Shell::UpdateImport() {
 
 void Shell::OpenSnapshot(query::SnapshotPtr snapshot) {
   CloseSession();
+  context_.path = snapshot->run_folder;
   session_ = RunSession::OfSnapshot(std::move(snapshot));
   session_->Update(Now(), &context_);
   focus_ = "timeline";
@@ -223,6 +244,7 @@ void Shell::UpdateContext() {
   UpdateStarting();
   UpdatePlaces();
   context_.time_seconds = Now();
+  if (context_.notice.until_seconds < Now()) context_.notice = {};
   if (session_) {
     session_->Update(Now(), &context_);
     const query::Snapshot& snapshot = *context_.snapshot;
@@ -235,6 +257,7 @@ void Shell::UpdateContext() {
       view_is_set_ = has_steps || !(query::MayGrow(snapshot.state) || snapshot.loading);
       if (session_->live() && !options_.headless) view_.SetFollow(true, Now());
     }
+    UpdateLink();
     wants_frame_ = !session_->TakeRows(options_.headless);
     session_->UpdateSearch(options_.headless, &context_.search);
     session_->UpdateArea(options_.headless, &context_.area);
@@ -248,10 +271,27 @@ void Shell::UpdateContext() {
     wants_frame_ = !session_->FindStalls(context_.view, width, options_.headless);
   }
   if (session_) {
+    UpdateBookmarks();
     context_.focus.step = timeline::FocusedStep(context_);
     session_->AskForFigures(timeline::WantedScope(context_), &context_);
   }
   context_.theme = &ui::GetTheme(context_.theme_name);
+}
+
+void Shell::UpdateBookmarks() {
+  // Those of a fixed snapshot are in memory only; pictures have none.
+  if (session_->bookmarks() == nullptr && session_->folder().empty() && !options_.headless) {
+    session_->FollowBookmarks("");
+  }
+  const BookmarkListPtr before = context_.bookmarks.list;
+  if (!session_->UpdateBookmarks(&context_.bookmarks)) wants_frame_ = true;
+  const BookmarkListPtr& list = context_.bookmarks.list;
+  const bool is_news = list != nullptr && !list->problem.empty() &&
+                       (before == nullptr || before->problem != list->problem);
+  if (!is_news) return;
+  const ui::Text text =
+      list->unsaved > 0 ? ui::Text::kBookmarksNotKept : ui::Text::kBookmarksUnread;
+  Notify(TrFormat(context_.language, text, list->problem), true);
 }
 
 // The view moves under a mouse that rests: it follows a live run, or is animated.
@@ -346,6 +386,7 @@ void Shell::DrawWindow(ui::Commands* commands) {
   if (panel_frames_.Draw(context_, focus_, &draw_log_, commands)) focus_.clear();
   search_panel_.Draw(context_, &draw_log_, commands);
   overlays_.Draw(context_, &draw_log_, commands);
+  panels::DrawNotice(context_, &draw_log_, commands);
 }
 
 void Shell::Frame() {
@@ -366,8 +407,9 @@ double Shell::SecondsUntilPoll() const {
     return 0;
   }
   if (starting_ || first_step_) return kStartingSeconds;
-  if (session_ && session_->live()) return kLiveSeconds;
-  return kIdleSeconds;
+  const double seconds = session_ && session_->live() ? kLiveSeconds : kIdleSeconds;
+  if (context_.notice.text.empty()) return seconds;
+  return std::clamp(context_.notice.until_seconds - Now(), kStartingSeconds, seconds);
 }
 
 bool Shell::Poll() {
@@ -375,7 +417,9 @@ bool Shell::Poll() {
   if (starting_ || first_step_ || SecondsUntilPoll() == 0) return true;
   // Dear ImGui's clock stands still between frames.
   const std::chrono::duration<double> idle = std::chrono::steady_clock::now() - last_frame_;
-  return session_ != nullptr && session_->Poll(Now() + idle.count(), &context_);
+  const bool is_over =
+      !context_.notice.text.empty() && context_.notice.until_seconds < Now() + idle.count();
+  return is_over || (session_ != nullptr && session_->Poll(Now() + idle.count(), &context_));
 }
 
 }  // namespace shardscope::shell

@@ -14,6 +14,7 @@
 #include "trace/base/status.h"
 #include "ui/context.h"
 #include "ui/draw_log.h"
+#include "ui/link.h"
 #include "ui/panels/overlays/overlays.h"
 #include "ui/panels/search/search_panel.h"
 #include "ui/shell/panel_windows.h"
@@ -44,6 +45,9 @@ class Shell {
 
   // Errors are returned, and shown in the app until the next try.
   Status Open(const std::string& path);
+  // The same of a path or a link: opens the run unless it is open, importing it first where it is
+  // another profiler's, and goes to the place once that is there.
+  Status OpenLinked(const std::string& text);
   // The same of what another profiler recorded: begins to import it, and opens it when it is there.
   void Import(const std::string& path);
   void OpenSnapshot(query::SnapshotPtr snapshot);
@@ -66,6 +70,8 @@ class Shell {
   const ui::DrawLog& draw_log() const { return draw_log_; }
   // For tests and pictures: puts the view around a step (InitialView).
   void ShowStep(int32_t step);
+  // Goes to a place in the open run at once. Error: there is none.
+  Status ShowLink(const ui::Link& link);
 
  private:
   friend struct Dispatcher;  // shell_dispatch.cc: one function a command
@@ -87,6 +93,10 @@ class Shell {
   void DrawBanner(ui::Commands* commands);
   void DrawDockSpace();
   void Say(const std::string& message);
+  void Notify(const std::string& text, bool is_error);
+  bool IsOpen(const std::string& path) const;
+  void UpdateLink();
+  void UpdateBookmarks();
   void KeepHoverUnderMouse(const ui::View& next);
   void ApplyLook();
   double Now() const;
@@ -105,6 +115,12 @@ class Shell {
   std::vector<std::unique_ptr<RunImporter>> cancelled_;  // that have not stopped yet
   std::optional<TrainerProcess> starting_;               // started, no trace yet
   std::optional<TrainerProcess> first_step_;  // its trace is open, its first step is not done
+  // Where to go once the run is there.
+  struct AwaitedLink {
+    ui::Link link;
+    bool of_import = false;
+  };
+  std::optional<AwaitedLink> link_;
   std::string ini_path_;
   std::string focus_;         // panel to bring to the front in the next frame
   bool view_is_set_ = false;  // the run has shown its first steps

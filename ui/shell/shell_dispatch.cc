@@ -2,11 +2,17 @@
 #include <cmath>
 #include <filesystem>
 #include <utility>
+#include <variant>
 
+#include "engine/config/config.h"
 #include "trace/import/cache.h"
+#include "ui/link.h"
 #include "ui/shell/shell.h"
+#include "ui/text.h"
 #include "ui/timeline/gpu/work_facts.h"
+#include "ui/timeline/link_place.h"
 #include "ui/timeline/neighbour.h"
+#include "ui/values.h"
 
 namespace shardscope::shell {
 namespace {
@@ -25,17 +31,73 @@ struct Dispatcher {
   Shell& shell;
 
   void operator()(const ui::OpenRun& command) const {
-    shell.context_.error.clear();
     // The error is shown there, wherever the path came from (a drop, for one).
-    if (imports::NeedsImport(command.path)) {
-      shell.Import(command.path);
-    } else if (!shell.Open(command.path).ok()) {
-      shell.focus_ = "runs";
+    if (!shell.OpenLinked(command.path).ok()) shell.focus_ = "runs";
+  }
+  void operator()(const ui::GoToLink& command) const {
+    shell.link_ = {command.link, false};
+    shell.wants_frame_ = true;
+  }
+  void operator()(const ui::CopyLink&) const {
+    if (shell.context_.snapshot == nullptr) {
+      shell.Notify(Tr(shell.context_.language, ui::Text::kLinkNothingToCopy), true);
+      return;
     }
+    CopyText(PrintLink(timeline::LinkOfView(shell.context_)));
+  }
+  void operator()(const ui::AddBookmark&) const {
+    if (shell.context_.snapshot == nullptr) {
+      shell.Notify(Tr(shell.context_.language, ui::Text::kBookmarkNoRun), true);
+      return;
+    }
+    if (shell.session_->bookmarks() == nullptr) {  // of a preview, which goes
+      shell.Notify(Tr(shell.context_.language, ui::Text::kBookmarkPreview), true);
+      return;
+    }
+    shell.context_.bookmarks.form = bookmarks::Bookmark{
+        .id = {}, .link = PrintLink(timeline::LinkOfMark(shell.context_)), .note = {}, .made = {}};
+    shell.context_.overlay = ui::Overlay::kBookmark;
+  }
+  const bookmarks::Bookmark* FindBookmark(const std::string& id) const {
+    const auto& list = shell.context_.bookmarks.list;
+    if (list == nullptr) return nullptr;
+    const auto found = std::ranges::find(list->all, id, &bookmarks::Bookmark::id);
+    return found == list->all.end() ? nullptr : &*found;
+  }
+  void Change(bookmarks::Change change) const {
+    BookmarksWorker* worker = shell.session_ ? shell.session_->bookmarks() : nullptr;
+    if (worker != nullptr) worker->Apply(std::move(change));
+  }
+  void operator()(const ui::EditBookmark& command) const {
+    const bookmarks::Bookmark* bookmark = FindBookmark(command.id);
+    if (bookmark == nullptr) return;
+    shell.context_.bookmarks.form = *bookmark;
+    shell.context_.overlay = ui::Overlay::kBookmark;
+  }
+  void operator()(const ui::KeepBookmark& command) const {
+    const auto form = std::exchange(shell.context_.bookmarks.form, std::nullopt);
+    shell.context_.overlay = ui::Overlay::kNone;
+    if (!form) return;
+    bookmarks::Bookmark kept = form->id.empty() ? bookmarks::NewBookmark(form->link, {}) : *form;
+    kept.note = command.note;
+    Change({std::move(kept)});
+  }
+  void operator()(const ui::RemoveBookmark& command) const {
+    if (const bookmarks::Bookmark* bookmark = FindBookmark(command.id)) Change({*bookmark, true});
+  }
+  void operator()(const ui::CopyBookmark& command) const {
+    if (const bookmarks::Bookmark* bookmark = FindBookmark(command.id)) CopyText(bookmark->link);
+  }
+  // The link to a place of the open run.
+  void CopyText(const std::string& place) const {
+    const std::string link = shell.context_.path + "#" + place;
+    ImGui::SetClipboardText(link.c_str());
+    shell.Notify(TrFormat(shell.context_.language, ui::Text::kLinkCopied, link), false);
   }
   void operator()(const ui::CloseRun&) const {
     shell.EndImport();
     shell.CloseSession();
+    shell.link_.reset();
   }
   void operator()(const ui::CancelImport&) const { shell.EndImport(); }
   void operator()(const ui::StartRun& command) const {
@@ -152,7 +214,15 @@ struct Dispatcher {
       shell.context_.lanes.folded_ranks.insert(rows.rank);
     }
   }
+  void operator()(const ui::ShowKey& command) const {
+    const config::KeyInfo* key = config::FindKey(command.key);
+    if (key == nullptr) return;
+    const bool in_form = command.in_form || !key->live || !CanSteer(shell.context_);
+    shell.context_.shown_key = {shell.context_.shown_key.times + 1, command.key, in_form};
+    shell.focus_ = in_form ? "runs" : "run_control";
+  }
   void operator()(const ui::SetKnob& command) const {
+    shell.context_.shown_key.key.clear();
     if (shell.session_ && shell.session_->control()) {
       shell.session_->control()->SetKnob(command.key, command.value);
     }
@@ -182,6 +252,7 @@ struct Dispatcher {
   void operator()(const ui::ResetLayout&) const { shell.reset_layout_ = true; }
   void operator()(const ui::ShowOverlay& command) const {
     shell.context_.overlay = command.overlay;
+    shell.context_.bookmarks.form.reset();
   }
   void operator()(const ui::ShowSearch& command) const {
     ui::SearchState& search = shell.context_.search;
@@ -209,14 +280,44 @@ struct Dispatcher {
     const auto neighbour = timeline::FindNeighbour(shell.context_, command.which);
     if (neighbour) Show(*neighbour);
   }
-  // Selects it and brings it into view.
-  void Show(const analysis::SearchHit& hit) const {
+  // Its lane is scrolled to.
+  void SelectAndReveal(const analysis::SearchHit& hit) const {
     Select({hit.op_run, hit.rank, {}, hit.span});  // nothing of a marker
     shell.context_.lanes.folded_ranks.erase(hit.rank);
     shell.context_.revealed = {hit, shell.context_.revealed.count + 1};
+  }
+  // Selects it and brings it into view.
+  void Show(const analysis::SearchHit& hit) const {
+    SelectAndReveal(hit);
     Reveal(hit.start_ns, hit.end_ns);
     // Where it is in front it does not take the keyboard from the search.
     if (!shell.panel_frames_.IsInFront("timeline")) shell.focus_ = "timeline";
+  }
+  void Show(const ui::Link& link, const timeline::LinkPlace& place) const {
+    if (place.hit) {
+      SelectAndReveal(*place.hit);
+    } else {
+      (*this)(ui::SelectArea{place.area});  // or nothing
+    }
+    if (!place.hit && link.rank) {
+      shell.context_.lanes.folded_ranks.erase(*link.rank);
+      shell.context_.revealed = {std::nullopt, shell.context_.revealed.count + 1, *link.rank};
+    }
+    if (place.shown) {
+      (*this)(ui::SetView{place.shown->start_ns, place.shown->end_ns});
+    } else if (place.area) {
+      (*this)(ui::FitSelection{});
+    } else if (place.hit) {
+      Fit(place.hit->start_ns, place.hit->end_ns);
+    } else if (link.step) {
+      (*this)(ui::ShowStep{*link.step});
+    }
+    if (link.scope) (*this)(ui::SetScope{link.scope});
+    if (!link.search.empty()) {
+      (*this)(ui::ShowSearch{true});
+      (*this)(ui::SearchFor{link.search});
+    }
+    shell.focus_ = "timeline";
   }
   // All of that time in view, wide enough to be seen; a view that has it so stays.
   void Reveal(int64_t start_ns, int64_t end_ns) const {
@@ -255,6 +356,7 @@ struct Dispatcher {
   void operator()(const ui::CancelSql&) const {
     if (SqlWorker* worker = shell.session_ ? shell.session_->sql() : nullptr) worker->Cancel();
   }
+  void operator()(const ui::DismissNotice&) const { shell.context_.notice = {}; }
   void operator()(const ui::DismissProblems&) const {
     shell.context_.dismissed_problems = ui::NumProblems(shell.context_);
   }
@@ -268,8 +370,59 @@ struct Dispatcher {
 
 void Shell::Dispatch(const ui::Command& command) { std::visit(Dispatcher{*this}, command); }
 
+Status Shell::OpenLinked(const std::string& text) {
+  context_.error.clear();
+  link_.reset();
+  const auto parsed = ui::ParseLinkedRun(text);
+  if (const auto* error = std::get_if<ui::LinkError>(&parsed)) {
+    context_.error = LinkErrorText(context_.language, *error);
+    return Status::Error(context_.error);
+  }
+  const auto& run = std::get<ui::LinkedRun>(parsed);
+  bool imports_it = false;
+  if (run.path.empty() && context_.snapshot == nullptr) {
+    context_.error = Tr(context_.language, ui::Text::kLinkNoRun);
+    return Status::Error(context_.error);
+  }
+  if (!run.path.empty() && !(run.link && IsOpen(run.path))) {
+    imports_it = imports::NeedsImport(run.path);
+    if (imports_it) Import(run.path);
+    if (!imports_it) SHARDSCOPE_RETURN_IF_ERROR(Open(run.path));
+  }
+  if (run.link) link_ = {*run.link, imports_it};
+  return Status::Ok();
+}
+
+Status Shell::ShowLink(const ui::Link& link) {
+  const auto found = timeline::PlaceOf(*context_.snapshot, link);
+  if (const auto* error = std::get_if<ui::LinkError>(&found)) {
+    return Status::Error(LinkErrorText(context_.language, *error));
+  }
+  Dispatcher{*this}.Show(link, std::get<timeline::LinkPlace>(found));
+  view_is_set_ = true;
+  return Status::Ok();
+}
+
+// A run that is still being read, or has just begun, may lack what its link names.
+void Shell::UpdateLink() {
+  if (!link_) return;
+  if (link_->of_import && importer_ != nullptr) return;
+  if (context_.snapshot == nullptr) return link_.reset();
+  const query::Snapshot& snapshot = *context_.snapshot;
+  const bool has_begun = snapshot.end_ns > snapshot.start_ns || !query::MayGrow(snapshot.state);
+  if (!has_begun) return;
+  if (snapshot.loading) {
+    const bool needs_ops = link_->link.HasOp() || !link_->link.work.empty();
+    if (!needs_ops && ShowLink(link_->link).ok()) link_.reset();
+    return;
+  }
+  const Status status = ShowLink(std::exchange(link_, std::nullopt)->link);
+  if (!status.ok()) Notify(status.message(), true);
+}
+
 void Shell::CloseSession() {
   context_.snapshot = nullptr;
+  context_.path.clear();
   context_.index = nullptr;
   context_.report = nullptr;
   context_.figures = nullptr;
@@ -287,6 +440,8 @@ void Shell::CloseSession() {
   context_.start_error.clear();
   context_.dismissed_problems = 0;
   context_.hover_ns = -1;
+  context_.bookmarks = {};
+  if (context_.overlay == ui::Overlay::kBookmark) context_.overlay = ui::Overlay::kNone;
   context_.sql = {.history = std::move(context_.sql.history)};
   view_.Reset({});
   view_is_set_ = false;

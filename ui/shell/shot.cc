@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <utility>
+#include <variant>
 
 #include "trace/analysis/changes.h"
 #include "ui/shell/backend/gui.h"
@@ -14,6 +15,7 @@
 #include "ui/shell/shell.h"
 #include "ui/shell/view_controller.h"
 #include "ui/timeline/axis.h"
+#include "ui/timeline/link_place.h"
 
 namespace shardscope::shell {
 namespace {
@@ -57,7 +59,20 @@ std::optional<std::vector<query::TimeRange>> TimesOfShot(const query::Snapshot& 
                                                          const ShotOptions& options) {
   const bool whole_run = !options.scope || options.scope->kind == analysis::ScopeKind::kWholeRun;
   if (!whole_run || !options.search.empty()) return std::nullopt;
-  const ui::View view = InitialView(summary, options.step);
+  ui::View view = InitialView(summary, options.step);
+  if (options.link) {
+    // A summary has no ops.
+    if (options.link->HasOp() || !options.link->work.empty()) return std::nullopt;
+    if (options.link->scope || !options.link->search.empty()) return std::nullopt;
+    const auto place = timeline::PlaceOf(summary, *options.link);
+    if (std::holds_alternative<ui::LinkError>(place)) return std::nullopt;
+    if (const auto& shown = std::get<timeline::LinkPlace>(place).shown) {
+      view = Inside({summary.start_ns, summary.end_ns, summary.end_ns},
+                    {shown->start_ns, shown->end_ns});
+    } else if (options.link->step) {
+      view = InitialView(summary, *options.link->step);
+    }
+  }
   std::vector<query::TimeRange> times = {{view.start_ns, view.end_ns}};
   if (options.area) {
     const Result<analysis::AreaQuery> area = analysis::ResolveArea(summary, *options.area, {});
@@ -98,7 +113,8 @@ Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options) {
   Shell shell(std::move(shell_options), gui.fonts().fonts);
   shell.OpenSnapshot(std::move(snapshot));
   shell.ShowStep(options.step);
-  shell.Post(ui::SetScope{options.scope});
+  if (options.link) SHARDSCOPE_RETURN_IF_ERROR(shell.ShowLink(*options.link));
+  if (options.scope) shell.Post(ui::SetScope{options.scope});
   if (!options.panel.empty()) shell.Post(ui::FocusPanel{options.panel});
   if (area) {
     shell.Post(ui::SelectArea{area});
@@ -115,8 +131,8 @@ Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options) {
     ImGui::Render();
     surface->EndFrame();
   }
-  if (options.scope) {
-    const Status has_steps = analysis::CheckHasSteps(*options.scope, shell.context().report->steps);
+  if (const auto& scope = shell.context().focus.scope) {
+    const Status has_steps = analysis::CheckHasSteps(*scope, shell.context().report->steps);
     if (!has_steps.ok()) return has_steps;
   }
   return Shot{surface->Read(), shell.draw_log()};

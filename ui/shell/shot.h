@@ -10,6 +10,7 @@
 #include "trace/query/summary.h"
 #include "ui/commands.h"
 #include "ui/draw_log.h"
+#include "ui/link.h"
 #include "ui/shell/backend/png.h"
 
 namespace shardscope::shell {
@@ -25,6 +26,7 @@ struct ShotOptions {
   std::string panel;  // brought to the front of its tabs; empty: the timeline
   std::optional<analysis::AreaText> area;  // that is marked; shown, unless `step` is given
   std::string search;                      // query of the search, which is open then; empty: closed
+  std::optional<ui::Link> link;            // where to go; before all of the above
 };
 
 struct Shot {
@@ -39,7 +41,7 @@ std::optional<std::vector<query::TimeRange>> TimesOfShot(const query::Snapshot& 
                                                          const ShotOptions& options);
 
 // The same snapshot, options and fonts give the same bytes. Errors: no EGL, Chinese without a CJK
-// font, no such steps or area.
+// font, no such steps or area, a link that leads nowhere.
 Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options);
 
 // `shot --json`: every item that was drawn, with its text, value, unit and box.

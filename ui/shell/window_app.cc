@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "trace/base/output_file.h"
-#include "trace/import/cache.h"
 #include "ui/shell/backend/gui.h"
 #include "ui/shell/backend/window.h"
 #include "ui/shell/drawn_json.h"
@@ -110,12 +109,6 @@ Status ErrorOf(const ui::Context& context) {
   return failed ? Status::Error(context.error) : Status::Ok();
 }
 
-Status OpenOrImport(const std::string& run, Shell* shell) {
-  if (!imports::NeedsImport(run)) return shell->Open(run);
-  shell->Import(run);
-  return Status::Ok();
-}
-
 }  // namespace
 
 Status RunWindowApp(const WindowOptions& window_options) {
@@ -136,7 +129,7 @@ Status RunWindowApp(const WindowOptions& window_options) {
   if (run.empty()) {
     shell.Post(ui::FocusPanel{"runs"});  // where one is opened or started
   } else {
-    SHARDSCOPE_RETURN_IF_ERROR(OpenOrImport(run, &shell));
+    SHARDSCOPE_RETURN_IF_ERROR(shell.OpenLinked(run));
   }
   for (int64_t frame = 1; !shell.wants_quit() && !window->close_requested(); ++frame) {
     pace.BeginFrame();

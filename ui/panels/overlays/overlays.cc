@@ -8,9 +8,14 @@
 #include <cmath>
 #include <optional>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "trace/base/text.h"
 #include "ui/actions.h"
+#include "ui/link.h"
+#include "ui/palette.h"
+#include "ui/panels/overlays/bookmark_form.h"
 #include "ui/text.h"
 #include "ui/timeline/labels.h"
 #include "ui/timeline/steps.h"
@@ -31,6 +36,7 @@ using widgets::Look;
 constexpr float kFieldTop = 80;  // of the overlays that take text
 constexpr float kKeyColumn = 150;
 constexpr float kChangeRowHeight = 26;
+constexpr int kPaletteRows = 12;        // that Page Up and Down go past
 constexpr size_t kMostChangeRows = 14;  // changes in sight at once
 
 // Its id in the draw log, and where it stands.
@@ -63,14 +69,21 @@ OverlayFrame FrameOf(const Look& look, ui::Overlay overlay) {
       return {"palette", below_top(460, 420)};
     case ui::Overlay::kKeys:
       return {"keys", widgets::InTheMiddle(420)};
+    case ui::Overlay::kBookmark:
+      return {"bookmark", below_top(420, 0)};
     case ui::Overlay::kGoTo:
-      return {"go_to", below_top(260, 0)};
+      return {"go_to", below_top(420, 0)};
     case ui::Overlay::kHelp:
       return {"help", widgets::InTheMiddle(520)};
     case ui::Overlay::kStopQuestion:
       return {"stop_question", widgets::InTheMiddle(360)};
   }
   return {};
+}
+
+bool TakesText(ui::Overlay overlay) {
+  return overlay == ui::Overlay::kPalette || overlay == ui::Overlay::kGoTo ||
+         overlay == ui::Overlay::kBookmark;
 }
 
 // One choice with its name over it. Returns the option clicked, or -1.
@@ -115,7 +128,9 @@ void DrawMenu(const Look& look, const ui::Context& context, ui::DrawLog* log,
   };
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(0, look.Px(1)));
   row(Text::kCommandChanges, "C", ui::ShowOverlay{ui::Overlay::kChanges});
-  row(Text::kCommandPalette, "Ctrl+P", ui::ShowOverlay{ui::Overlay::kPalette});
+  row(Text::kCommandCopyLink, "Ctrl+Shift+C", ui::CopyLink{});
+  row(Text::kCommandAddBookmark, "B", ui::AddBookmark{});
+  row(Text::kCommandPalette, "Ctrl+Shift+P", ui::ShowOverlay{ui::Overlay::kPalette});
   row(Text::kCommandKeys, "?", ui::ShowOverlay{ui::Overlay::kKeys});
   row(Text::kCommandHelp, "F1", ui::ShowOverlay{ui::Overlay::kHelp});
   ImGui::PopStyleVar();
@@ -213,9 +228,9 @@ void DrawStopQuestion(const Look& look, const ui::Context& context, ui::DrawLog*
   }
 }
 
-void Run(const ui::Context& context, const ui::Action& action, ui::Commands* commands) {
+void Choose(const ui::PaletteEntry& entry, ui::Commands* commands) {
   commands->push_back(ui::ShowOverlay{});
-  for (ui::Command& command : action.make(context)) commands->push_back(std::move(command));
+  commands->insert(commands->end(), entry.commands.begin(), entry.commands.end());
 }
 
 std::optional<int32_t> ParseStep(const std::string& text) {
@@ -228,35 +243,78 @@ std::optional<int32_t> ParseStep(const std::string& text) {
 
 }  // namespace
 
-void Overlays::DrawMatches(const ui::Context& context, ui::Commands* commands) {
+void Overlays::DrawMatches(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
   const Look look = widgets::LookOf(context);
-  const auto matching = ui::MatchingActions(typed_);
-  const int count = static_cast<int>(matching.size());
+  const std::vector<ui::PaletteEntry> entries = ui::PaletteEntries(context, typed_);
+  const int count = static_cast<int>(entries.size());
+  const int before = marked_;
   if (ImGui::IsKeyPressed(ImGuiKey_DownArrow)) ++marked_;
   if (ImGui::IsKeyPressed(ImGuiKey_UpArrow)) --marked_;
+  if (ImGui::IsKeyPressed(ImGuiKey_PageDown)) marked_ += kPaletteRows;
+  if (ImGui::IsKeyPressed(ImGuiKey_PageUp)) marked_ -= kPaletteRows;
   marked_ = std::clamp(marked_, 0, std::max(count - 1, 0));
   if (count == 0) {
-    widgets::Paragraph(look, widgets::DimOf(look), Tr(context.language, Text::kPaletteNothing));
+    const char* none = Tr(context.language, Text::kPaletteNothing);
+    log->Text("none", none, widgets::Paragraph(look, widgets::DimOf(look), none));
     return;
   }
-  const bool enter = ImGui::IsKeyPressed(ImGuiKey_Enter);
+  const bool enter =
+      ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter);
   for (int i = 0; i < count; ++i) {
-    const ui::Action& action = *matching[static_cast<size_t>(i)];
+    const ui::PaletteEntry& entry = entries[static_cast<size_t>(i)];
     const bool marked = i == marked_;
-    const char* title = Tr(context.language, action.title);
-    if (widgets::MenuRow(look, title, action.key_name, marked) || (marked && enter)) {
-      Run(context, action, commands);
-    }
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    ImGui::PushID(i);  // titles of keys may be those of commands
+    const bool clicked = widgets::MenuRow(look, entry.title.c_str(), entry.key, marked);
+    ImGui::PopID();
+    if (marked && marked_ != before) ImGui::SetScrollHereY(0.5F);
+    log->Text(fmt::format("{}:{}", marked ? "marked" : "entry", entry.title), entry.key,
+              widgets::ToBox(at, ImGui::GetItemRectMax()));
+    if (clicked || (marked && enter)) Choose(entry, commands);
   }
 }
 
-void Overlays::DrawPalette(const ui::Context& context, ui::Commands* commands) {
+void Overlays::DrawPalette(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
   const Look look = widgets::LookOf(context);
-  widgets::TextField(look, "##query", &typed_, {.hint = Tr(context.language, Text::kPaletteHint)});
+  if (widgets::TextField(look, "##query", &typed_,
+                         {.hint = Tr(context.language, Text::kPaletteHint)})) {
+    marked_ = 0;
+  }
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(0, look.Px(2)));
-  if (ImGui::BeginChild("matches")) DrawMatches(context, commands);
+  if (ImGui::BeginChild("matches")) DrawMatches(context, log, commands);
   ImGui::EndChild();
   ImGui::PopStyleVar();
+}
+
+// Leaves the overlay for the step or the link that was typed; else what is wrong is in error_.
+void Overlays::GoTo(const ui::Context& context, ui::Commands* commands) {
+  const std::string typed(Trim(typed_));
+  error_.clear();
+  if (const std::optional<int32_t> step = ParseStep(typed)) {
+    if (context.snapshot != nullptr && timeline::FindStep(*context.snapshot, *step)) {
+      commands->push_back(ui::ShowStep{*step});
+    } else {
+      error_ = TrFormat(context.language, Text::kGoToNoSuchStep, typed);
+      typed_.clear();
+    }
+  } else if (Contains(typed, "#")) {
+    const auto run = ui::ParseLinkedRun(typed);
+    if (const auto* error = std::get_if<ui::LinkError>(&run)) {
+      error_ = LinkErrorText(context.language, *error);
+    } else {
+      commands->push_back(ui::OpenRun{typed});
+    }
+  } else if (Contains(typed, "=")) {
+    const auto link = ui::ParseLink(typed);
+    if (const auto* error = std::get_if<ui::LinkError>(&link)) {
+      error_ = LinkErrorText(context.language, *error);
+    } else {
+      commands->push_back(ui::GoToLink{std::get<ui::Link>(link)});
+    }
+  } else {
+    error_ = TrFormat(context.language, Text::kGoToNoPlace, typed);
+  }
+  if (error_.empty()) commands->push_back(ui::ShowOverlay{});
 }
 
 void Overlays::DrawGoTo(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
@@ -265,35 +323,25 @@ void Overlays::DrawGoTo(const ui::Context& context, ui::DrawLog* log, ui::Comman
       context.snapshot == nullptr ? std::nullopt : timeline::RecordedSteps(*context.snapshot);
   const char* title = Tr(context.language, Text::kGoToTitle);
   log->Text("title", title, widgets::Heading(look, title));
-  if (!steps) {
-    const char* none = Tr(context.language, Text::kGoToNoSteps);
-    log->Text("error", none, widgets::Paragraph(look, widgets::DimOf(look), none));
-    return;
-  }
-  const std::string range =
-      TrFormat(context.language, Text::kGoToRange, steps->first, steps->second);
   if (widgets::TextField(look, "##step", &typed_,
-                         {.hint = range, .invalid = !error_.empty(), .mono = true})) {
+                         {.hint = Tr(context.language, Text::kGoToHint),
+                          .invalid = !error_.empty(),
+                          .mono = true})) {
     error_.clear();
   }
   if (ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter)) {
-    const std::optional<int32_t> step = ParseStep(typed_);
-    if (step && timeline::FindStep(*context.snapshot, *step)) {
-      commands->push_back(ui::ShowStep{*step});
-      commands->push_back(ui::ShowOverlay{});
-    } else {
-      error_ = TrFormat(context.language, Text::kGoToNoSuchStep, typed_);
-      typed_.clear();
-      ImGui::SetKeyboardFocusHere(-1);  // Enter left the field
-    }
+    GoTo(context, commands);
+    if (!error_.empty()) ImGui::SetKeyboardFocusHere(-1);  // Enter left the field
   }
-  widgets::TextStyle style = widgets::DimOf(look);
   if (!error_.empty()) {
+    widgets::TextStyle style = widgets::DimOf(look);
     style.color = look.theme.state.bad;
     log->Text("error", error_, widgets::Paragraph(look, style, error_));
-    style = widgets::DimOf(look);
   }
-  log->Text("range", range, widgets::Paragraph(look, style, range));
+  const std::string range =
+      steps ? TrFormat(context.language, Text::kGoToRange, steps->first, steps->second)
+            : Tr(context.language, Text::kGoToNoSteps);
+  log->Text("range", range, widgets::Paragraph(look, widgets::DimOf(look), range));
 }
 
 void Overlays::DrawContent(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
@@ -306,9 +354,11 @@ void Overlays::DrawContent(const ui::Context& context, ui::DrawLog* log, ui::Com
     case ui::Overlay::kChanges:
       return DrawChanges(look, context, log, commands);
     case ui::Overlay::kPalette:
-      return DrawPalette(context, commands);
+      return DrawPalette(context, log, commands);
     case ui::Overlay::kKeys:
       return DrawKeys(look, context, log);
+    case ui::Overlay::kBookmark:
+      return DrawBookmarkForm(context, &typed_, log, commands);
     case ui::Overlay::kGoTo:
       return DrawGoTo(context, log, commands);
     case ui::Overlay::kHelp:
@@ -328,9 +378,7 @@ void Overlays::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* 
     typed_.clear();
     marked_ = 0;
     error_.clear();
-    const bool takes_text =
-        context.overlay == ui::Overlay::kPalette || context.overlay == ui::Overlay::kGoTo;
-    if (takes_text) ImGui::SetKeyboardFocusHere();
+    if (TakesText(context.overlay)) ImGui::SetKeyboardFocusHere();
   }
   DrawContent(context, log, commands);
   if (window.IsLeft()) commands->push_back(ui::ShowOverlay{});

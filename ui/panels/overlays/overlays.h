@@ -1,6 +1,7 @@
 // Overlays: what is drawn over everything else while it is the Context's overlay. The menu of the
 // top bar (language, theme, size, and the way to the others), all changes of knobs to jump to, all
-// commands by name, the list of keys, a field that takes the view to a step by its number, a few
+// commands by name, the list of keys, a field that takes the view to a step
+// or where a link leads, a few
 // sentences of help, and the question whether the training shall really stop.
 #pragma once
 
@@ -17,8 +18,9 @@ class Overlays {
 
  private:
   void DrawContent(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands);
-  void DrawPalette(const ui::Context& context, ui::Commands* commands);
-  void DrawMatches(const ui::Context& context, ui::Commands* commands);
+  void DrawPalette(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands);
+  void DrawMatches(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands);
+  void GoTo(const ui::Context& context, ui::Commands* commands);
   void DrawGoTo(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands);
 
   // What is typed, which command is marked, and what is wrong with a number; forgotten when an

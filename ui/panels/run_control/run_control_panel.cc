@@ -171,6 +171,8 @@ struct Frame {
   bool enabled;
   std::map<std::string, std::string>* drafts;  // of text knobs, by key
   bool applies = true;                         // to the strategy that is shown
+  bool* has_shown_key = nullptr;               // set where the key that was asked for is drawn
+  bool scrolls_to_key = false;                 // it was asked for just now
 };
 
 void Turn(const Frame& frame, const Knob& knob, const std::string& value) {
@@ -317,6 +319,19 @@ bool IsShown(const ui::Context& context, const Knob& knob, const plan::Strategy&
   return !of_strategy || config::Applies(key, strategy);
 }
 
+// Around the knob that was asked for, from `top` to the cursor.
+void MarkShownKey(const Frame& frame, ImVec2 top) {
+  *frame.has_shown_key = true;
+  if (frame.scrolls_to_key) ImGui::SetScrollHereY(0.5F);
+  const float room = frame.look.Px(4);
+  const ImVec2 end(top.x + widgets::ContentWidth() + room, ImGui::GetCursorScreenPos().y);
+  ImGui::GetWindowDrawList()->AddRect({top.x - room, top.y - room}, end,
+                                      frame.look.theme.state.accent,
+                                      frame.look.Px(ui::kSmallRounding), frame.look.Px(1.5F));
+  frame.log->Text("shown_key", frame.context.shown_key.key,
+                  widgets::ToBox({top.x - room, top.y - room}, end));
+}
+
 void DrawSection(const Frame& whole, KnobSection section) {
   const plan::Strategy* strategy = plan::FindStrategy(ui::ShownValue(whole.context, "strategy"));
   for (const Knob& knob : KnobsOf(section)) {
@@ -325,6 +340,7 @@ void DrawSection(const Frame& whole, KnobSection section) {
     const std::string preset = ui::ShownValue(whole.context, "preset");
     frame.applies = strategy == nullptr || config::Applies(knob.key->name, *strategy, preset);
     frame.enabled = whole.enabled && frame.applies;
+    const ImVec2 top = ImGui::GetCursorScreenPos();
     ImGui::PushID(knob.key->name.c_str());
     switch (knob.kind) {
       case KnobKind::kSegments:
@@ -338,6 +354,7 @@ void DrawSection(const Frame& whole, KnobSection section) {
         break;
     }
     ImGui::PopID();
+    if (knob.key->name == whole.context.shown_key.key) MarkShownKey(frame, top);
   }
 }
 
@@ -435,8 +452,17 @@ void DrawNotice(const Frame& frame) {
 }  // namespace
 
 void RunControlPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
-  const Frame frame{context,  widgets::LookOf(context), log,
-                    commands, ui::CanSteer(context),    &drafts_};
+  bool has_shown_key = false;
+  const bool is_asked = shown_keys_ != context.shown_key.times && !context.shown_key.in_form;
+  shown_keys_ = context.shown_key.times;
+  const Frame frame{.context = context,
+                    .look = widgets::LookOf(context),
+                    .log = log,
+                    .commands = commands,
+                    .enabled = ui::CanSteer(context),
+                    .drafts = &drafts_,
+                    .has_shown_key = &has_shown_key,
+                    .scrolls_to_key = is_asked};
   if (ui::IsRecordedProgram(context)) {
     const char* text = Tr(context.language, Text::kKnobsRecorded);
     log->Text("notice", text, widgets::Paragraph(frame.look, widgets::DimOf(frame.look), text));
@@ -457,6 +483,10 @@ void RunControlPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Com
   widgets::Gap(frame.look, 2);
   widgets::FaintHeading(frame.look, Tr(context.language, Text::kSectionTraining));
   DrawSection(frame, KnobSection::kTraining);
+  // A knob of another strategy is not here.
+  if (is_asked && !has_shown_key && !context.shown_key.key.empty()) {
+    commands->push_back(ui::ShowKey{.key = context.shown_key.key, .in_form = true});
+  }
   widgets::Gap(frame.look, 6);
   DrawNotice(frame);
   DrawChangeCard(context, log);

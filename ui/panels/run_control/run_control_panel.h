@@ -16,6 +16,7 @@ class RunControlPanel : public ui::Panel {
 
  private:
   std::map<std::string, std::string> drafts_;  // by key
+  int shown_keys_ = 0;                         // ShownKey::times when it last scrolled to one
 };
 
 }  // namespace shardscope::panels

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "trace/base/text.h"
 #include "ui/panels/runs/new_run_form.h"
+#include "ui/panels/runs/start_cards.h"
 #include "ui/text.h"
 #include "ui/widgets/buttons.h"
 #include "ui/widgets/fields.h"
@@ -34,6 +36,7 @@ constexpr float kListWidth = 300;
 constexpr float kFormWidth = 400;  // where less is left, the form stands under the list
 constexpr float kNameColumn = 190;
 constexpr float kFormFieldWidth = 150;
+constexpr float kLeastKeys = 220;  // height of the list of keys
 
 ui::Box ErrorLine(const RunsFrame& frame, const std::string& message) {
   widgets::TextStyle style = widgets::TextOf(frame.look);
@@ -107,6 +110,7 @@ void RunsPanel::DrawOpen(const RunsFrame& frame) {
   widgets::Heading(frame.look, frame.Tr(Text::kRunsOpenTitle));
   const float button = frame.look.Px(64);
   const float field = widgets::ContentWidth() - button - frame.look.Px(8);
+  if (std::exchange(wants_path_, false)) ImGui::SetKeyboardFocusHere();
   widgets::TextField(frame.look, "##path", &path,
                      {.hint = frame.Tr(Text::kRunsOpenHint), .width = field});
   const bool entered = ImGui::IsItemDeactivated() && ImGui::IsKeyPressed(ImGuiKey_Enter);
@@ -200,6 +204,11 @@ void RunsPanel::DrawKey(const RunsFrame& frame, const config::KeyInfo& key) {
   }
   ImGui::SetCursorScreenPos({at.x, at.y + frame.look.Px(26)});
   ImGui::Dummy({0, 0});
+  if (key.name == search_) {  // that it was looked for by name, as the palette does
+    const std::string help = ui::KeyHelp(frame.context.language, key);
+    frame.log->Text("help:" + key.name, help,
+                    widgets::Paragraph(frame.look, widgets::DimOf(frame.look), help));
+  }
   const std::string error = form_.KeyError(key.name);
   if (!error.empty()) frame.log->Text("error:" + key.name, error, ErrorLine(frame, error));
   ImGui::PopID();
@@ -270,7 +279,24 @@ void RunsPanel::DrawStart(const RunsFrame& frame) {
   DrawChanged(frame);
 }
 
+// Where no run is open: what can be begun with one click.
+void RunsPanel::DrawCards(const RunsFrame& frame) {
+  frame.log->Text("cards", frame.Tr(Text::kCardsTitle),
+                  widgets::Heading(frame.look, frame.Tr(Text::kCardsTitle)));
+  const StartCard* card = DrawStartCards(frame.context, frame.look, frame.log);
+  if (card != nullptr && *card->preset == '\0') {
+    wants_path_ = true;
+  } else if (card != nullptr) {
+    frame.commands->push_back(
+        ui::StartRun{.folder = frame.context.places.new_folder,
+                     .values = {},
+                     .preset_file = PresetFileOf(*card, frame.context.places)});
+  }
+  widgets::Gap(frame.look, 14);
+}
+
 void RunsPanel::DrawNewRun(const RunsFrame& frame) {
+  if (std::exchange(reveals_form_, false)) ImGui::SetScrollHereY(0);
   frame.log->Text("new_run", frame.Tr(Text::kRunsNewTitle),
                   widgets::Heading(frame.look, frame.Tr(Text::kRunsNewTitle)));
   DrawFolder(frame);
@@ -280,12 +306,21 @@ void RunsPanel::DrawNewRun(const RunsFrame& frame) {
   widgets::TextField(
       frame.look, "##search", &search_,
       {.hint = frame.Tr(Text::kRunsSearch), .width = frame.look.Px(kNameColumn + kFormFieldWidth)});
-  if (ImGui::BeginChild("keys")) DrawKeys(frame);
+  // Under the cards the keys may have little room of their own: then they scroll with the rest.
+  const float room = ImGui::GetContentRegionAvail().y;
+  const float height = room < frame.look.Px(kLeastKeys) ? frame.look.Px(kLeastKeys) : 0;
+  if (ImGui::BeginChild("keys", {0, height})) DrawKeys(frame);
   ImGui::EndChild();
 }
 
 void RunsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
   const RunsFrame frame{context, widgets::LookOf(context), log, commands};
+  if (shown_keys_ != context.shown_key.times && context.shown_key.in_form) {
+    search_ = context.shown_key.key;
+    only_changed_ = false;
+    reveals_form_ = true;
+  }
+  shown_keys_ = context.shown_key.times;
   widgets::Gap(frame.look, 4);
   const bool beside = widgets::ContentWidth() >= frame.look.Px(kListWidth + kFormWidth);
   const ImVec2 list = beside ? ImVec2(frame.look.Px(kListWidth), 0)
@@ -296,7 +331,10 @@ void RunsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands*
   }
   ImGui::EndChild();
   if (beside) ImGui::SameLine(0, frame.look.Px(24));
-  if (ImGui::BeginChild("new")) DrawNewRun(frame);
+  if (ImGui::BeginChild("new")) {
+    if (context.snapshot == nullptr) DrawCards(frame);
+    DrawNewRun(frame);
+  }
   ImGui::EndChild();
 }
 

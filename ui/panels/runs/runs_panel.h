@@ -1,4 +1,5 @@
-// Runs: open a run, one of the recent or live ones, or start a new one from a form with every key.
+// Runs: open a run, one of the recent or live ones, or start a new one from a form with every key;
+// where none is open also the start page, with cards of what can be begun with one click.
 #pragma once
 
 #include <string>
@@ -24,11 +25,15 @@ class RunsPanel : public ui::Panel {
   void DrawKeys(const RunsFrame& frame);
   void DrawStart(const RunsFrame& frame);
   void DrawChanged(const RunsFrame& frame);
+  void DrawCards(const RunsFrame& frame);
   void DrawNewRun(const RunsFrame& frame);
 
   std::string open_path_;
   std::string folder_;
   std::string search_;
+  int shown_keys_ = 0;         // ShownKey::times when it last showed one
+  bool reveals_form_ = false;  // scrolls to it
+  bool wants_path_ = false;    // its field is to have the keyboard
   bool only_changed_ = false;  // of the keys
   NewRunForm form_;
 };

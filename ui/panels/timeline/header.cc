@@ -10,6 +10,7 @@
 
 #include "ui/context.h"
 #include "ui/draw_log.h"
+#include "ui/panels/timeline/flags.h"
 #include "ui/text.h"
 #include "ui/timeline/draw/decoration.h"
 #include "ui/timeline/draw/draw_lane.h"
@@ -261,6 +262,7 @@ void TimelineHeader::Draw(const ui::Context& context, const Axis& axis, ui::Draw
   area_.HandleRuler(context, axis, ruler, commands);
   DrawRuler(context, axis, ruler, log);
   DrawAreaInRuler(context, axis, ruler, log);
+  DrawFlags(context, axis, ruler, log, commands);
   const ui::Box gutter{ImGui::GetWindowPos().x, ruler.y0, ruler.x0, ruler.y1};
   DrawFoldAll(context, gutter, log, commands);
   DrawLegendToggle(context, gutter, log, commands);

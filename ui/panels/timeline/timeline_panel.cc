@@ -386,13 +386,18 @@ void TimelinePanel::HandleScroll(const ui::Context& context, const Axis& axis, c
   scroll_ = std::clamp(scroll_, 0.0F, room > 0 ? room + kBelowLanes * context.scale : 0.0F);
 }
 
-// Its lane in the middle, unless it is in sight.
+// The lane of a hit, or the first one of a rank, in the middle, unless it is in sight.
 void TimelinePanel::ScrollToRevealed(const ui::Context& context, const ui::Box& box) {
-  if (revealed_ == context.revealed.count) return;
-  revealed_ = context.revealed.count;
-  if (!context.revealed.what) return;
-  const Lane* lane =
-      LanesOfTracks(*context.snapshot, layout_).Find(*context.snapshot, *context.revealed.what);
+  const ui::Revealed& revealed = context.revealed;
+  if (revealed_ == revealed.count) return;
+  revealed_ = revealed.count;
+  const Lane* lane = nullptr;
+  if (revealed.what) {
+    lane = LanesOfTracks(*context.snapshot, layout_).Find(*context.snapshot, *revealed.what);
+  } else {
+    const auto of_rank = std::ranges::find(layout_.lanes, revealed.rank, &Lane::rank);
+    if (of_rank != layout_.lanes.end()) lane = &*of_rank;
+  }
   if (lane == nullptr) return;
   const float height = box.y1 - box.y0;
   const bool in_sight = lane->y >= scroll_ && lane->y + lane->height <= scroll_ + height;

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <thread>
 
+#include "trace/bookmarks/bookmarks.h"
 #include "trace/import/cache.h"
 #include "trace/query/live_trace.h"
 
@@ -111,6 +112,21 @@ TEST_F(RunImporterTest, LeavesNothingOfACancelledOne) {
     EXPECT_FALSE(importer.TakeRun().has_value());
   }
   EXPECT_THAT(Cached(), testing::IsEmpty());
+}
+
+// Bookmarks of what was imported stand beside it: they are no reason to import it again.
+TEST_F(RunImporterTest, BookmarksBesideATraceAreNoPartOfIt) {
+  const std::string trace = Trace(100);
+  const fs::path traces = folder_ / "traces";
+  fs::create_directories(traces);
+  fs::rename(trace, traces / "rank0.json");
+  const auto run = imports::ImportCached(traces.string());
+  ASSERT_TRUE(run.ok()) << run.message();
+  const std::string file = bookmarks::FileOf((traces / "rank0.json").string(), run->folder);
+  EXPECT_EQ(fs::path(file).parent_path(), fs::weakly_canonical(traces));
+  ASSERT_TRUE(bookmarks::Apply(file, {{bookmarks::NewBookmark("t=0ns..1ms", "")}}).ok());
+  EXPECT_TRUE(imports::IsCached(traces.string()));
+  EXPECT_EQ(imports::ImportCached(traces.string())->folder, run->folder);
 }
 
 }  // namespace

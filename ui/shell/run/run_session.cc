@@ -262,6 +262,16 @@ void RunSession::AskForFigures(const analysis::Scope& scope, ui::Context* contex
   }
 }
 
+void RunSession::FollowBookmarks(const std::string& opened) {
+  bookmarks_ = std::make_unique<BookmarksWorker>(opened, folder(), wake_);
+}
+
+bool RunSession::UpdateBookmarks(ui::Bookmarks* shown) {
+  BookmarkListPtr list = bookmarks_ == nullptr ? nullptr : bookmarks_->Latest();
+  if (list == nullptr || shown_ == nullptr) return true;
+  return bookmark_placer_.Update(*shown_, std::move(list), shown);
+}
+
 SqlWorker* RunSession::sql() {
   if (sql_ == nullptr && !path_.empty()) sql_ = std::make_unique<SqlWorker>(path_, wake_);
   return sql_.get();

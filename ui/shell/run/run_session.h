@@ -20,6 +20,8 @@
 #include "trace/query/snapshot.h"
 #include "ui/context.h"
 #include "ui/shell/run/area_worker.h"
+#include "ui/shell/run/bookmark_placer.h"
+#include "ui/shell/run/bookmarks_worker.h"
 #include "ui/shell/run/report_worker.h"
 #include "ui/shell/run/search_worker.h"
 #include "ui/shell/run/sql_worker.h"
@@ -122,6 +124,13 @@ class RunSession {
   // can change it.
   void UpdateArea(bool at_once, ui::AreaState* area);
 
+  // Reads the bookmarks of the run and follows their file. `opened`: as bookmarks::FileOf() has it.
+  void FollowBookmarks(const std::string& opened);
+  // Null until then.
+  BookmarksWorker* bookmarks() { return bookmarks_.get(); }
+  // Once a frame: puts them into `shown`. false: not all have been looked for in the rows yet.
+  bool UpdateBookmarks(ui::Bookmarks* shown);
+
   // Null for a fixed snapshot.
   ControlLink* control() { return control_.get(); }
   // Begins with the first call; null for a fixed snapshot.
@@ -153,6 +162,8 @@ class RunSession {
   std::unique_ptr<SearchWorker> search_worker_;  // from the first search on
   std::unique_ptr<AreaWorker> area_worker_;      // from the first area on
   std::unique_ptr<SqlWorker> sql_;
+  std::unique_ptr<BookmarksWorker> bookmarks_;
+  BookmarkPlacer bookmark_placer_;
   std::unique_ptr<query::LiveTrace> trace_;  // destroyed first: it calls wake
   int64_t log_offset_ = 0;                   // bytes of log.txt read so far
   double next_log_seconds_ = 0;

@@ -1,0 +1,158 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "app/commands.h"
+#include "app/import/import_progress.h"
+#include "app/say.h"
+#include "trace/base/text.h"
+#include "trace/bookmarks/bookmarks.h"
+#include "trace/store/run_files.h"
+#include "ui/link.h"
+
+namespace shardscope::app {
+namespace {
+
+using bookmarks::Bookmark;
+
+constexpr size_t kPlaceColumns = 48;
+constexpr size_t kNoteColumns = 100;
+
+struct BookmarksArguments {
+  std::string run;
+  std::string add;  // a link
+  std::string note;
+  std::string remove;  // an id
+  bool json = false;
+};
+
+// What stands behind the # of a link to `run`, or the whole of it.
+Result<std::string> PlaceOf(const std::string& link, const std::string& run) {
+  const auto error_of = [](const ui::LinkError& error) {
+    return Status::Error("--add: " + LinkErrorText(ui::Language::kEnglish, error));
+  };
+  if (Contains(link, "#")) {
+    const auto parsed = ui::ParseLinkedRun(link);
+    if (const auto* error = std::get_if<ui::LinkError>(&parsed)) return error_of(*error);
+    const auto& linked = std::get<ui::LinkedRun>(parsed);
+    std::error_code ignored;
+    if (!linked.path.empty() && !std::filesystem::equivalent(linked.path, run, ignored)) {
+      return Status::Error(
+          fmt::format("--add {}: that is a link to another run than {}", link, run));
+    }
+    if (linked.link) return PrintLink(*linked.link);
+  }
+  const auto parsed = ui::ParseLink(link);
+  if (const auto* error = std::get_if<ui::LinkError>(&parsed)) return error_of(*error);
+  return PrintLink(std::get<ui::Link>(parsed));
+}
+
+Status CheckNote(const std::string& note) {
+  if (note.size() > bookmarks::kMostNoteBytes) {
+    return Status::Error(
+        fmt::format("--note: a note has up to {} bytes", bookmarks::kMostNoteBytes));
+  }
+  if (!IsPlainUtf8(note)) return Status::Error("--note: give one line of text in UTF-8");
+  return Status::Ok();
+}
+
+std::string PrintBookmarksJson(const std::string& file, const std::vector<Bookmark>& all) {
+  nlohmann::ordered_json json = {{"file", file}, {"bookmarks", nlohmann::json::array()}};
+  for (const Bookmark& one : all) {
+    json["bookmarks"].push_back(
+        {{"id", one.id}, {"link", one.link}, {"note", one.note}, {"made", one.made}});
+  }
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+std::string PrintBookmarksText(const std::string& file, const std::vector<Bookmark>& all) {
+  std::string text = fmt::format("{} in {}\n", Counted(std::ssize(all), "bookmark"), file);
+  if (all.empty()) return text;
+  size_t columns = std::string_view("place").size();
+  for (const Bookmark& one : all) columns = std::max(columns, TerminalWidth(one.link));
+  columns = std::min(columns, kPlaceColumns);
+  text += fmt::format("\n{:<10}  {:<{}}  note\n", "id", "place", columns);
+  for (const Bookmark& one : all) {
+    const std::string place = Shortened(Printable(one.link), columns);
+    text += fmt::format("{:<10}  {}{}  {}\n", Printable(one.id), place,
+                        std::string(columns - std::min(columns, TerminalWidth(place)), ' '),
+                        Shortened(Printable(one.note), kNoteColumns));
+  }
+  return text;
+}
+
+Status Add(const BookmarksArguments& arguments, const std::string& file) {
+  SHARDSCOPE_RETURN_IF_ERROR(CheckNote(arguments.note));
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::string place, PlaceOf(arguments.add, arguments.run));
+  const Bookmark bookmark = bookmarks::NewBookmark(place, arguments.note);
+  const auto all = bookmarks::Apply(file, {{bookmark}});
+  if (!all.ok()) return all.status();
+  Print(bookmark.id + "\n");
+  return Status::Ok();
+}
+
+Status Remove(const BookmarksArguments& arguments, const std::string& file) {
+  const auto all = bookmarks::Read(file);
+  if (!all.ok()) return all.status();
+  const auto found = std::ranges::find(*all, arguments.remove, &Bookmark::id);
+  if (found == all->end()) {
+    return Status::Error(
+        fmt::format("--remove {}: {} has no such bookmark; without --remove its "
+                    "bookmarks are listed",
+                    arguments.remove, file));
+  }
+  return bookmarks::Apply(file, {{*found, true}}).status();
+}
+
+Status RunBookmarks(const BookmarksArguments& arguments) {
+  if (!arguments.note.empty() && arguments.add.empty()) {
+    return Status::Error("--note is of a new bookmark: say where it is with --add LINK");
+  }
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::string run, RunOfPath(arguments.run));
+  SHARDSCOPE_ASSIGN_OR_RETURN(const store::RunFiles files, store::FindRun(run));
+  const std::string file = bookmarks::FileOf(arguments.run, files.path);
+  if (!arguments.add.empty()) return Add(arguments, file);
+  if (!arguments.remove.empty()) return Remove(arguments, file);
+  const auto all = bookmarks::Read(file);
+  if (!all.ok()) return all.status();
+  arguments.json ? PrintExact(PrintBookmarksJson(file, *all))
+                 : Print(PrintBookmarksText(file, *all));
+  return Status::Ok();
+}
+
+}  // namespace
+
+void AddBookmarksCommand(CLI::App& app, int* exit_code) {
+  CLI::App* command =
+      app.add_subcommand("bookmarks", "List, add and remove bookmarks and notes of a run");
+  const auto arguments = std::make_shared<BookmarksArguments>();
+  command
+      ->add_option("run", arguments->run,
+                   "Run folder or trace file, live or not; or what `import` takes")
+      ->required()
+      ->type_name("RUN");
+  CLI::Option* json = command->add_flag("--json", arguments->json, "The list as JSON");
+  CLI::Option* add =
+      command
+          ->add_option("--add", arguments->add,
+                       "Add one at this place, such as step=30&rank=1, or a link that the app "
+                       "copied; prints its id")
+          ->type_name("LINK")
+          ->excludes(json);
+  command->add_option("--note", arguments->note, "What to say there")->type_name("TEXT");
+  command->add_option("--remove", arguments->remove, "Remove the one with this id")
+      ->type_name("ID")
+      ->excludes(json)
+      ->excludes(add);
+  command->callback(
+      [arguments, exit_code] { *exit_code = EndCommand("bookmarks", RunBookmarks(*arguments)); });
+}
+
+}  // namespace shardscope::app

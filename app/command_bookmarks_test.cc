@@ -1,0 +1,73 @@
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "app/command_test_util.h"
+#include "app/commands.h"
+#include "trace/bookmarks/bookmarks.h"
+#include "trace/query/trace_test_util.h"
+
+namespace shardscope::app {
+namespace {
+
+using testing::HasSubstr;
+
+class BookmarksCommandTest : public testing::Test {
+ protected:
+  BookmarksCommandTest() {
+    const auto recorder = query::OpenRecorder(folder_.path());
+    const query::PlanOpId op = query::AddPlanOp(recorder.get(), "f", "forward", "compute");
+    recorder->Record(query::OpAt(op, 0, 0, 1'000'000, 9'000'000));
+  }
+
+  Outcome Run(const std::string& arguments) const {
+    return RunCommand(AddBookmarksCommand, "bookmarks " + folder_.path() + " " + arguments);
+  }
+  std::string Report() const {
+    return RunCommand(AddReportCommand, "report " + folder_.path()).out;
+  }
+  nlohmann::json List() const { return nlohmann::json::parse(Run("--json").out)["bookmarks"]; }
+
+  query::TestFolder folder_;
+};
+
+TEST_F(BookmarksCommandTest, AddsListsAndRemoves) {
+  EXPECT_EQ(List().size(), 0u);
+  EXPECT_THAT(Report(), testing::Not(HasSubstr("bookmark")));
+  const Outcome added = Run("--add 'step=0&rank=0' --note 'slow here'");
+  EXPECT_EQ(added.exit_code, 0) << added.error;
+  const std::string id = added.out.substr(0, added.out.find('\n'));
+  EXPECT_EQ(Run("--add '" + folder_.path() + "#t=0ns..5ms'").exit_code, 0);
+  ASSERT_EQ(List().size(), 2u);
+  EXPECT_EQ(List()[0]["id"], id);
+  EXPECT_EQ(List()[0]["note"], "slow here");
+  EXPECT_EQ(List()[1]["link"], "t=0ns..5ms");
+  EXPECT_THAT(Run("").out, HasSubstr("2 bookmarks in "));
+  EXPECT_THAT(Run("").out, HasSubstr("slow here"));
+  EXPECT_THAT(Report(), HasSubstr("2 bookmarks (shardscope bookmarks " + folder_.path()));
+  EXPECT_EQ(Run("--remove " + id).exit_code, 0);
+  EXPECT_EQ(List().size(), 1u);
+}
+
+TEST_F(BookmarksCommandTest, SaysWhatIsWrongAndChangesNothing) {
+  const auto error_of = [&](const std::string& arguments) {
+    const Outcome outcome = Run(arguments);
+    EXPECT_EQ(outcome.exit_code, 1) << arguments;
+    EXPECT_EQ(outcome.out, "");
+    return outcome.error;
+  };
+  EXPECT_THAT(error_of("--add color=red"), HasSubstr("--add: color=red: a link has no such part"));
+  EXPECT_THAT(error_of("--add '/elsewhere#step=1'"), HasSubstr("a link to another run"));
+  EXPECT_THAT(error_of("--note x"), HasSubstr("say where it is with --add LINK"));
+  EXPECT_THAT(error_of("--remove abc"), HasSubstr("has no such bookmark"));
+  const std::string file = bookmarks::FileOf(folder_.path(), folder_.path());
+  EXPECT_FALSE(std::ifstream(file).is_open());
+  std::ofstream(file) << "damaged";
+  EXPECT_THAT(error_of(""), HasSubstr("no whole JSON"));
+  EXPECT_THAT(error_of("--add step=1"), HasSubstr("no whole JSON"));
+}
+
+}  // namespace
+}  // namespace shardscope::app

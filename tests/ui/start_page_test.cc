@@ -1,0 +1,109 @@
+// The start page, the palette and what they lead to.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <imgui_internal.h>
+
+#include <filesystem>
+#include <string>
+
+#include "tests/lesson/lesson_snapshot.h"
+#include "tests/places.h"
+#include "tests/ui/harness.h"
+#include "ui/panels/runs/start_cards.h"
+
+namespace shardscope::ui_test {
+namespace {
+
+using testing::HasSubstr;
+
+class StartPageTest : public testing::Test {
+ protected:
+  StartPageTest() : harness_({}, BinDir()) {
+    harness_.shell().Post(ui::FocusPanel{"runs"});
+    harness_.Frames(8);
+  }
+  const ui::DrawnItem* Drawn(const char* panel, const std::string& id) const {
+    return harness_.log().Find(panel, id);
+  }
+  // Opens the palette, types, and chooses what is marked.
+  void Choose(ImGuiTestContext* test, const char* query) const {
+    test->KeyPress(ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_P);
+    test->Yield(3);
+    test->KeyChars(query);
+    test->Yield(2);
+    test->KeyPress(ImGuiKey_Enter);
+    test->Yield(8);
+  }
+
+  Harness harness_;
+};
+
+TEST_F(StartPageTest, HasACardForEachPresetItNames) {
+  for (const panels::StartCard& card : panels::StartCards()) {
+    const std::string id = *card.preset == '\0' ? "trace" : card.preset;
+    EXPECT_NE(Drawn("runs", "card:" + id), nullptr) << id;
+    if (*card.preset == '\0') continue;
+    const std::string file = PresetFileOf(card, harness_.context().places);
+    EXPECT_TRUE(std::filesystem::exists(file)) << id;
+  }
+  harness_.shell().OpenSnapshot(analysis::MakeLessonSnapshot(2, 8, 4));
+  harness_.shell().Post(ui::FocusPanel{"runs"});
+  harness_.Frames(8);
+  EXPECT_EQ(Drawn("runs", "cards"), nullptr);  // only where no run is open
+  EXPECT_NE(Drawn("runs", "new_run"), nullptr);
+}
+
+TEST_F(StartPageTest, TheCardOfATracePutsTheKeyboardIntoTheField) {
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(PlaceOf(harness_, "runs", "card:trace"));
+    test->MouseClick();
+    test->Yield(3);
+    EXPECT_TRUE(ImGui::GetIO().WantTextInput);
+    test->KeyChars("/no/such/trace");
+    test->KeyPress(ImGuiKey_Enter);
+    test->Yield(8);
+  }));
+  ASSERT_NE(Drawn("runs", "error"), nullptr);
+  EXPECT_THAT(Drawn("runs", "error")->text, HasSubstr("/no/such/trace"));
+}
+
+TEST_F(StartPageTest, AKeyOfThePaletteLeadsToItsFieldAndHelp) {
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_1);
+    test->Yield(5);
+    Choose(test, "model.layers");
+    test->SetRef("//###runs");
+    EXPECT_TRUE(test->ItemExists("**/model.layers/##value"));
+  }));
+  EXPECT_EQ(harness_.context().overlay, ui::Overlay::kNone);
+  EXPECT_NE(Drawn("runs", "help:model.layers"), nullptr);
+}
+
+TEST_F(StartPageTest, ThePaletteIsDrivenByKeysAlone) {
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    Choose(test, "theme light");
+    EXPECT_EQ(harness_.context().theme_name, ui::ThemeName::kLight);
+    Choose(test, "size 125");
+    EXPECT_FLOAT_EQ(harness_.context().scale, 1.25F);
+    Choose(test, "language english");
+    test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_P);  // as before
+    test->Yield(3);
+    EXPECT_EQ(harness_.context().overlay, ui::Overlay::kPalette);
+    // The marked one stays in sight however far down it is.
+    for (int i = 0; i < 30; ++i) test->KeyPress(ImGuiKey_DownArrow);
+    test->Yield(3);
+    const ui::DrawnItem* marked = nullptr;
+    for (const ui::DrawnItem& item : harness_.log().items()) {
+      if (item.panel == "palette" && item.id.starts_with("marked:")) marked = &item;
+    }
+    ASSERT_NE(marked, nullptr);
+    const ImGuiWindow* window = ImGui::FindWindowByName("##palette");
+    ASSERT_NE(window, nullptr);
+    EXPECT_GE(marked->box.y0, window->Pos.y);
+    EXPECT_LE(marked->box.y1, window->Pos.y + window->Size.y);
+    test->KeyPress(ImGuiKey_Escape);
+  }));
+}
+
+}  // namespace
+}  // namespace shardscope::ui_test

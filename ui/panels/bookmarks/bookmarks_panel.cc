@@ -1,0 +1,157 @@
+#include "ui/panels/bookmarks/bookmarks_panel.h"
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <utility>
+#include <variant>
+
+#include "ui/link.h"
+#include "ui/text.h"
+#include "ui/values.h"
+#include "ui/widgets/buttons.h"
+#include "ui/widgets/labels.h"
+#include "ui/widgets/look.h"
+#include "ui/widgets/tooltip.h"
+
+namespace shardscope::panels {
+namespace {
+
+using ui::Text;
+using ui::Tr;
+using ui::TrFormat;
+using widgets::Look;
+
+constexpr float kBookmarkHeight = 38;
+constexpr float kActionsWidth = 240;  // at the right of a bookmark
+constexpr float kBookmarkPadding = 8;
+
+// Where it is, in words; its text where that is no link.
+std::string PlaceText(const ui::Context& context, const std::string& link) {
+  const auto parsed = ui::ParseLink(link);
+  const auto* place = std::get_if<ui::Link>(&parsed);
+  return place == nullptr ? link : LinkLabel(context.language, *place);
+}
+
+// When it is, from the start of the run.
+std::string WhenText(const ui::Context& context, size_t at) {
+  const std::optional<ui::BookmarkTimes>& times = context.bookmarks.times[at];
+  if (!times) return Tr(context.language, Text::kBookmarkNowhere);
+  return fmt::format("{:.3f} ms",
+                     static_cast<double>(times->start_ns - context.snapshot->start_ns) / 1e6);
+}
+
+}  // namespace
+
+void BookmarksPanel::DrawHeader(const ui::Context& context, ui::DrawLog* log,
+                                ui::Commands* commands) const {
+  const Look look = widgets::LookOf(context);
+  const ui::BookmarkList& list = *context.bookmarks.list;
+  if (widgets::Button(look, "add", Tr(context.language, Text::kBookmarkAdd))) {
+    commands->push_back(ui::AddBookmark{});
+  }
+  ImGui::SameLine(0, look.Px(12));
+  if (!list.problem.empty()) {
+    widgets::TextStyle style = widgets::TextOf(look);
+    style.color = look.theme.state.bad;
+    const Text text = list.unsaved > 0 ? Text::kBookmarksNotKept : Text::kBookmarksUnread;
+    const std::string problem = TrFormat(context.language, text, list.problem);
+    log->Text("problem", problem, widgets::Paragraph(look, style, problem));
+  } else {
+    const std::string kept = list.file.empty()
+                                 ? Tr(context.language, Text::kBookmarksInMemory)
+                                 : TrFormat(context.language, Text::kBookmarksIn, list.file);
+    log->Text("file", kept, widgets::Paragraph(look, widgets::FaintOf(look), kept));
+  }
+  widgets::Gap(look, 6);
+}
+
+// In a row from the cursor on.
+void BookmarksPanel::DrawActions(const ui::Context& context, const std::string& id,
+                                 ui::Commands* commands) {
+  const Look look = widgets::LookOf(context);
+  const auto link = [&](const char* name, Text text) {
+    return widgets::LinkText(look, fmt::format("{}:{}", name, id).c_str(),
+                             Tr(context.language, text));
+  };
+  if (link("edit", Text::kBookmarkEdit)) commands->push_back(ui::EditBookmark{id});
+  ImGui::SameLine(0, look.Px(14));
+  if (link("copy", Text::kBookmarkCopy)) commands->push_back(ui::CopyBookmark{id});
+  ImGui::SameLine(0, look.Px(14));
+  const bool really = removing_ == id;
+  if (link("remove", really ? Text::kBookmarkReallyRemove : Text::kBookmarkRemove)) {
+    if (really) commands->push_back(ui::RemoveBookmark{id});
+    removing_ = really ? "" : id;
+  } else if (really && ImGui::IsMouseClicked(ImGuiMouseButton_Left) && !ImGui::IsItemHovered()) {
+    removing_.clear();
+  }
+}
+
+void BookmarksPanel::DrawBookmark(const ui::Context& context, size_t at, ui::DrawLog* log,
+                                  ui::Commands* commands) {
+  const Look look = widgets::LookOf(context);
+  const bookmarks::Bookmark& bookmark = context.bookmarks.list->all[at];
+  const ImVec2 top = ImGui::GetCursorScreenPos();
+  const float height = look.Px(kBookmarkHeight);
+  const float width = widgets::ContentWidth() - look.Px(kActionsWidth);
+  ImGui::PushID(static_cast<int>(at));
+  if (ImGui::InvisibleButton("go", {width, height})) {
+    const auto link = ui::ParseLink(bookmark.link);
+    if (const auto* parsed = std::get_if<ui::Link>(&link)) {
+      commands->push_back(ui::GoToLink{*parsed});
+    }
+  }
+  if (ImGui::IsItemHovered() || ImGui::IsItemFocused()) {
+    ImGui::GetWindowDrawList()->AddRectFilled(top, {top.x + width, top.y + height},
+                                              look.theme.surface.raised,
+                                              look.Px(ui::kSmallRounding));
+  }
+  widgets::ItemTooltip(look, bookmark.note.empty() ? bookmark.link : bookmark.note,
+                       bookmark.note.empty() ? "" : bookmark.link);
+  const float pad = look.Px(kBookmarkPadding);
+  const std::string place = PlaceText(context, bookmark.link);
+  const std::string& title = bookmark.note.empty() ? place : bookmark.note;
+  const ui::Box box = widgets::DrawTextClipped(
+      look, widgets::BoldOf(look), {top.x + pad, top.y + look.Px(3)}, width - 2 * pad, title);
+  const std::string detail = fmt::format("{} · {}", place, WhenText(context, at));
+  widgets::DrawTextClipped(look, widgets::DimOf(look), {top.x + pad, top.y + look.Px(20)},
+                           width - 2 * pad, detail);
+  log->Text("bookmark:" + bookmark.id, title + "\n" + detail, box);
+  ImGui::SetCursorScreenPos({top.x + width, top.y + look.Px(11)});
+  DrawActions(context, bookmark.id, commands);
+  ImGui::SetCursorScreenPos({top.x, top.y + height});
+  ImGui::Dummy({0, 0});
+  ImGui::PopID();
+}
+
+void BookmarksPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
+  const Look look = widgets::LookOf(context);
+  widgets::Gap(look, 4);
+  if (context.snapshot == nullptr) {
+    const char* none = Tr(context.language, Text::kNoRunOpen);
+    log->Text("empty", none, widgets::EmptyState(look, none));
+    return;
+  }
+  if (context.bookmarks.list == nullptr) return;  // for the moment until they have been read
+  DrawHeader(context, log, commands);
+  const size_t count = context.bookmarks.list->all.size();
+  if (count == 0 && context.bookmarks.list->problem.empty()) {
+    const char* none = Tr(context.language, Text::kBookmarksEmpty);
+    log->Text("empty", none, widgets::EmptyState(look, none));
+    return;
+  }
+  ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(0, 0));
+  if (ImGui::BeginChild("bookmarks")) {
+    ImGuiListClipper clipper;
+    clipper.Begin(static_cast<int>(count), look.Px(kBookmarkHeight));
+    while (clipper.Step()) {
+      for (int at = clipper.DisplayStart; at < clipper.DisplayEnd; ++at) {
+        DrawBookmark(context, static_cast<size_t>(at), log, commands);
+      }
+    }
+  }
+  ImGui::EndChild();
+  ImGui::PopStyleVar();
+}
+
+}  // namespace shardscope::panels
