@@ -104,6 +104,8 @@ constexpr Action kActions[] = {
      [](const Context&) { return Commands{FocusPanel{"log"}}; }},
     {Text::kCommandSql, ImGuiMod_Ctrl | ImGuiKey_4, "Ctrl+4",
      [](const Context&) { return Commands{FocusPanel{"sql"}}; }},
+    {Text::kCommandLessons, ImGuiMod_Ctrl | ImGuiKey_5, "Ctrl+5",
+     [](const Context&) { return Commands{FocusPanel{"lessons"}}; }},
     {Text::kCommandScope, ImGuiKey_R, "R", NextScopeOf},
     {Text::kCommandTheme, ImGuiMod_Ctrl | ImGuiKey_T, "Ctrl+T", OtherTheme},
     {Text::kCommandLanguage, ImGuiMod_Ctrl | ImGuiKey_L, "Ctrl+L", OtherLanguage},

@@ -132,6 +132,15 @@ struct RunSql {
   std::string query;
 };  // one SELECT over the open run, instead of what runs
 struct CancelSql {};
+struct OpenLessons {};  // reads them
+struct ShowLesson {
+  std::string id;  // empty: the list of all
+};
+struct StartLesson {};  // trains the mini-run of the lesson that is shown, and opens it
+struct AnswerLesson {
+  bool quiz = false;
+  std::string answer;
+};                          // of the lesson that is shown; checked in its run
 struct DismissProblems {};  // puts the banner over the panels away
 struct Quit {};
 
@@ -141,7 +150,8 @@ using Command =
                  FitSelection, JumpToOp, SetHover, ToggleRank, FoldRanks, SetKnob, SetScope,
                  RevertPending, DoAction, SetLanguage, SetTheme, SetScale, ResetLayout, ShowOverlay,
                  ShowSearch, SearchFor, SelectHit, ShowLegend, FocusPanel, OpenSql, RunSql,
-                 CancelSql, DismissProblems, Quit>;
+                 CancelSql, OpenLessons, ShowLesson, StartLesson, AnswerLesson, DismissProblems,
+                 Quit>;
 using Commands = std::vector<Command>;
 
 }  // namespace shardscope::ui

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "trace/base/assets.h"
 #include "trace/base/time.h"
 #include "ui/panels/banner/banner_panel.h"
 #include "ui/panels/top_bar/top_bar_panel.h"
@@ -49,6 +50,8 @@ Shell::Shell(ShellOptions options, const ui::Fonts& fonts)
   context_.headless = options_.headless;
   if (options_.log_widgets) context_.widgets_log = &draw_log_;
   context_.lanes.legend = options_.settings.legend;
+  context_.lessons.done = {options_.settings.lessons_done.begin(),
+                           options_.settings.lessons_done.end()};
   if (!options_.settings_folder.empty()) {
     std::error_code ignored;
     std::filesystem::create_directories(options_.settings_folder, ignored);
@@ -58,6 +61,10 @@ Shell::Shell(ShellOptions options, const ui::Fonts& fonts)
 }
 
 Shell::~Shell() { ImGui::GetIO().IniFilename = nullptr; }
+
+std::string Shell::ProgramsFolder() const {
+  return options_.program_folder.empty() ? ProgramFolder() : options_.program_folder;
+}
 
 double Shell::Now() const { return options_.headless ? 0 : ImGui::GetTime(); }
 
@@ -213,15 +220,29 @@ void Shell::UpdateFirstStep() {
 void Shell::UpdatePlaces() {
   if (options_.headless || Now() < next_places_seconds_) return;
   next_places_seconds_ = Now() + kPlacesSeconds;
-  context_.places =
-      FindPlaces(options_.settings.recent,
-                 options_.program_folder.empty() ? ProgramFolder() : options_.program_folder);
+  context_.places = FindPlaces(options_.settings.recent, ProgramsFolder());
+}
+
+// What was answered rightly stays done.
+void Shell::UpdateLessons() {
+  if (lesson_worker_ == nullptr) return;
+  ui::LessonsState& lessons = context_.lessons;
+  lesson_worker_->Show(&lessons);
+  const auto note = [&](const ui::JudgedAnswer& answer, const std::string& name) {
+    const bool is_right = answer.verdict && answer.verdict->outcome == lesson::Outcome::kRight;
+    if (!is_right || !lessons.done.insert(name).second) return;
+    options_.settings.lessons_done.assign(lessons.done.begin(), lessons.done.end());
+    SaveSettings(options_.settings, options_.settings_folder);
+  };
+  note(lessons.task, lessons.current);
+  note(lessons.quiz, lessons.current + ui::kQuizDone);
 }
 
 void Shell::UpdateContext() {
   UpdateImport();
   UpdateStarting();
   UpdatePlaces();
+  UpdateLessons();
   context_.time_seconds = Now();
   if (session_) {
     session_->Update(Now(), &context_);

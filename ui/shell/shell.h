@@ -17,6 +17,7 @@
 #include "ui/panels/overlays/overlays.h"
 #include "ui/panels/search/search_panel.h"
 #include "ui/shell/panel_windows.h"
+#include "ui/shell/run/lesson_worker.h"
 #include "ui/shell/run/run_importer.h"
 #include "ui/shell/run/run_session.h"
 #include "ui/shell/run/trainer_process.h"
@@ -83,6 +84,7 @@ class Shell {
   void UpdateStarting();
   void UpdateFirstStep();
   void UpdatePlaces();
+  void UpdateLessons();
   void DrawWindow(ui::Commands* commands);
   void DrawBanner(ui::Commands* commands);
   void DrawDockSpace();
@@ -90,6 +92,7 @@ class Shell {
   void KeepHoverUnderMouse(const ui::View& next);
   void ApplyLook();
   double Now() const;
+  std::string ProgramsFolder() const;
 
   ShellOptions options_;
   ui::Context context_;
@@ -104,7 +107,8 @@ class Shell {
   std::unique_ptr<RunImporter> importer_;
   std::vector<std::unique_ptr<RunImporter>> cancelled_;  // that have not stopped yet
   std::optional<TrainerProcess> starting_;               // started, no trace yet
-  std::optional<TrainerProcess> first_step_;  // its trace is open, its first step is not done
+  std::optional<TrainerProcess> first_step_;     // its trace is open, its first step is not done
+  std::unique_ptr<LessonWorker> lesson_worker_;  // from the first lesson on
   std::string ini_path_;
   std::string focus_;         // panel to bring to the front in the next frame
   bool view_is_set_ = false;  // the run has shown its first steps

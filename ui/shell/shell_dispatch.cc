@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "lesson/run_folders.h"
+#include "trace/base/assets.h"
 #include "trace/import/cache.h"
 #include "ui/shell/shell.h"
 #include "ui/timeline/gpu/work_facts.h"
@@ -254,6 +256,35 @@ struct Dispatcher {
   }
   void operator()(const ui::CancelSql&) const {
     if (SqlWorker* worker = shell.session_ ? shell.session_->sql() : nullptr) worker->Cancel();
+  }
+  void operator()(const ui::OpenLessons&) const {
+    shell.context_.lessons.is_open = true;
+    if (shell.lesson_worker_ != nullptr) return;
+    shell.lesson_worker_ = std::make_unique<LessonWorker>(
+        FindAssets(shell.ProgramsFolder(), "lessons"), shell.options_.wake);
+  }
+  void operator()(const ui::ShowLesson& command) const {
+    ui::LessonsState& lessons = shell.context_.lessons;
+    lessons.current = command.id;
+    lessons.run = lesson::NewestRun(command.id).value_or("");
+    lessons.task = lessons.quiz = {};
+    if (shell.lesson_worker_ != nullptr) shell.lesson_worker_->Forget();
+  }
+  void operator()(const ui::StartLesson&) const {
+    ui::LessonsState& lessons = shell.context_.lessons;
+    const lesson::Lesson* lesson = ui::CurrentLesson(lessons);
+    if (lesson == nullptr) return;
+    lessons.run = lesson::NewRunFolder(lesson->id);
+    lessons.task = {};
+    if (shell.lesson_worker_ != nullptr) shell.lesson_worker_->Forget();
+    (*this)(ui::StartRun{lessons.run, lesson->run, ""});
+  }
+  void operator()(const ui::AnswerLesson& command) const {
+    ui::LessonsState& lessons = shell.context_.lessons;
+    if (shell.lesson_worker_ == nullptr || ui::CurrentLesson(lessons) == nullptr) return;
+    const lesson::Exercise part = command.quiz ? lesson::Exercise::kQuiz : lesson::Exercise::kTask;
+    shell.lesson_worker_->Judge(lessons.current, {part, lessons.run, command.answer});
+    shell.wants_frame_ = true;  // that says so
   }
   void operator()(const ui::DismissProblems&) const {
     shell.context_.dismissed_problems = ui::NumProblems(shell.context_);
