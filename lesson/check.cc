@@ -123,22 +123,22 @@ Result<std::optional<Place>> PlaceOf(const Lesson& lesson, const Question& quest
 Verdict NotYet(const Question& question) {
   if (question.kind == QuestionKind::kKnob) {
     return {
-      .reason = {
-          "The run does not show it yet: turn the knob while it trains (start it again if it has "
-          "ended), wait for some steps, and check again.",
-          "运行里还看不到结果：请在训练时调整旋钮（若已结束，请重新开始），等几步之后再检查。"};
-    }
-    return {.reason = {"The run has not come so far yet: wait for some steps, and check again.",
-                       "运行还没有进行到这里：请等几步之后再检查。"}};
+        .reason = {
+            "The run does not show it yet: turn the knob while it trains (start it again if it "
+            "has ended), wait for some steps, and check again.",
+            "运行里还看不到结果：请在训练时调整旋钮（若已结束，请重新开始），等几步之后再检查。"}};
   }
+  return {.reason = {"The run has not come so far yet: wait for some steps, and check again.",
+                     "运行还没有进行到这里：请等几步之后再检查。"}};
+}
 
-  // Of the wrong answer, if the file has one for it.
-  const Words& ReasonOf(const Question& question, bool right, const std::string& answer) {
-    if (right) return question.explain;
-    const auto choice = std::ranges::find(question.choices, answer, &Choice::name);
-    const bool has_why = choice != question.choices.end() && !choice->why.en.empty();
-    return has_why ? choice->why : question.wrong;
-  }
+// Of the wrong answer, if the file has one for it.
+const Words& ReasonOf(const Question& question, bool right, const std::string& answer) {
+  if (right) return question.explain;
+  const auto choice = std::ranges::find(question.choices, answer, &Choice::name);
+  const bool has_why = choice != question.choices.end() && !choice->why.en.empty();
+  return has_why ? choice->why : question.wrong;
+}
 
 }  // namespace
 
