@@ -81,6 +81,7 @@ int RunCommandLine(int argc, char** argv) {
   AddCompareCommand(app, &exit_code);
   AddExportCommand(app, &exit_code);
   AddImportCommand(app, &exit_code);
+  AddLessonCommand(app, &exit_code);
   AddMomentCommand(app, &exit_code);
   AddPlanCommand(app, &exit_code);
   RecordedWords recorded;

@@ -55,6 +55,10 @@ void AddCompareCommand(CLI::App& app, int* exit_code);
 // [--force]`: the run in the form of another tool.
 void AddExportCommand(CLI::App& app, int* exit_code);
 
+// `shardscope lesson [ID] [--start] [--answer X] [--quiz X] [--check] [--print]`: lessons, and what
+// is right in them.
+void AddLessonCommand(CLI::App& app, int* exit_code);
+
 // `shardscope moment RUN --at TIME [--json]`: what every rank does at one time of a run, in words.
 void AddMomentCommand(CLI::App& app, int* exit_code);
 

@@ -12,10 +12,10 @@ import pathlib
 import re
 import sys
 
-ALL = {"engine/*", "trace/*", "ui", "ui/*"}
+ALL = {"engine/*", "trace/*", "lesson", "ui", "ui/*"}
 ENGINE = {"engine/plan", "engine/checkpoint", "engine/config", "engine/footprint", "engine/executor", "engine/transport",
           "engine/transport/gloo", "engine/model", "engine/tokenizer", "trace/record"}
-SHOWN = {"trace/query", "trace/analysis", "trace/bookmarks", "engine/plan", "engine/config", "engine/simulate"}  # what ui may show
+SHOWN = {"trace/query", "trace/analysis", "trace/bookmarks", "engine/plan", "engine/config", "engine/simulate", "lesson"}  # what ui may show
 # Whom a folder may include, besides itself and trace/base. Of these names the longest that fits a path is its layer.
 ARROWS = {
     "app": ALL, "tests": ALL,
@@ -24,6 +24,7 @@ ARROWS = {
     "engine/checkpoint": {"engine/plan"}, "engine/model": {"engine/plan", "engine/checkpoint", "engine/tokenizer"},
     "engine/footprint": {"engine/plan", "engine/config", "engine/model", "engine/transport"},
     "engine/simulate": {"engine/plan", "engine/executor"},
+    "lesson": {"engine/plan", "engine/config", "engine/footprint", "trace/query", "trace/store"},
     "engine/torch_ranges": {"trace/record/inject"},  # its events
     "engine/runtime": ENGINE,
     "engine/cuda": ENGINE | {"engine/runtime", "engine/torch_ranges", "trace/record/cupti", "trace/record/gpu"},
@@ -39,7 +40,7 @@ ARROWS = {
 }
 # Unit tests and their helpers may use neighbours to make their inputs, but not turn these arrows round.
 TEST_FILE = re.compile(r"_test\.cc$|_test_util\.(h|cc)$")
-NEVER = [("trace", "engine"), ("trace", "ui"), ("engine", "ui"), ("ui", "engine/runtime"), ("ui", "engine/model")]
+NEVER = [("trace", "engine"), ("trace", "lesson"), ("engine", "lesson"), ("trace", "ui"), ("engine", "ui"), ("ui", "engine/runtime"), ("ui", "engine/model")]
 HEADERS = [
     ("LibTorch", r"(ATen|c10|torch|caffe2)/", ("engine/model", "engine/runtime", "engine/cuda", "engine/transport/gloo",
                                                  "engine/torch_ranges", "tests/fake_torch", "tests/bench")),
@@ -48,7 +49,7 @@ HEADERS = [
     ("tokeniser library", r"(pcre2|utf8proc|minja)", ("engine/tokenizer",)),
     ("CUDA", r"(cuda|nccl|cupti|nvToolsExt|nvtx3/)", ("engine/cuda", "engine/torch_ranges", "trace/record", "tests")),
 ]
-CODE_FOLDERS = ("app", "engine", "trace", "ui", "tests")
+CODE_FOLDERS = ("app", "engine", "lesson", "trace", "ui", "tests")
 UNNAMED = {"build", "runs", "__pycache__"}
 HEADER_LINES, SOURCE_LINES, FUNCTION_LINES, FIELDS, PARAMETERS = (250, 450), (450, 800), (50, 100), (15, 25), (5, 7)
 

@@ -154,6 +154,8 @@ constexpr Action kActions[] = {
      [](const Context&) { return Commands{FocusPanel{"log"}}; }},
     {Text::kCommandSql, ImGuiMod_Ctrl | ImGuiKey_4, "Ctrl+4",
      [](const Context&) { return Commands{FocusPanel{"sql"}}; }},
+    {Text::kCommandLessons, ImGuiMod_Ctrl | ImGuiKey_5, "Ctrl+5",
+     [](const Context&) { return Commands{FocusPanel{"lessons"}}; }},
     {Text::kCommandRanks, ImGuiMod_Ctrl | ImGuiKey_6, "Ctrl+6",
      [](const Context&) { return Commands{FocusPanel{"ranks"}}; }},
     {Text::kCommandCollectives, ImGuiMod_Ctrl | ImGuiKey_7, "Ctrl+7",

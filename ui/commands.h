@@ -184,18 +184,29 @@ struct RunSql {
   std::string query;
 };  // one SELECT over the open run, instead of what runs
 struct CancelSql {};
+struct OpenLessons {};  // reads them
+struct ShowLesson {
+  std::string id;  // empty: the list of all
+};
+struct StartLesson {};  // trains the mini-run of the lesson that is shown, and opens it
+struct AnswerLesson {
+  bool quiz = false;
+  std::string answer;
+};  // of the lesson that is shown; checked in its run
 struct DismissNotice {};
 struct DismissProblems {};  // puts the banner over the panels away
 struct Quit {};
 
-using Command = std::variant<
-    OpenRun, CloseRun, CancelImport, StartRun, SetView, UndoView, RedoView, ShowStep, GoToLink,
-    CopyLink, AddBookmark, EditBookmark, KeepBookmark, RemoveBookmark, CopyBookmark, SetFollow,
-    HoldView, SelectOp, SelectSpan, SelectArea, SelectNeighbour, FitSelection, JumpToOp, SetHover,
-    ShowRank, PlaceRanks, ToggleRank, FoldRanks, SetKnob, SetScope, ShowKey, RevertPending,
-    DoAction, SetLanguage, SetTheme, SetScale, ResetLayout, ShowOverlay, ShowSearch, SearchFor,
-    SelectHit, OpenLens, CloseLens, PlayLens, SetLensSlowness, SeekLens, StepLens, ShowPlan,
-    ShowLegend, FocusPanel, OpenSql, RunSql, CancelSql, DismissNotice, DismissProblems, Quit>;
+using Command =
+    std::variant<OpenRun, CloseRun, CancelImport, StartRun, SetView, UndoView, RedoView, ShowStep,
+                 GoToLink, CopyLink, AddBookmark, EditBookmark, KeepBookmark, RemoveBookmark,
+                 CopyBookmark, SetFollow, HoldView, SelectOp, SelectSpan, SelectArea,
+                 SelectNeighbour, FitSelection, JumpToOp, SetHover, ShowRank, PlaceRanks,
+                 ToggleRank, FoldRanks, SetKnob, SetScope, ShowKey, RevertPending, DoAction,
+                 SetLanguage, SetTheme, SetScale, ResetLayout, ShowOverlay, ShowSearch, SearchFor,
+                 SelectHit, OpenLens, CloseLens, PlayLens, SetLensSlowness, SeekLens, StepLens,
+                 ShowPlan, ShowLegend, FocusPanel, OpenSql, RunSql, CancelSql, OpenLessons,
+                 ShowLesson, StartLesson, AnswerLesson, DismissNotice, DismissProblems, Quit>;
 using Commands = std::vector<Command>;
 
 }  // namespace shardscope::ui

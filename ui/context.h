@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "engine/config/control.h"
+#include "lesson/check.h"
+#include "lesson/lesson.h"
 #include "trace/analysis/area.h"
 #include "trace/analysis/collective_table.h"
 #include "trace/analysis/rank_findings.h"
@@ -114,6 +116,28 @@ struct SqlConsole {
   std::vector<std::string> history;  // what was run, the newest last, each once
   std::shared_ptr<const SqlAnswer> answer;
   std::shared_ptr<const std::vector<query::TableColumns>> tables;
+};
+
+// An answer to the task or the quiz of the lesson that is shown.
+struct JudgedAnswer {
+  bool is_asked = false;                   // and not judged yet
+  std::optional<lesson::Verdict> verdict;  // none: not judged, or `error`
+  std::string error;                       // why it cannot be judged
+};
+
+// Behind the id of a lesson in `done`.
+inline constexpr const char* kQuizDone = ".quiz";
+
+// What the panel Lessons shows.
+struct LessonsState {
+  bool is_open = false;                                    // they have been asked for
+  std::shared_ptr<const std::vector<lesson::Lesson>> all;  // numbers filled in; null: being read
+  std::string error;                                       // why there are none
+  std::string current;                                     // id; empty: the list
+  std::set<std::string> done;  // ids of tasks, with kQuizDone of quizzes
+  std::string run;             // folder of the current one's run; empty: it has none
+  JudgedAnswer task;
+  JudgedAnswer quiz;
 };
 
 // What changed at the newest change marker, for the before/after card and the dashed line.
@@ -255,6 +279,7 @@ struct Context {
   std::string starting;          // folder of a run that was started and has no trace yet
   std::optional<Importing> importing;
   SqlConsole sql;
+  LessonsState lessons;
   size_t dismissed_problems = 0;  // of the run's, that the user has put away
   Language language = Language::kEnglish;
   ThemeName theme_name = ThemeName::kDark;
@@ -267,6 +292,15 @@ struct Context {
   // Where widgets log every text and control, for programs that drive the window; null: off.
   DrawLog* widgets_log = nullptr;
 };
+
+// Null: none is shown, or they are still being read.
+inline const lesson::Lesson* CurrentLesson(const LessonsState& lessons) {
+  if (lessons.all == nullptr) return nullptr;
+  for (const lesson::Lesson& one : *lessons.all) {
+    if (one.id == lessons.current) return &one;
+  }
+  return nullptr;
+}
 
 // What went wrong with the run: errors that ended it, files that could not be finished.
 inline size_t NumProblems(const Context& context) {

@@ -1,16 +1,5 @@
-// run.toml: reading and writing. toml++ is built without exceptions and header-only, whatever the
-// package's shared library was built with.
-#define TOML_EXCEPTIONS 0
-#define TOML_HEADER_ONLY 1
-// Some texts ("[/") break assertions of the parser. They must not end the program, and only an
-// exception leads out of there: the one outside the engine's runtime, caught in Parse().
-namespace shardscope::config {
-struct ParserFault {};
-[[noreturn]] static void FailParser() { throw ParserFault(); }
-}  // namespace shardscope::config
-#define TOML_ASSERT(expr) (static_cast<bool>(expr) ? void() : ::shardscope::config::FailParser())
+// run.toml: reading and writing.
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <charconv>
@@ -20,13 +9,12 @@ struct ParserFault {};
 #include <utility>
 
 #include "engine/config/config.h"
-#include "trace/base/input_file.h"
+#include "engine/config/toml_file.h"
 #include "trace/base/text.h"
 
 namespace shardscope::config {
 namespace {
 
-constexpr size_t kMaxFileBytes = 1 << 20;
 constexpr int64_t kMaxShareBottom = 1'000'000;
 
 struct Entry {
@@ -45,8 +33,6 @@ struct Document {
   std::vector<ReadChange> changes;
   std::optional<std::set<std::string, std::less<>>> chosen;
 };
-
-int64_t LineOf(const toml::node& node) { return node.source().begin.line; }
 
 Status ErrorAt(int64_t line, const std::string& message) {
   return Status::Error(fmt::format("{}: {}", line, message));
@@ -153,66 +139,6 @@ Status ReadChosen(const toml::node& node, Document* document) {
   return Status::Ok();
 }
 
-// Where the string that starts at `at` ends, or the line if it does not.
-size_t EndOfString(std::string_view text, size_t at) {
-  const char quote = text[at];
-  const std::string three(3, quote);
-  const bool many_lines = text.substr(at, 3) == three;
-  for (at += many_lines ? 3 : 1; at < text.size(); ++at) {
-    if (quote == '"' && text[at] == '\\') {
-      ++at;
-    } else if (many_lines && text.substr(at, 3) == three) {
-      at += 3;
-      for (int i = 0; i < 2 && at < text.size() && text[at] == quote; ++i) ++at;  // of the text
-      return at;
-    } else if (!many_lines && (text[at] == quote || text[at] == '\n')) {
-      return text[at] == quote ? at + 1 : at;
-    }
-  }
-  return text.size();
-}
-
-// The line of the first letter beyond ASCII outside quotes and comments; 0 if there is none. No key
-// has any, and on some of them toml++ 3.3 runs into what its authors thought unreachable.
-int64_t LineOfBareLetter(std::string_view text) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  size_t at = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
-  while (at < text.size()) {
-    if (text[at] == '#') {
-      at = std::min(text.find('\n', at), text.size());
-    } else if (text[at] == '"' || text[at] == '\'') {
-      at = EndOfString(text, at);
-    } else if ((static_cast<uint8_t>(text[at]) & 0x80) != 0) {
-      return 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
-    } else {
-      ++at;
-    }
-  }
-  return 0;
-}
-
-Result<toml::table> Parse(const std::string& path) {
-  const Result<std::string> read = ReadFile(path, kMaxFileBytes);
-  if (!read.ok()) return read.status();
-  const std::string& text = *read;
-  // As editors on Windows save it; with or without the mark of its byte order.
-  if (text.find('\0') != std::string::npos)
-    return Status::Error(fmt::format(
-        "{} is UTF-16 or no text at all: save it as UTF-8 (iconv -f UTF-16 -t UTF-8)", path));
-  if (const int64_t line = LineOfBareLetter(text); line > 0)
-    return Status::Error(
-        fmt::format("{}:{}: a letter beyond ASCII stands outside quotes: put the text into quotes",
-                    path, line));
-  try {
-    toml::parse_result result = toml::parse(text);
-    if (result) return std::move(result).table();
-    return Status::Error(fmt::format("{}:{}: {}", path, result.error().source().begin.line,
-                                     result.error().description()));
-  } catch (const ParserFault&) {
-    return Status::Error(fmt::format("{} is no TOML: look at its table headers and keys", path));
-  }
-}
-
 // Takes what is no key out of `table`: a copy of it would not know its lines any more.
 Status ReadDocument(toml::table* table, Document* document) {
   if (const toml::node* node = table->get("change")) {
@@ -305,7 +231,7 @@ std::string PrintChange(const Change& change) {
 }  // namespace
 
 Status ApplyToml(const std::string& path, Config* config) {
-  auto table = Parse(path);
+  auto table = ParseTomlFile(path);
   if (!table.ok()) return table.status();
   Document document;
   Config candidate = *config;
@@ -323,7 +249,7 @@ Result<Config> LoadToml(const std::string& path) {
 }
 
 Result<std::string> ReadControlSocket(const std::string& path) {
-  const auto table = Parse(path);
+  const auto table = ParseTomlFile(path);
   if (!table.ok()) return table.status();
   if (const auto socket = table->at_path("run.control_socket").value<std::string>();
       socket && !socket->empty())

@@ -8,6 +8,7 @@
 #include "ui/panels/bookmarks/bookmarks_panel.h"
 #include "ui/panels/collectives/collectives_panel.h"
 #include "ui/panels/details/details_panel.h"
+#include "ui/panels/lessons/lessons_panel.h"
 #include "ui/panels/log/log_panel.h"
 #include "ui/panels/memory/memory_panel.h"
 #include "ui/panels/overlap/overlap_panel.h"
@@ -54,6 +55,7 @@ std::unique_ptr<ui::Panel> Make() {
 constexpr std::array kPanels = {
     PanelWindow{"run_control", Text::kTabRunControl, DockSlot::kLeft,
                 Make<panels::RunControlPanel>},
+    PanelWindow{"lessons", Text::kTabLessons, DockSlot::kLeft, Make<panels::LessonsPanel>},
     PanelWindow{"timeline", Text::kTabTimeline, DockSlot::kCenterTop, Make<panels::TimelinePanel>},
     PanelWindow{"runs", Text::kTabRuns, DockSlot::kCenterTop, Make<panels::RunsPanel>},
     PanelWindow{"sql", Text::kTabSql, DockSlot::kCenterTop, Make<panels::SqlPanel>},

@@ -17,6 +17,22 @@ constexpr size_t kMaxRecent = 20;
 constexpr size_t kMaxBytes = 1 << 20;
 constexpr const char* kFile = "settings.toml";
 
+std::vector<std::string> TextsOf(const toml::table& table, const char* key) {
+  std::vector<std::string> texts;
+  if (const toml::array* list = table[key].as_array()) {
+    for (const toml::node& node : *list) {
+      if (const auto text = node.value<std::string>()) texts.push_back(*text);
+    }
+  }
+  return texts;
+}
+
+toml::array ArrayOf(const std::vector<std::string>& texts) {
+  toml::array list;
+  for (const std::string& text : texts) list.push_back(text);
+  return list;
+}
+
 }  // namespace
 
 std::string SettingsFolder() {
@@ -44,11 +60,8 @@ Settings LoadSettings(const std::string& folder) {
       settings.scale = std::clamp(*scale, kMinimumScale, kMaximumScale);
     }
     settings.legend = table["legend"].value_or(true);
-    if (const toml::array* recent = table["recent"].as_array()) {
-      for (const toml::node& node : *recent) {
-        if (const auto path = node.value<std::string>()) settings.recent.push_back(*path);
-      }
-    }
+    settings.recent = TextsOf(table, "recent");
+    settings.lessons_done = TextsOf(table, "lessons_done");
   } catch (const toml::parse_error&) {
     return Settings();
   }
@@ -59,12 +72,11 @@ void SaveSettings(const Settings& settings, const std::string& folder) {
   if (folder.empty()) return;
   std::error_code ignored;
   std::filesystem::create_directories(folder, ignored);
-  toml::array recent;
-  for (const std::string& path : settings.recent) recent.push_back(path);
   toml::table table{{"language", settings.language == ui::Language::kChinese ? "zh" : "en"},
                     {"theme", settings.theme == ui::ThemeName::kLight ? "light" : "dark"},
                     {"legend", settings.legend},
-                    {"recent", recent}};
+                    {"recent", ArrayOf(settings.recent)},
+                    {"lessons_done", ArrayOf(settings.lessons_done)}};
   if (settings.scale != 0) table.insert("scale", settings.scale);
   std::ostringstream text;
   text << table << "\n";

@@ -11,9 +11,10 @@ namespace shardscope::shell {
 struct Settings {
   ui::Language language = ui::Language::kEnglish;
   ui::ThemeName theme = ui::ThemeName::kDark;
-  float scale = 0;                  // 0: not chosen, what suits the screen
-  bool legend = true;               // of the timeline is shown
-  std::vector<std::string> recent;  // newest first
+  float scale = 0;                        // 0: not chosen, what suits the screen
+  bool legend = true;                     // of the timeline is shown
+  std::vector<std::string> recent;        // newest first
+  std::vector<std::string> lessons_done;  // as ui::LessonsState::done
 };
 
 inline constexpr float kMinimumScale = 0.7f;

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "trace/base/assets.h"
 #include "trace/base/time.h"
 #include "ui/panels/banner/banner_panel.h"
 #include "ui/panels/notice/notice_panel.h"
@@ -54,6 +55,8 @@ Shell::Shell(ShellOptions options, const ui::Fonts& fonts)
   context_.headless = options_.headless;
   if (options_.log_widgets) context_.widgets_log = &draw_log_;
   context_.lanes.legend = options_.settings.legend;
+  context_.lessons.done = {options_.settings.lessons_done.begin(),
+                           options_.settings.lessons_done.end()};
   if (!options_.settings_folder.empty()) {
     std::error_code ignored;
     std::filesystem::create_directories(options_.settings_folder, ignored);
@@ -63,6 +66,10 @@ Shell::Shell(ShellOptions options, const ui::Fonts& fonts)
 }
 
 Shell::~Shell() { ImGui::GetIO().IniFilename = nullptr; }
+
+std::string Shell::ProgramsFolder() const {
+  return options_.program_folder.empty() ? ProgramFolder() : options_.program_folder;
+}
 
 double Shell::Now() const { return options_.headless ? 0 : ImGui::GetTime(); }
 
@@ -234,15 +241,29 @@ void Shell::UpdateFirstStep() {
 void Shell::UpdatePlaces() {
   if (options_.headless || Now() < next_places_seconds_) return;
   next_places_seconds_ = Now() + kPlacesSeconds;
-  context_.places =
-      FindPlaces(options_.settings.recent,
-                 options_.program_folder.empty() ? ProgramFolder() : options_.program_folder);
+  context_.places = FindPlaces(options_.settings.recent, ProgramsFolder());
+}
+
+// What was answered rightly stays done.
+void Shell::UpdateLessons() {
+  if (lesson_worker_ == nullptr) return;
+  ui::LessonsState& lessons = context_.lessons;
+  lesson_worker_->Show(&lessons);
+  const auto note = [&](const ui::JudgedAnswer& answer, const std::string& name) {
+    const bool is_right = answer.verdict && answer.verdict->outcome == lesson::Outcome::kRight;
+    if (!is_right || !lessons.done.insert(name).second) return;
+    options_.settings.lessons_done.assign(lessons.done.begin(), lessons.done.end());
+    SaveSettings(options_.settings, options_.settings_folder);
+  };
+  note(lessons.task, lessons.current);
+  note(lessons.quiz, lessons.current + ui::kQuizDone);
 }
 
 void Shell::UpdateContext() {
   UpdateImport();
   UpdateStarting();
   UpdatePlaces();
+  UpdateLessons();
   context_.time_seconds = Now();
   if (context_.notice.until_seconds < Now()) context_.notice = {};
   if (session_) {
@@ -336,14 +357,14 @@ void Shell::DrawDockSpace() {
                    ImGuiWindowFlags_NoSavedSettings);
   ImGui::PopStyleVar();
   const ImGuiID dock = ImGui::GetID(kDockSpace);
-  if (ImGui::DockBuilderGetNode(dock) == nullptr || reset_layout_) {
-    reset_layout_ = false;
+  if (ImGui::DockBuilderGetNode(dock) == nullptr || layout_.is_to_reset) {
+    layout_.is_to_reset = false;
     BuildDefaultLayout(dock, size, scale);
     if (focus_.empty()) focus_ = "timeline";
-  } else if (layout_scale_ > 0 && layout_scale_ != scale) {
-    ScaleColumns(size.x, layout_scale_, scale);
+  } else if (layout_.scale > 0 && layout_.scale != scale) {
+    ScaleColumns(size.x, layout_.scale, scale);
   }
-  layout_scale_ = scale;
+  layout_.scale = scale;
   ImGui::PushFont(context_.fonts.bold, ui::kTitleSize);  // of the tabs
   ImGui::DockSpace(dock, {0, 0},
                    ImGuiDockNodeFlags_NoWindowMenuButton | ImGuiDockNodeFlags_NoCloseButton);
@@ -409,7 +430,7 @@ void Shell::Frame() {
 
 double Shell::SecondsUntilPoll() const {
   if (view_.animating() || context_.lens.plays || !posted_.empty() || look_changed_ ||
-      !focus_.empty() || reset_layout_ || wants_frame_) {
+      !focus_.empty() || layout_.is_to_reset || wants_frame_) {
     return 0;
   }
   if (starting_ || first_step_) return kStartingSeconds;

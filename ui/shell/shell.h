@@ -19,6 +19,7 @@
 #include "ui/panels/search/search_panel.h"
 #include "ui/shell/lens_player.h"
 #include "ui/shell/panel_windows.h"
+#include "ui/shell/run/lesson_worker.h"
 #include "ui/shell/run/run_importer.h"
 #include "ui/shell/run/run_session.h"
 #include "ui/shell/run/trainer_process.h"
@@ -90,6 +91,7 @@ class Shell {
   void UpdateStarting();
   void UpdateFirstStep();
   void UpdatePlaces();
+  void UpdateLessons();
   void DrawWindow(ui::Commands* commands);
   void DrawBanner(ui::Commands* commands);
   void DrawDockSpace();
@@ -101,6 +103,7 @@ class Shell {
   void KeepHoverUnderMouse(const ui::View& next);
   void ApplyLook();
   double Now() const;
+  std::string ProgramsFolder() const;
 
   ShellOptions options_;
   ui::Context context_;
@@ -123,10 +126,14 @@ class Shell {
     bool of_import = false;
   };
   std::optional<AwaitedLink> link_;
+  std::unique_ptr<LessonWorker> lesson_worker_;  // from the first lesson on
   std::string ini_path_;
   std::string focus_;  // panel to bring to the front in the next frame
-  bool reset_layout_ = false;
-  float layout_scale_ = 0;  // that the columns were last drawn with
+  struct DrawnLayout {
+    bool is_to_reset = false;
+    float scale = 0;  // that the columns were last drawn with
+  };
+  DrawnLayout layout_;
   bool wants_quit_ = false;
   bool look_changed_ = true;
   bool wants_frame_ = false;  // more rows wait than one frame takes, or a search was asked for

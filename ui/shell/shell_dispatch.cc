@@ -5,7 +5,9 @@
 #include <variant>
 
 #include "engine/config/config.h"
+#include "lesson/run_folders.h"
 #include "trace/analysis/moment.h"
+#include "trace/base/assets.h"
 #include "trace/import/cache.h"
 #include "ui/link.h"
 #include "ui/shell/shell.h"
@@ -275,7 +277,7 @@ struct Dispatcher {
     shell.context_.scale = scale == 0 ? shell.options_.default_scale : scale;
     Remember();
   }
-  void operator()(const ui::ResetLayout&) const { shell.reset_layout_ = true; }
+  void operator()(const ui::ResetLayout&) const { shell.layout_.is_to_reset = true; }
   void operator()(const ui::ShowOverlay& command) const {
     shell.context_.overlay = command.overlay;
     shell.context_.bookmarks.form.reset();
@@ -429,6 +431,35 @@ struct Dispatcher {
     if (SqlWorker* worker = shell.session_ ? shell.session_->sql() : nullptr) worker->Cancel();
   }
   void operator()(const ui::DismissNotice&) const { shell.context_.notice = {}; }
+  void operator()(const ui::OpenLessons&) const {
+    shell.context_.lessons.is_open = true;
+    if (shell.lesson_worker_ != nullptr) return;
+    shell.lesson_worker_ = std::make_unique<LessonWorker>(
+        FindAssets(shell.ProgramsFolder(), "lessons"), shell.options_.wake);
+  }
+  void operator()(const ui::ShowLesson& command) const {
+    ui::LessonsState& lessons = shell.context_.lessons;
+    lessons.current = command.id;
+    lessons.run = lesson::NewestRun(command.id).value_or("");
+    lessons.task = lessons.quiz = {};
+    if (shell.lesson_worker_ != nullptr) shell.lesson_worker_->Forget();
+  }
+  void operator()(const ui::StartLesson&) const {
+    ui::LessonsState& lessons = shell.context_.lessons;
+    const lesson::Lesson* lesson = ui::CurrentLesson(lessons);
+    if (lesson == nullptr) return;
+    lessons.run = lesson::NewRunFolder(lesson->id);
+    lessons.task = {};
+    if (shell.lesson_worker_ != nullptr) shell.lesson_worker_->Forget();
+    (*this)(ui::StartRun{lessons.run, lesson->run, ""});
+  }
+  void operator()(const ui::AnswerLesson& command) const {
+    ui::LessonsState& lessons = shell.context_.lessons;
+    if (shell.lesson_worker_ == nullptr || ui::CurrentLesson(lessons) == nullptr) return;
+    const lesson::Exercise part = command.quiz ? lesson::Exercise::kQuiz : lesson::Exercise::kTask;
+    shell.lesson_worker_->Judge(lessons.current, {part, lessons.run, command.answer});
+    shell.wants_frame_ = true;  // that says so
+  }
   void operator()(const ui::DismissProblems&) const {
     shell.context_.dismissed_problems = ui::NumProblems(shell.context_);
   }

@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "trace/base/assets.h"
 #include "trace/query/live_trace.h"
 
 namespace shardscope::shell {
@@ -16,7 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMaxRuns = 40;
-constexpr int kMaxParents = 4;  // build/<preset>/bin lies three below the checkout
 
 std::string NameOf(const fs::path& path) {
   const std::string name = path.filename().string();
@@ -43,25 +43,6 @@ std::vector<RunHere> RunsHere() {
   return found;
 }
 
-// Beside the program when installed, in the checkout when built there.
-std::vector<std::string> FindPresets(const fs::path& program_folder) {
-  std::vector<fs::path> candidates = {program_folder / "../share/shardscope/presets"};
-  fs::path folder = program_folder;
-  for (int i = 0; i < kMaxParents; ++i, folder = folder.parent_path()) {
-    candidates.push_back(folder / "assets/presets");
-  }
-  std::vector<std::string> presets;
-  std::error_code ignored;
-  for (const fs::path& candidate : candidates) {
-    for (const fs::directory_entry& entry : fs::directory_iterator(candidate, ignored)) {
-      if (entry.path().extension() == ".toml") presets.push_back(entry.path().string());
-    }
-    if (!presets.empty()) break;
-  }
-  std::sort(presets.begin(), presets.end());
-  return presets;
-}
-
 std::string FreeFolder() {
   std::error_code ignored;
   for (int i = 1;; ++i) {
@@ -71,11 +52,6 @@ std::string FreeFolder() {
 }
 
 }  // namespace
-
-std::string ProgramFolder() {
-  std::error_code ignored;
-  return fs::read_symlink("/proc/self/exe", ignored).parent_path().string();
-}
 
 ui::Places FindPlaces(const std::vector<std::string>& recent, const std::string& program_folder) {
   ui::Places places;
@@ -90,7 +66,7 @@ ui::Places FindPlaces(const std::vector<std::string>& recent, const std::string&
   };
   for (const std::string& path : recent) add(path, nullptr);
   for (const RunHere& run : RunsHere()) add(run.path, &run.look);
-  places.presets = FindPresets(program_folder);
+  places.presets = FindAssets(program_folder, "presets");
   const fs::path trainer = fs::path(program_folder) / "shardscope-train";
   if (access(trainer.c_str(), X_OK) == 0) places.trainer = trainer.string();
   places.new_folder = FreeFolder();

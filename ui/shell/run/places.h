@@ -8,9 +8,6 @@
 
 namespace shardscope::shell {
 
-// The folder of the running program.
-std::string ProgramFolder();
-
 // `recent`: folders opened before, newest first; joined by the runs in ./runs. Runs that are gone
 // are left out.
 ui::Places FindPlaces(const std::vector<std::string>& recent, const std::string& program_folder);

@@ -1,0 +1,86 @@
+#include "app/lesson/mini_run.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "engine/config/config.h"
+#include "trace/base/assets.h"
+#include "trace/base/input_file.h"
+#include "trace/base/output_file.h"
+#include "trace/base/text.h"
+
+namespace shardscope::app {
+namespace {
+
+constexpr size_t kSaidBytes = 4096;
+
+// `output`: a file for what it prints; empty: this terminal.
+Status RunTrainer(const std::vector<std::string>& arguments, const std::string& output) {
+  const std::string trainer = ProgramFolder() + "/shardscope-train";
+  std::vector<std::string> words = {trainer};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  if (!output.empty()) {
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output.c_str(),
+                                     O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+  }
+  pid_t pid = -1;
+  const int error = posix_spawn(&pid, trainer.c_str(), &actions, nullptr, pointers.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) {
+    return Status::Error(
+        fmt::format("cannot start {}: {}; is it built?", trainer, std::strerror(error)));
+  }
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return Status::Ok();
+  std::string said = "it said why above";
+  if (!output.empty()) {
+    const Result<FileEnd> end = ReadFileEnd(output, 0, kSaidBytes);
+    said = end.ok() ? std::string(Trim(end->bytes)) : end.message();
+  }
+  return Status::Error("the mini-run failed: " + said);
+}
+
+}  // namespace
+
+std::vector<std::string> MiniRunArguments(const lesson::Lesson& lesson, const std::string& folder) {
+  std::vector<std::string> arguments = {"--out", folder};
+  if (!lesson.run.empty()) arguments.emplace_back("--set");
+  for (const auto& [key, value] : lesson.run) arguments.push_back(key + "=" + value);
+  return arguments;
+}
+
+Status TrainMiniRun(const lesson::Lesson& lesson, const std::string& folder) {
+  return RunTrainer(MiniRunArguments(lesson, folder), "");
+}
+
+Status TrainForCheck(const lesson::Lesson& lesson, const std::string& folder, Knob knob) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(config::Config config, lesson::ConfigOf(lesson.run));
+  if (const auto& turn = lesson.task.turn) {
+    SHARDSCOPE_RETURN_IF_ERROR(config.Set("train.steps", std::to_string(turn->steps)));
+    if (knob == Knob::kTurned) config.AddChange(turn->change);
+  }
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return Status::Error(fmt::format("cannot make {}: {}", folder, error.message()));
+  const std::string file = folder + "/lesson.toml";
+  SHARDSCOPE_RETURN_IF_ERROR(WriteFile(file, config::PrintToml(config)));
+  return RunTrainer({"--config", file, "--out", folder + "/run"}, folder + "/output.txt");
+}
+
+}  // namespace shardscope::app

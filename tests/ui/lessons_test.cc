@@ -1,0 +1,134 @@
+// The panel Lessons, done as a learner would: the list, a quiz, a mini-run, a wrong answer with the
+// way to the timeline, the right one, and what is remembered.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "tests/places.h"
+#include "tests/ui/harness.h"
+#include "trace/query/trace_test_util.h"
+#include "ui/shell/settings.h"
+
+namespace shardscope::ui_test {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+constexpr double kLessonSeconds = 120;  // of the worst machine
+
+// Runs of lessons are in ./runs.
+class LessonsTest : public testing::Test {
+ protected:
+  LessonsTest() : before_(std::filesystem::current_path()) {
+    std::filesystem::current_path(folder_.path());
+  }
+  ~LessonsTest() override { std::filesystem::current_path(before_); }
+
+  std::string Settings() const { return folder_.path() + "/settings"; }
+
+  static const ui::DrawnItem* Drawn(const Harness& harness, const std::string& id) {
+    return harness.log().Find("lessons", id);
+  }
+  static bool Shown(Harness* harness, const std::string& id) {
+    return harness->Until([&] { return Drawn(*harness, id) != nullptr; }, kLessonSeconds);
+  }
+  // Wherever it is in the panel's text: scrolled to before.
+  static void Click(Harness* harness, const std::string& item) {
+    EXPECT_TRUE(harness->Drive([&](ImGuiTestContext* test) {
+      test->SetRef("//###lessons");
+      test->ItemClick(item.c_str());
+    }));
+    harness->Frames(2);
+  }
+
+  const query::TestFolder folder_;
+  const std::filesystem::path before_;
+};
+
+TEST_F(LessonsTest, OneIsDoneAndRemembered) {
+  {
+    Harness harness(Settings(), BinDir());
+    EXPECT_TRUE(
+        harness.Drive([](ImGuiTestContext* test) { test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_5); }));
+    ASSERT_TRUE(Shown(&harness, "lesson:trust"));
+    EXPECT_EQ(std::get<int64_t>(Drawn(harness, "done")->value), 0);
+    Click(&harness, "memory/##lesson");
+    ASSERT_TRUE(Shown(&harness, "title"));
+    EXPECT_THAT(Drawn(harness, "title")->text, HasSubstr("Where memory goes"));
+    // Without a run there is nothing to check in.
+    Click(&harness, "task/activation/##choice");
+    EXPECT_EQ(harness.context().lessons.run, "");
+    Click(&harness, "start");
+    ASSERT_TRUE(harness.Until(
+        [&] {
+          const auto& context = harness.context();
+          return context.snapshot != nullptr &&
+                 context.snapshot->state == query::TraceState::kFinished &&
+                 !context.snapshot->loading;
+        },
+        kLessonSeconds))
+        << harness.context().start_error;
+    EXPECT_THAT(harness.context().snapshot->run_folder, HasSubstr("lesson-memory-1"));
+    Click(&harness, "task/optimizer/##choice");
+    Click(&harness, "task/check");
+    ASSERT_TRUE(Shown(&harness, "task.verdict"));
+    EXPECT_EQ(Drawn(harness, "task.verdict")->text, "Not so.");
+    EXPECT_THAT(Drawn(harness, "task.reason")->text, HasSubstr("activations are"));
+    EXPECT_TRUE(harness.context().lessons.done.empty());
+    const lesson::Place place = *harness.context().lessons.task.verdict->place;
+    Click(&harness, "task.show");
+    EXPECT_EQ(harness.context().selection.op_run, query::OpRunId(place.op_run));
+    EXPECT_EQ(harness.context().selection.rank, place.rank);
+    Click(&harness, "task/activation/##choice");
+    Click(&harness, "task/check");
+    ASSERT_TRUE(harness.Until([&] { return harness.context().lessons.done.contains("memory"); },
+                              kLessonSeconds));
+    harness.Frames(2);
+    EXPECT_EQ(Drawn(harness, "task.verdict")->text, "Right.");
+    // In the other language it is the same verdict.
+    harness.shell().Post(ui::SetLanguage{ui::Language::kChinese});
+    harness.Frames(3);
+    EXPECT_EQ(Drawn(harness, "task.verdict")->text, "正确。");
+  }
+  EXPECT_THAT(shell::LoadSettings(Settings()).lessons_done, Contains("memory"));
+  Harness again(Settings(), BinDir());
+  again.shell().Post(ui::FocusPanel{"lessons"});
+  ASSERT_TRUE(Shown(&again, "state:memory"));
+  EXPECT_EQ(std::get<int64_t>(Drawn(again, "done")->value), 1);
+  EXPECT_EQ(Drawn(again, "state:sharding"), nullptr);
+}
+
+TEST_F(LessonsTest, AQuizIsAnsweredWithoutARun) {
+  Harness harness({}, BinDir());
+  harness.shell().Post(ui::FocusPanel{"lessons"});
+  harness.shell().Post(ui::ShowLesson{"strategies"});
+  ASSERT_TRUE(Shown(&harness, "title"));
+  const auto answer = [&](const char* text) {
+    EXPECT_TRUE(harness.Drive([&](ImGuiTestContext* test) {
+      test->SetRef("//###lessons");
+      test->ItemInputValue("quiz/##answer", text);
+      test->ItemClick("quiz/check");
+    }));
+    EXPECT_TRUE(
+        harness.Until([&] { return !harness.context().lessons.quiz.is_asked; }, kLessonSeconds));
+    harness.Frames(2);
+  };
+  answer("31.6 GB");
+  EXPECT_EQ(Drawn(harness, "quiz.verdict")->text, "Not so.");
+  answer("much");
+  EXPECT_THAT(Drawn(harness, "quiz.error")->text, HasSubstr("'much' is no number"));
+  answer("47.4 GB");
+  EXPECT_EQ(Drawn(harness, "quiz.verdict")->text, "Right.");
+  EXPECT_TRUE(harness.context().lessons.done.contains("strategies.quiz"));
+  // Another lesson has answers of its own.
+  harness.shell().Post(ui::ShowLesson{"memory"});
+  harness.Frames(3);
+  EXPECT_EQ(Drawn(harness, "quiz.verdict"), nullptr);
+}
+
+}  // namespace
+}  // namespace shardscope::ui_test
