@@ -212,6 +212,31 @@ TEST_F(AreaPanelTest, OfALaterRunNothingIsMarked) {
   EXPECT_EQ(Drawn("timeline", "area"), nullptr);
 }
 
+TEST_F(AreaPanelTest, OfARunThatGoesOnItSaysWhetherMoreMayCome) {
+  auto live = std::make_shared<query::Snapshot>(*snapshot_);
+  live->state = query::TraceState::kLive;
+  harness_.shell().OpenSnapshot(live);
+  harness_.shell().Post(ui::SetFollow{true});
+  harness_.Frames(8);
+  ASSERT_TRUE(harness_.context().view.follow);
+  const auto mark = [&](int32_t step) {
+    harness_.shell().Post(ui::SelectArea{analysis::ResolveArea(*live, {step, {}}, {}).value()});
+    return harness_.Until(
+        [&] {
+          const auto& area = harness_.context().area;
+          return area.query && area.measured != nullptr && area.measured->query == *area.query;
+        },
+        20);
+  };
+  ASSERT_TRUE(mark(5));
+  EXPECT_FALSE(harness_.context().view.follow);  // else it would leave the view
+  harness_.Frames(2);
+  EXPECT_EQ(Drawn("details", "area_state"), nullptr);
+  ASSERT_TRUE(mark(23));  // the newest
+  harness_.Frames(2);
+  EXPECT_NE(Drawn("details", "area_state"), nullptr);
+}
+
 TEST_F(AreaPanelTest, KeysStepThroughANameAndAlongArrows) {
   const query::RankRows& rows = snapshot_->ranks[2];
   // An all-gather that something waits for, in the middle of the run.

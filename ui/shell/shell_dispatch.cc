@@ -78,6 +78,8 @@ struct Dispatcher {
   void operator()(const ui::SelectArea& command) const {
     shell.context_.selection = {};
     shell.context_.area.query = command.area;
+    // What is measured stays in view.
+    if (command.area) shell.view_.SetFollow(false, shell.Now());
     shell.wants_frame_ = true;  // that has it measured
   }
   void operator()(const ui::SelectOp& command) const {
