@@ -94,6 +94,7 @@ Result<Setting> ReadSetting(const Arguments& arguments) {
   Result<config::Config> given = ReadSettings(arguments);
   if (!given.ok()) return given.status();
   SHARDSCOPE_RETURN_IF_ERROR(footprint::ApplyModelFolder(&*given));
+  SHARDSCOPE_RETURN_IF_ERROR(footprint::ApplyAdapterFolder(&*given));
   Setting setting;
   SHARDSCOPE_RETURN_IF_ERROR(ChooseDevice(arguments, *given, &setting.choice));
   Result<config::Config> config = ConfigFor(setting.choice, arguments, *given);

@@ -2,8 +2,9 @@
 
 import unittest
 
-from programs import APP, TRAIN, ProgramTest
+from programs import APP, INTERRUPTED, TIMEOUT_S, TRAIN, Control, ProgramTest, interrupt
 
+ENDLESS = "train.steps=1000000"
 TEXT = "pack my box with five dozen liquor jugs, said the quick brown fox. "
 
 
@@ -79,6 +80,22 @@ class EvaluationTest(ProgramTest):
         again = self.root / "again"
         self.run_program(TRAIN, "--resume", whole / "checkpoints" / "step-4", "--out", again)
         self.assertEqual(self.losses(again), self.losses(whole)[2:])
+
+    def test_a_signal_and_a_stop_end_it_between_two_batches(self):
+        self.held_out.write_text(TEXT * 100_000)  # long enough that whoever waits for the end of it fails here
+        for how, code in (("signal", INTERRUPTED), ("stop", 0)):
+            with self.subTest(how):
+                run, process = self.start_training(how, ENDLESS, f"eval.path={self.held_out}", "eval.every=1000")
+                self.wait_for_batch(run)
+                if how == "signal":
+                    interrupt(process)
+                else:
+                    control = Control(run)
+                    self.addCleanup(control.close)
+                    self.assertTrue(control.ask(do="stop")["ok"])
+                output, _ = process.communicate(timeout=TIMEOUT_S)
+                self.assertEqual(process.returncode, code, output)
+                self.assert_left(run, output)
 
     def test_only_what_counts_is_in_the_loss_and_batches_may_be_cut(self):
         short, _, _ = self.evaluate("short", "eval.every=6", "eval.batches=1")

@@ -102,6 +102,78 @@ class ExportFolderTest(ProgramTest):
         first, = self.losses("first", f"model.path={out}", *settings, "train.steps=1")
         self.assertAlmostEqual(first, resumed, delta=1e-6 * resumed)
 
+    def test_adapters_alone_go_to_pefts_layout_and_back(self):
+        held_out = self.root / "held out.txt"
+        held_out.write_bytes(bytes(32 + llama_cases.mixed_bits(5, at) % 95 for at in range(8 * 17)))
+        evaluates = [f"eval.path={held_out}", "eval.every=3"]
+        lora = ["lora.rank=3", "lora.alpha=6", "lora.targets=q_proj,down_proj"]
+        folder, checkpoint = self.tune("run", CASES["grouped"], *lora, *evaluates, "train.lr=0.02")
+        out = self.root / "adapter"
+        self.export(checkpoint, out, "--adapter")
+        self.assertEqual(sorted(path.name for path in out.iterdir()), ["adapter_config.json", "adapter_model.safetensors"])
+        config = json.loads((out / "adapter_config.json").read_text())
+        self.assertEqual([config[key] for key in ("peft_type", "task_type", "base_model_name_or_path", "r", "lora_alpha", "target_modules", "bias")],
+                         ["LORA", "CAUSAL_LM", str(folder), 3, 6.0, ["q_proj", "down_proj"], "none"])
+        tensors, metadata = hugging_face.read_safetensors(out / "adapter_model.safetensors")
+        self.assertEqual(metadata, {"format": "pt"})
+        sizes = CASES["grouped"]
+        hidden, inner, heads = sizes["hidden_size"], sizes["intermediate_size"], sizes["num_attention_heads"]
+        queries = sizes.get("head_dim", hidden // heads) * heads
+        expected = {}
+        for layer in range(sizes["num_hidden_layers"]):
+            for module, rows, columns in (("self_attn.q_proj", queries, hidden), ("mlp.down_proj", hidden, inner)):
+                stem = f"base_model.model.model.layers.{layer}.{module}.lora_"
+                expected |= {stem + "A.weight": [3, columns], stem + "B.weight": [rows, 3]}
+        self.assertEqual({name: shape for name, (_, shape, _) in tensors.items()}, expected)
+        # Over its base it is what the run was when it ended.
+        losses = lambda run: [row["loss"] for row in self.sql(run, "SELECT loss FROM v_evaluation ORDER BY before_step")]
+        again = self.train_from("again", f"model.path={folder}", f"lora.path={out}", *evaluates)
+        self.assertEqual(losses(again.parent.parent)[0], losses(checkpoint.parent.parent)[-1])
+        self.assertNotEqual(losses(again.parent.parent)[0], losses(checkpoint.parent.parent)[0])
+        # The run goes on without it, and its adapters are exported again.
+        for path in out.iterdir():
+            path.unlink()
+        self.export(again, self.root / "second", "--adapter")
+
+    def test_adapters_that_do_not_fit_are_one_error(self):
+        folder, checkpoint = self.tune("run", CASES["grouped"], "lora.rank=3", "lora.targets=q_proj")
+        out = self.root / "adapter"
+        self.export(checkpoint, out, "--adapter")
+        _, plain = self.tune("plain", CASES["grouped"])
+        self.assertIn("has no adapters", self.export(plain, self.root / "none", "--adapter", check=False).stderr)
+        other = hugging_face.write_folder(self.root / "other", CASES["qwen2"])
+        config = json.loads((out / "adapter_config.json").read_text())
+
+        def refused(text, *settings, **changed):
+            (out / "adapter_config.json").write_text(json.dumps({**config, **changed}))
+            done = self.run_program(TRAIN, "--out", self.root / "refused", "--set", f"data.path={self.data}", *SETTINGS, f"lora.path={out}", *settings,
+                                    check=False)
+            self.assertEqual(done.returncode, 1, done.stdout)
+            self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+            self.assertIn(text, done.stderr)
+            self.assertFalse((self.root / "refused").exists())
+
+        base = f"model.path={folder}"
+        refused("set model.path")
+        refused("contradicts lora.path, whose adapter_config.json has 3", base, "lora.rank=4")
+        refused("peft_type is not LORA", base, peft_type="IA3")
+        refused("use_dora", base, use_dora=True)
+        refused("use_rslora", base, use_rslora=True)
+        refused("modules_to_save is set", base, modules_to_save=["lm_head"])
+        refused("rank_pattern is set", base, rank_pattern={"q_proj": 4})
+        refused("target_modules", base, target_modules=["lm_head"])
+        refused("target_modules", base, target_modules="q.*")
+        refused("has no tensor base_model.model.model.layers.0.self_attn.k_proj.lora_A.weight", base, target_modules=["q_proj", "k_proj"])
+        refused("is [3, ", base, r=4)
+        refused("adapter_model.safetensors: tensor ", f"model.path={other}")
+        (out / "adapter_model.safetensors").write_bytes((out / "adapter_model.safetensors").read_bytes()[:-5])
+        refused("lora.path: ", base)
+        (out / "adapter_model.safetensors").unlink()
+        refused("lora.path: ", base)
+        (out / "adapter_config.json").unlink()
+        done = self.run_program(TRAIN, "--out", self.root / "refused", "--set", base, f"lora.path={out}", check=False)
+        self.assertIn("name a folder that peft has written", done.stderr)
+
     def test_a_model_that_was_drawn_gets_a_config_that_describes_it(self):
         checkpoint = self.train_from("drawn", "model.kind=llama", "model.layers=1", "model.dim=24", "model.heads=4", "model.kv_heads=2", "model.ffn=40")
         out = self.root / "out"

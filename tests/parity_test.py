@@ -1,6 +1,7 @@
 """Against PyTorch 2.11 as scripts/compare_pytorch recorded it: losses and gradient norms, and the order of collectives."""
 
 import copy
+import math
 import pathlib
 import sys
 import tempfile
@@ -36,6 +37,14 @@ class NumbersTest(unittest.TestCase):
                 continue
             theirs = number_cases.recorded(case)
             self.assertGreater(number_cases.largest_deviation(theirs["fsdp2_bf16"], theirs["fsdp2_offload"]), 10 * number_cases.TOLERANCE)
+
+    def test_a_step_of_fp16_is_skipped_and_the_others_are_not(self):
+        for case in number_cases.CASES:
+            for strategy in case.strategies:
+                if "fp16" not in strategy:
+                    continue
+                norms = number_cases.recorded(case)[strategy]["grad_norm"]
+                self.assertEqual([step for step, norm in enumerate(norms) if not math.isfinite(norm)], [0], (case.path, strategy))
 
 
 class OrderTest(unittest.TestCase):

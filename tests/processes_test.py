@@ -50,6 +50,21 @@ class LaunchedTest(ProgramTest):
         return errors
 
 
+class EvaluationInProcessesTest(LaunchedTest):
+    def test_a_signal_to_any_process_ends_an_evaluation_in_all_between_two_batches(self):
+        held_out = self.root / "held out.txt"
+        held_out.write_text("pack my box with five dozen liquor jugs. " * 200_000)
+        for rank in (0, 1):
+            with self.subTest(rank=rank):
+                run, processes = self.start(f"run{rank}", ENDLESS, f"eval.path={held_out}", "eval.every=1000")
+                self.wait_for_batch(run)
+                processes[rank].send_signal(signal.SIGINT)
+                output, _ = processes[0].communicate(timeout=60)
+                processes[1].communicate(timeout=60)
+                self.assertEqual([process.returncode for process in processes], [128 + signal.SIGINT] * 2, output)
+                self.assert_left(run, output)
+
+
 class ProcessesTest(LaunchedTest):
     @staticmethod
     def sql(trace, query):

@@ -93,6 +93,25 @@ class ProgramTest(unittest.TestCase):
 
         return self.wait_for(enough, f"step {steps} of {run}")
 
+    def wait_for_batch(self, run):
+        """Waits until some rank of the live trace has done a batch of an evaluation."""
+
+        def has_batch():
+            done = self.run_program(APP, "sql", run, "SELECT count(*) AS n FROM op_run WHERE step < -1", "--json", check=False)
+            return done.returncode == 0 and json.loads(done.stdout)[0]["n"] > 0
+
+        self.wait_for(has_batch, f"an evaluation of {run}")
+
+    def assert_left(self, run, output):
+        """The run was stopped in its first evaluation, which all ranks left after the same batch."""
+        done, of = map(int, re.search(r"evaluation before step 0: stopped after (\d+) of (\d+) batches", output).groups())
+        self.assertLess(done, of)
+        self.assertIn("stopped before step 0", output)
+        self.assertEqual(self.report(run)["state"], "finished")
+        batches = self.sql(run, "SELECT rank, min(step) AS last FROM op_run WHERE step < -1 GROUP BY rank")
+        self.assertEqual([row["last"] for row in batches], [-1 - done] * 2)
+        self.assertEqual(self.sql(run, "SELECT count(*) AS n FROM evaluation"), [{"n": 0}])
+
 
 def free_port():
     with socket.socket() as probe:

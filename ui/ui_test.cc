@@ -120,6 +120,8 @@ TEST(Text, ChineseMixesInOnlyNames) {
       " BPE GB GELU Hugging Face LlamaForCausalLM SwiGLU budget bytes checkpoints config.json every"
       " fsdp1 fsdp2 full gpt jsonl k llama messages model.safetensors none selective text"
       " tokenizer.json tokens Adam SGD torch.optim fp16 embedding block0.attention block0.mlp LoRA"
+      " optimizer grad_op hybrid hybrid_grad_op double_buffer offload peft adapter_config.json lora"
+      " adapter_model.safetensors"
       " q_proj k_proj v_proj o_proj gate_proj up_proj down_proj qkv projection up down SQL SELECT"
       " LIMIT WHERE Ctrl+Enter"
       " Enter Esc Shift+Enter all_gather block1 change communication compute error exposed forward"

@@ -26,6 +26,9 @@ int CommandExport(int argc, const char* const* argv) {
   app.add_option("--out", options.out, "The folder to write, which is not there yet, or is empty")
       ->required()
       ->check(given);
+  app.add_flag("--adapter", options.adapters_alone,
+               "The adapters alone, as peft has them: adapter_config.json and "
+               "adapter_model.safetensors");
   app.add_option("--dtype", dtype, "Of the weights: fp32 or bf16")
       ->check(CLI::IsMember({"fp32", "bf16"}))
       ->capture_default_str();

@@ -141,9 +141,10 @@ Result<FileEntry> WriteTensors(const std::string& path, std::span<const TensorBy
   std::vector<TensorShape> shapes;
   for (const TensorBytes& tensor : tensors) shapes.push_back(tensor.shape);
   SHARDSCOPE_RETURN_IF_ERROR(file.Write(SafetensorsHead(shapes)));
+  const ByteSink sink = [&](std::span<const std::byte> bytes) { return file.Write(bytes); };
   for (const TensorBytes& tensor : tensors) {
     offsets->push_back(file.size());
-    SHARDSCOPE_RETURN_IF_ERROR(file.Write(tensor.bytes));
+    SHARDSCOPE_RETURN_IF_ERROR(tensor.make ? tensor.make(sink) : sink(tensor.bytes));
   }
   return file.Close(path);
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,10 +28,15 @@ bool IsPartial(const std::string& folder);
 // the reasons. The path is absolute.
 Result<std::string> FindCheckpoint(const std::string& path, std::vector<std::string>* passed);
 
+// Takes bytes that follow those of the last call.
+using ByteSink = std::function<Status(std::span<const std::byte> bytes)>;
+
 // Bytes of a tensor to write; borrowed.
 struct TensorBytes {
   TensorShape shape;
   std::span<const std::byte> bytes;
+  // Instead of `bytes`, where they are made while they are written: hands them over in pieces.
+  std::function<Status(const ByteSink& sink)> make = nullptr;
 };
 
 // Writes a safetensors file, to the disk. `offsets` gets where in it each tensor begins.

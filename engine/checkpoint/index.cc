@@ -232,7 +232,8 @@ Status Damaged(const std::string& path, const std::string& what) {
 
 Result<Index> Parse(const std::string& text, const std::string& path, bool is_whole) {
   try {
-    const Json json = Json::parse(text);
+    const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (json.is_discarded()) return Damaged(path, "it is no JSON, or only a part of it");
     if (!json.is_object() || json.value("format", "") != kFormat) {
       return Status::Error(path + " is no index of a checkpoint of Shardscope");
     }

@@ -110,7 +110,8 @@ TEST(Offload, IsRefusedWhereNothingComesAndGoes) {
   EXPECT_EQ(refused({{"strategy", "hybrid"}, {"run.ranks", "4"}, {"preset", "fsdp1"}}), "");
   EXPECT_THAT(refused({{"strategy", "ddp"}}),
               HasSubstr("offload=all does not go with strategy=ddp"));
-  EXPECT_THAT(refused({{"strategy", "zero2"}}), HasSubstr("set strategy=full, or offload=none"));
+  EXPECT_THAT(refused({{"strategy", "zero2"}}),
+              HasSubstr("set offload=optimizer, strategy=full, or offload=none"));
   EXPECT_THAT(refused({{"preset", "double_buffer"}}), HasSubstr("set preset=fsdp2"));
   EXPECT_THAT(refused({{"run.device", "cuda"}}), HasSubstr("set run.device=cpu"));
 }

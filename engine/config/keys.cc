@@ -182,12 +182,12 @@ Keys ShardingKeys() {
                    "all but each block's input, every:k = of every k-th block, blocks:0-3,5 = of "
                    "these, selective = norms and activation functions only, budget:1GB = of the "
                    "cheapest blocks such that the predicted peak of a rank is no higher.")),
-      Live(
-          Choice("offload", {"none", "all"},
-                 "What ranks keep in the host's memory, from where it is copied when it is needed: "
-                 "all = parameter shards, their gradients and optimizer state, which the host "
-                 "updates, during backward if train.clip=0. With strategies that shard parameters "
-                 "and preset fsdp1 or fsdp2.")),
+      Live(Choice(
+          "offload", {"none", "optimizer", "all"},
+          "What lies in the host's memory, and is updated there: optimizer = optimizer state, "
+          "gradient shards and weights, of which ranks keep a copy, with strategies that "
+          "shard that state; all = parameter shards too, during backward if train.clip=0, "
+          "with full, grad_op, hybrid and hybrid_grad_op. Not with double_buffer.")),
       Live(BucketCapKey()),
       Live(In("elements",
               Int("zero.reduce_bucket_size", 5'000'000, 1, 1e12,
@@ -216,7 +216,7 @@ Keys ShardingKeys() {
 Keys LinkKeys() {
   Keys keys = {
       Live(TextKey("link.host.bandwidth", "",
-                   "With offload=all: speed of each rank's emulated link to the host's memory, in "
+                   "With offload: speed of each rank's emulated link to the host's memory, in "
                    "each direction; empty = as fast as memory is.")),
       Live(TextKey("link.host.latency", "", "Fixed time of each copy on that link; empty = none.")),
   };
@@ -416,6 +416,10 @@ Keys TrainKeys() {
       TextKey("train.frozen", "",
               "Modules whose parameters are not trained, separated by commas: embedding, head, "
               "blocks = all of them, block0, block0.attention, block0.mlp."),
+      TextKey("lora.path", "",
+              "Folder of adapters as peft writes it (adapter_config.json, "
+              "adapter_model.safetensors), with which the run begins over model.path; it gives the "
+              "other keys of lora. Empty = drawn from run.seed."),
       Int("lora.rank", 0, 0, 1024,
           "Rank of low-rank adapters (LoRA), which alone are trained; 0 = there are none."),
       Float("lora.alpha", "16", 0.001, 1e6,

@@ -86,5 +86,24 @@ TEST(Keys, OffloadReducesEveryMicroBatch) {
   EXPECT_TRUE(ToPolicy(scaled).update.clips);
 }
 
+TEST(Offload, OfTheOptimizerIsForWhatIsSharded) {
+  const auto refused = [](const std::map<std::string, std::string>& values) {
+    Config config;
+    EXPECT_TRUE(config.SetAll(values).ok());
+    EXPECT_TRUE(config.Set("offload", "optimizer").ok());
+    return config.Check().message();
+  };
+  for (const char* strategy : {"full", "grad_op", "zero1", "zero2", "zero3"}) {
+    EXPECT_EQ(refused({{"strategy", strategy}}), "");
+  }
+  const auto has = [](const std::string& text, const char* part) {
+    return text.find(part) != std::string::npos;
+  };
+  EXPECT_TRUE(has(refused({{"strategy", "ddp"}}), "set strategy=zero1 or strategy=full, or "));
+  EXPECT_TRUE(has(refused({{"preset", "double_buffer"}}), "set preset=fsdp2"));
+  Config config;
+  EXPECT_TRUE(has(config.Set("offload", "parameters").message(), "none, optimizer, all"));
+}
+
 }  // namespace
 }  // namespace shardscope::config

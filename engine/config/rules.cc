@@ -311,6 +311,12 @@ Status CheckUnits(const Config& config) {
   return Status::Ok();
 }
 
+plan::Offload OffloadOf(const Config& config) {
+  const std::string& value = config.Get("offload");
+  if (value == "all") return plan::Offload::kAll;
+  return value == "optimizer" ? plan::Offload::kOptimizer : plan::Offload::kNone;
+}
+
 Status CheckOffload(const Config& config) {
   const std::string shown = Shown(config, "offload");
   if (config.Get("offload") == "none") return Status::Ok();
@@ -319,11 +325,16 @@ Status CheckOffload(const Config& config) {
                                      Shown(config, key), why, remedy));
   };
   const plan::Strategy& strategy = *plan::FindStrategy(config.Get("strategy"));
-  if (!strategy.has_presets || !strategy.shards_parameters) {
-    return refuse("strategy", "which has no parameter shards to bring from the host",
-                  "strategy=full");
+  if (!strategy.shards_optimizer) {
+    return refuse("strategy", "whose ranks all keep all of the optimizer's state",
+                  "strategy=zero1 or strategy=full");
   }
-  if (config.Get("preset") == "double_buffer") {
+  const bool has_shards = strategy.has_presets && strategy.shards_parameters;
+  if (config.Get("offload") == "all" && !has_shards) {
+    return refuse("strategy", "which has no parameter shards to bring from the host",
+                  "offload=optimizer, strategy=full");
+  }
+  if (strategy.has_presets && config.Get("preset") == "double_buffer") {
     return refuse("preset", "whose units stay where they are", "preset=fsdp2");
   }
   if (config.GetBool("tensor.sequence_parallel")) {
@@ -369,7 +380,7 @@ Status CheckAccumulation(const Config& config) {
   const bool is_default =
       config.Get("accumulation") == "reduce" && config.GetBool("reshard_after_backward") &&
       config.GetBool("is_last_backward") && !config.GetBool("precision.keep_low_grads");
-  if (config.Get("offload") == "all" && !is_default) {
+  if (config.Get("offload") != "none" && !is_default) {
     return Status::Error(fmt::format(
         "{} takes every micro-batch's gradient to the host: leave accumulation, "
         "reshard_after_backward, is_last_backward and precision.keep_low_grads as they are",
@@ -701,11 +712,11 @@ plan::Policy ToPolicy(const Config& config) {
   if (overlaps) policy.pipeline = PipelineScheduleOf(config);
   policy.micro_batches = small("train.micro_batches");
   policy.checkpointing = GetCheckpointing(config);
-  policy.offloads = config.Get("offload") == "all";
+  policy.offload = OffloadOf(config);
   SetNumerics(config, &policy);
   // A scaler too says of no unit before all whether it is updated.
-  policy.update.clips =
-      !policy.offloads || policy.update.has_scaler || config.GetFloat("train.clip") > 0;
+  policy.update.clips = policy.offload != plan::Offload::kAll || policy.update.has_scaler ||
+                        config.GetFloat("train.clip") > 0;
   policy.param_dtype = ParseDType(config.Get("precision.param"));
   policy.reduce_dtype = ParseDType(config.Get("precision.reduce"));
   policy.master_dtype =

@@ -1,9 +1,11 @@
 #include "engine/footprint/footprint.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/footprint/unlisted_memory.h"
 #include "engine/model/huggingface.h"
@@ -21,31 +23,55 @@ ScratchBytes ScratchOf(const config::Config& config) {
   };
 }
 
+using KeysOfFolder = std::vector<std::pair<const char*, std::string>>;
+
+// What `file` says in the folder of the key `of`.
+Status TakeKeys(const char* of, const char* file, const KeysOfFolder& keys,
+                config::Config* config) {
+  for (const auto& [key, value] : keys) {
+    const bool is_explicit = config->IsExplicit(key);
+    const std::string given = config->Get(key);
+    const Status status = config->Set(key, value);
+    if (!status.ok()) return Status::Error(std::string(of) + ": " + status.message());
+    if (!is_explicit || config->Get(key) == given) continue;
+    return Status::Error(fmt::format("{}={} contradicts {}, whose {} has {}: leave it out", key,
+                                     given, of, file, value));
+  }
+  return Status::Ok();
+}
+
 }  // namespace
+
+Status ApplyAdapterFolder(config::Config* config) {
+  const std::string& folder = config->Get("lora.path");
+  if (folder.empty()) return Status::Ok();
+  if (config->Get("model.path").empty()) {
+    return Status::Error(
+        "lora.path names adapters, and not of which model: set model.path to the folder that they "
+        "were trained over");
+  }
+  SHARDSCOPE_ASSIGN_OR_RETURN(const model::AdapterConfig adapter, model::ReadAdapterConfig(folder));
+  return TakeKeys("lora.path", "adapter_config.json",
+                  {{"lora.rank", std::to_string(adapter.rank)},
+                   {"lora.alpha", fmt::format("{}", adapter.alpha)},
+                   {"lora.targets", fmt::format("{}", fmt::join(adapter.targets, ","))}},
+                  config);
+}
 
 Status ApplyModelFolder(config::Config* config) {
   const std::string& folder = config->Get("model.path");
   if (folder.empty()) return Status::Ok();
   SHARDSCOPE_ASSIGN_OR_RETURN(const model::ModelConfig model,
                               model::ReadFolderConfig(folder, config->GetInt("model.seq")));
-  const std::pair<const char*, std::string> keys[] = {
-      {"model.kind", "llama"},
-      {"model.layers", std::to_string(model.layers)},
-      {"model.dim", std::to_string(model.dim)},
-      {"model.heads", std::to_string(model.heads)},
-      {"model.kv_heads", std::to_string(model.kv_heads)},
-      {"model.ffn", std::to_string(model.ffn)},
-      {"model.vocab", std::to_string(model.vocab)}};
-  for (const auto& [key, value] : keys) {
-    if (config->IsExplicit(key) && config->Get(key) != value) {
-      return Status::Error(
-          fmt::format("{}={} contradicts model.path, whose config.json has {}: leave it out", key,
-                      config->Get(key), value));
-    }
-    const Status status = config->Set(key, value);
-    if (!status.ok()) return Status::Error("model.path: " + status.message());
-  }
-  return Status::Ok();
+  return TakeKeys("model.path", "config.json",
+                  {{"model.kind", "llama"},
+                   {"model.layers", std::to_string(model.layers)},
+                   {"model.dim", std::to_string(model.dim)},
+                   {"model.heads", std::to_string(model.heads)},
+                   {"model.kv_heads", std::to_string(model.kv_heads)},
+                   {"model.ffn", std::to_string(model.ffn)},
+                   {"model.vocab", std::to_string(model.vocab)}},
+                  config);
 }
 
 Result<model::ModelConfig> ModelConfigOf(const config::Config& config) {

@@ -16,6 +16,9 @@ namespace shardscope::footprint {
 // read or trained, or a key is set to something else.
 Status ApplyModelFolder(config::Config* config);
 
+// lora.path, after that: the keys that its adapter_config.json has. Error: the same.
+Status ApplyAdapterFolder(config::Config* config);
+
 // Error: as ApplyModelFolder().
 Result<model::ModelConfig> ModelConfigOf(const config::Config& config);
 

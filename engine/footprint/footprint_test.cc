@@ -95,6 +95,11 @@ TEST(FootprintTest, ACopyForCheckpointsIsCounted) {
   const config::Config replicas = Small({{"strategy", "ddp"}});
   EXPECT_GE(copy_of(replicas), optimizer_of(replicas) * 3 / 8);
   EXPECT_LE(copy_of(replicas), optimizer_of(replicas) * 3 / 8 * 1.05) << "each a quarter";
+  // As it is kept, not decoded.
+  const config::Config blocks = Small({{"optimizer.state", "8bit"}});
+  const int64_t weights = optimizer_of(Small({})) / 2;
+  EXPECT_GE(copy_of(blocks), weights + optimizer_of(blocks));
+  EXPECT_LE(copy_of(blocks), (weights + optimizer_of(blocks)) * 1.05);
   EXPECT_EQ(copy_of(Small({{"offload", "all"}})), 0) << "it is in the host's memory too";
   const config::Config on_gpu = Small({{"run.device", "cuda"}});
   EXPECT_FALSE(WantsCheckpointCopy(With(on_gpu, {{"checkpoint.every", "5"}}).value()));

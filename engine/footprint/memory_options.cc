@@ -128,7 +128,9 @@ std::vector<Settings> Recompute(const Config& config) {
   return Others(config, "checkpointing", {"selective", "every:2", "full"});
 }
 
-std::vector<Settings> Offload(const Config& config) { return Others(config, "offload", {"all"}); }
+std::vector<Settings> Offload(const Config& config) {
+  return Others(config, "offload", {"optimizer", "all"});
+}
 
 // Without the copy from which they are written; the control socket's are still to be had.
 std::vector<Settings> NoCheckpoints(const Config& config) {

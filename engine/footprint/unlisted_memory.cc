@@ -1,5 +1,6 @@
 #include "engine/footprint/unlisted_memory.h"
 
+#include <algorithm>
 #include <iterator>
 #include <set>
 #include <utility>
@@ -76,8 +77,9 @@ int64_t TemporaryBytes(const Step& step, const plan::Op& op) {
 
 // Whether it holds the weights from step to step, beside which there may be a whole copy in another
 // dtype.
-bool HoldsMaster(const plan::Buffer& buffer, const std::set<int32_t>& units_with_shard) {
-  if (!buffer.persistent) return false;
+bool HoldsMaster(const plan::Buffer& buffer, const std::set<int32_t>& units_with_shard,
+                 const std::set<int32_t>& units_on_host) {
+  if (!buffer.persistent || units_on_host.contains(buffer.unit)) return false;
   if (buffer.kind == plan::BufferKind::kParameterShard) return true;
   return buffer.kind == plan::BufferKind::kUnsharded && !units_with_shard.contains(buffer.unit);
 }
@@ -111,16 +113,32 @@ plan::Unlisted UnlistedMemory(const model::ModelConfig& model, int64_t batch,
 
 int64_t CheckpointCopyBytes(const plan::Schedule& schedule, const plan::Unit& unit,
                             plan::DType master, bool is_rooted) {
-  // The weights, and unless they are frozen what the optimizer keeps, decoded if it is in blocks.
-  const int64_t trained_tensors = 1 + std::ssize(schedule.optimizer_state);
-  constexpr auto kBlock = static_cast<int64_t>(kAlignment);
+  const auto aligned = [](int64_t bytes) {
+    constexpr auto kBlock = static_cast<int64_t>(kAlignment);
+    return (bytes + kBlock - 1) / kBlock * kBlock;
+  };
+  const plan::StateTensors& kept = schedule.optimizer_state;
+  const bool has_blocks = std::ranges::any_of(kept, [](const plan::StateTensor& tensor) {
+    return tensor.form == plan::StateForm::kBlocks;
+  });
   const UnitLayout layout(unit, schedule.mesh.size(plan::MeshDimension::kShard));
   int64_t bytes = 0;
   for (const ParameterLayout& parameter : layout.parameters()) {
     const int64_t holders = Holders(schedule.mesh, parameter.parameter, is_rooted);
-    const int64_t elements = (parameter.shard_elements() + holders - 1) / holders;
-    const int64_t tensors = parameter.parameter.is_frozen ? 1 : trained_tensors;
-    bytes += tensors * ((elements * plan::BytesOf(master) + kBlock - 1) / kBlock * kBlock);
+    int64_t elements = (parameter.shard_elements() + holders - 1) / holders;
+    // None takes a part of a block.
+    if (has_blocks && holders > 1) {
+      elements = std::min(elements + plan::kStateBlockElements - 1, parameter.shard_elements());
+    }
+    const int64_t of_master = aligned(elements * plan::BytesOf(master));
+    bytes += of_master;
+    if (parameter.parameter.is_frozen) continue;
+    for (const plan::StateTensor& tensor : kept) {
+      bytes += tensor.form == plan::StateForm::kMaster
+                   ? of_master
+                   : aligned(elements) + aligned(plan::NumStateBlocks(elements) *
+                                                 plan::BytesOf(plan::DType::kFp32));
+    }
   }
   return bytes;
 }
@@ -128,12 +146,14 @@ int64_t CheckpointCopyBytes(const plan::Schedule& schedule, const plan::Unit& un
 plan::Unlisted WithCheckpointCopy(plan::Unlisted unlisted, const plan::Schedule& schedule,
                                   plan::DType master) {
   std::set<int32_t> with_shard;
+  std::set<int32_t> on_host;
   bool is_rooted = false;
   for (const plan::Program& program : schedule.programs) {
     bool has_state = false;
     for (const plan::Buffer& buffer : program.buffers) {
       has_state |= buffer.persistent;
       if (buffer.kind == plan::BufferKind::kParameterShard) with_shard.insert(buffer.unit);
+      if (buffer.kind == plan::BufferKind::kHostParameterShard) on_host.insert(buffer.unit);
     }
     is_rooted |= !has_state;
   }
@@ -142,10 +162,10 @@ plan::Unlisted WithCheckpointCopy(plan::Unlisted unlisted, const plan::Schedule&
     copy_bytes.push_back(CheckpointCopyBytes(schedule, unit, master, is_rooted));
   }
   unlisted.beside_bytes = [without = std::move(unlisted.beside_bytes),
-                           with_shard = std::move(with_shard),
+                           with_shard = std::move(with_shard), on_host = std::move(on_host),
                            copy_bytes = std::move(copy_bytes)](const plan::Buffer& buffer) {
     const int64_t bytes = without ? without(buffer) : 0;
-    if (!HoldsMaster(buffer, with_shard)) return bytes;
+    if (!HoldsMaster(buffer, with_shard, on_host)) return bytes;
     return bytes + copy_bytes[static_cast<size_t>(buffer.unit)];
   };
   return unlisted;

@@ -1,7 +1,9 @@
 #include "engine/model/huggingface.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -70,18 +72,28 @@ class Fields {
   void Wrong(const char* name, const std::string& what) {
     if (!status_.ok()) return;
     const std::string space = what.starts_with("=") ? "" : " ";
-    status_ = Status::Error(fmt::format("model.path: {}{}{}{}", place_, name, space, what));
+    status_ = Status::Error(fmt::format("{}{}{}{}", place_, name, space, what));
   }
 
- private:
   static std::string Shown(const Json& value) {
     return value.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, 80);
   }
 
-  const std::string place_;  // "/x/config.json: rope_scaling."
+ private:
+  const std::string place_;  // "model.path: /x/config.json: rope_scaling."
   const Json& object_;
   Status& status_;
 };
+
+// `key` and `remedy`: of its errors.
+Result<Json> ReadObject(const std::string& key, const std::string& path,
+                        const std::string& remedy) {
+  const Result<std::string> text = ReadFile(path, kMostBytes);
+  if (!text.ok()) return Status::Error(key + text.message() + "; " + remedy);
+  Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return Status::Error(key + path + " is no JSON object");
+  return json;
+}
 
 constexpr char kKnown[] = "LlamaForCausalLM, MistralForCausalLM and Qwen2ForCausalLM";
 
@@ -95,8 +107,10 @@ std::string ArchitectureOf(Fields* fields) {
       }
     }
   }
-  fields->Wrong("architectures",
-                fmt::format("names no model that can be trained: there are {}", kKnown));
+  const std::string found = fields->Has("architectures")
+                                ? "=" + Fields::Shown(fields->At("architectures"))
+                                : "is missing";
+  fields->Wrong("architectures", fmt::format("{}: what can be trained is {}", found, kKnown));
   return "";
 }
 
@@ -169,19 +183,64 @@ void CheckHeads(const ModelConfig& config, Fields* fields) {
   }
 }
 
+// peft has a list of names, or one name for all linear layers of blocks.
+std::vector<std::string> ReadTargets(Fields* fields) {
+  const std::vector<std::string> all = {"q_proj",    "k_proj",  "v_proj",   "o_proj",
+                                        "gate_proj", "up_proj", "down_proj"};
+  constexpr const char* kName = "target_modules";
+  if (!fields->Has(kName)) {
+    fields->Wrong(kName, "is missing");
+    return {};
+  }
+  const Json& value = fields->At(kName);
+  if (value == "all-linear") return all;
+  std::vector<std::string> targets;
+  for (const std::string& name : all) {
+    if (value.is_array() && std::find(value.begin(), value.end(), Json(name)) != value.end()) {
+      targets.push_back(name);
+    }
+  }
+  if (!value.is_array() || targets.size() != value.size() || targets.empty()) {
+    fields->Wrong(kName, fmt::format("={} is no list of layers that can have an adapter: {}",
+                                     Fields::Shown(value), fmt::join(all, ", ")));
+  }
+  return targets;
+}
+
 }  // namespace
+
+Result<AdapterConfig> ReadAdapterConfig(const std::string& folder) {
+  const std::string path = folder + "/adapter_config.json";
+  SHARDSCOPE_ASSIGN_OR_RETURN(
+      const Json json, ReadObject("lora.path: ", path, "name a folder that peft has written"));
+  Status status;
+  Fields fields("lora.path: " + path + ": ", json, &status);
+  if (fields.Text("peft_type", "") != "LORA") {
+    fields.Wrong("peft_type", "is not LORA, the only adapter that is known");
+  }
+  AdapterConfig adapter;
+  adapter.rank = fields.Count("r");
+  adapter.alpha = fields.Number("lora_alpha", 8);  // peft's default
+  adapter.targets = ReadTargets(&fields);
+  fields.Only("bias", "none", "no biases are trained beside adapters");
+  fields.Only("fan_in_fan_out", false, "no layer of a llama has its weight transposed");
+  fields.Only("use_dora", false, "magnitudes are not known");
+  fields.Only("use_rslora", false, "an adapter is scaled by lora_alpha/r");
+  for (const char* name : {"modules_to_save", "layers_to_transform", "layer_replication",
+                           "rank_pattern", "alpha_pattern", "target_parameters"}) {
+    const bool is_set = fields.Has(name) && !fields.At(name).empty();
+    if (is_set) fields.Wrong(name, "is set: every target of every block has the same adapter");
+  }
+  if (!status.ok()) return status;
+  return adapter;
+}
 
 Result<ModelConfig> ReadFolderConfig(const std::string& folder, int64_t seq) {
   const std::string path = folder + "/config.json";
-  const Result<std::string> text = ReadFile(path, kMostBytes);
-  if (!text.ok()) {
-    return Status::Error("model.path: " + text.message() +
-                         "; name a folder in Hugging Face's layout");
-  }
-  const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return Status::Error("model.path: " + path + " is no JSON object");
+  SHARDSCOPE_ASSIGN_OR_RETURN(
+      const Json json, ReadObject("model.path: ", path, "name a folder in Hugging Face's layout"));
   Status status;
-  const std::string place = path + ": ";
+  const std::string place = "model.path: " + path + ": ";
   Fields fields(place, json, &status);
   const std::string architecture = ArchitectureOf(&fields);
   ModelConfig config{.seq = seq, .kind = ModelKind::kLlama};

@@ -73,10 +73,9 @@ void DrawnParameters::Read(const plan::Parameter& parameter, int64_t first,
   std::ranges::copy(InitialValues(config_, parameter, seed_, first, count), values.begin());
 }
 
-void WithDrawnAdapters::Read(const plan::Parameter& parameter, int64_t first,
-                             std::span<double> values) const {
-  if (IsAdapter(parameter.name)) return drawn_.Read(parameter, first, values);
-  weights_->Read(parameter, first, values);
+void WithAdapters::Read(const plan::Parameter& parameter, int64_t first,
+                        std::span<double> values) const {
+  (IsAdapter(parameter.name) ? adapters_ : weights_)->Read(parameter, first, values);
 }
 
 }  // namespace shardscope::model

@@ -40,18 +40,18 @@ class DrawnParameters final : public ParameterSource {
   const uint64_t seed_;
 };
 
-// Weights from elsewhere, which have no adapters: these are drawn.
-class WithDrawnAdapters final : public ParameterSource {
+// Weights that have no adapters, and adapters from elsewhere.
+class WithAdapters final : public ParameterSource {
  public:
-  WithDrawnAdapters(std::shared_ptr<const ParameterSource> weights, const ModelConfig& config,
-                    uint64_t seed)
-      : weights_(std::move(weights)), drawn_(config, seed) {}
+  WithAdapters(std::shared_ptr<const ParameterSource> weights,
+               std::shared_ptr<const ParameterSource> adapters)
+      : weights_(std::move(weights)), adapters_(std::move(adapters)) {}
   void Read(const plan::Parameter& parameter, int64_t first,
             std::span<double> values) const override;
 
  private:
   const std::shared_ptr<const ParameterSource> weights_;
-  const DrawnParameters drawn_;
+  const std::shared_ptr<const ParameterSource> adapters_;
 };
 
 // A well mixed 64-bit value of (seed, index): SplitMix64 as a counter-based generator.

@@ -19,8 +19,6 @@ using Json = nlohmann::json;
 
 constexpr size_t kMostIndexBytes = size_t{100} << 20;
 
-Status InFolder(const Status& status) { return Status::Error("model.path: " + status.message()); }
-
 // What older versions of transformers have written and nobody reads.
 bool IsIdle(const ModelConfig& config, const std::string& name) {
   return name.ends_with(".rotary_emb.inv_freq") || (config.tied && name == "lm_head.weight");
@@ -32,9 +30,18 @@ Result<std::shared_ptr<const WeightFolder>> WeightFolder::Open(const std::string
                                                                const ModelConfig& config) {
   const auto weights = std::make_shared<WeightFolder>();
   Status status = weights->OpenFiles(folder);
-  if (status.ok()) status = weights->Check(folder, config);
-  if (!status.ok()) return InFolder(status);
+  if (status.ok()) status = weights->Check(folder, config, /*of_adapters=*/false);
+  if (!status.ok()) return Status::Error("model.path: " + status.message());
   return std::shared_ptr<const WeightFolder>(weights);
+}
+
+Result<std::shared_ptr<const WeightFolder>> WeightFolder::OpenAdapters(const std::string& folder,
+                                                                       const ModelConfig& config) {
+  const auto adapters = std::make_shared<WeightFolder>();
+  Status status = adapters->AddFile(folder + "/adapter_model.safetensors");
+  if (status.ok()) status = adapters->Check(folder, config, /*of_adapters=*/true);
+  if (!status.ok()) return Status::Error("lora.path: " + status.message());
+  return std::shared_ptr<const WeightFolder>(adapters);
 }
 
 Status WeightFolder::OpenFiles(const std::string& folder) {
@@ -91,21 +98,24 @@ Status WeightFolder::AddFile(const std::string& path) {
   return Status::Ok();
 }
 
-Status WeightFolder::Check(const std::string& folder, const ModelConfig& config) const {
+Status WeightFolder::Check(const std::string& folder, const ModelConfig& config,
+                           bool of_adapters) const {
+  const std::string says =
+      of_adapters ? "the model and its adapter_config.json imply" : "its config.json implies";
   std::set<std::string> known;
   for (const plan::Parameter& parameter : AllParameters(config)) {
-    if (IsAdapter(parameter.name)) continue;
+    if (IsAdapter(parameter.name) != of_adapters) continue;
     const std::string name = HuggingFaceName(parameter.name);
     known.insert(name);
     const auto place = places_.find(name);
     if (place == places_.end()) {
-      return Status::Error(folder + " has no tensor " + name + ", which its config.json implies");
+      return Status::Error(folder + " has no tensor " + name + ", which " + says);
     }
     const SafetensorsFile::Entry& entry = place->second.entry;
     const std::string& path = place->second.file->path();
     if (entry.shape != parameter.shape) {
-      return Status::Error(fmt::format("{}: tensor {} is [{}], its config.json implies [{}]", path,
-                                       name, fmt::join(entry.shape, ", "),
+      return Status::Error(fmt::format("{}: tensor {} is [{}], {} [{}]", path, name,
+                                       fmt::join(entry.shape, ", "), says,
                                        fmt::join(parameter.shape, ", ")));
     }
     if (!entry.is_float()) {
@@ -116,7 +126,8 @@ Status WeightFolder::Check(const std::string& folder, const ModelConfig& config)
   for (const auto& [name, place] : places_) {
     if (known.contains(name) || IsIdle(config, name)) continue;
     return Status::Error(place.file->path() + " has a tensor " + name +
-                         ", which a model of its config.json does not have");
+                         (of_adapters ? ", which is no adapter of its adapter_config.json"
+                                      : ", which a model of its config.json does not have"));
   }
   return Status::Ok();
 }

@@ -1,5 +1,5 @@
 // WeightFolder: the weights of a folder in Hugging Face's layout, of which each rank reads what it
-// keeps.
+// keeps; or the adapters of one in peft's.
 #pragma once
 
 #include <atomic>
@@ -25,6 +25,11 @@ class WeightFolder final : public ParameterSource {
   static Result<std::shared_ptr<const WeightFolder>> Open(const std::string& folder,
                                                           const ModelConfig& config);
 
+  // adapter_model.safetensors of a folder that peft has written, in the same way: the adapters of
+  // `config`, and nothing else.
+  static Result<std::shared_ptr<const WeightFolder>> OpenAdapters(const std::string& folder,
+                                                                  const ModelConfig& config);
+
   void Read(const plan::Parameter& parameter, int64_t first,
             std::span<double> values) const override;
 
@@ -40,7 +45,7 @@ class WeightFolder final : public ParameterSource {
   Status OpenFiles(const std::string& folder);
   Status OpenIndex(const std::string& folder, const std::string& index_path);
   Status AddFile(const std::string& path);
-  Status Check(const std::string& folder, const ModelConfig& config) const;
+  Status Check(const std::string& folder, const ModelConfig& config, bool of_adapters) const;
 
   std::vector<std::unique_ptr<const SafetensorsFile>> files_;
   std::map<std::string, Place> places_;  // by the name that transformers has

@@ -171,9 +171,12 @@ TEST(EvaluationTest, EveryStrategyAndOptionEvaluates) {
           limited.backward_depth = 2;
           limited.run_ahead = 1;
           ExpectForwardsAlone(model, limited);
-          if (!strategy.shards_parameters || preset == Preset::kDoubleBuffer) continue;
+          if (!strategy.shards_optimizer || preset == Preset::kDoubleBuffer) continue;
           Policy offloads = policy;
-          offloads.offloads = true;
+          offloads.offload = Offload::kOptimizer;
+          ExpectForwardsAlone(model, offloads);
+          if (!strategy.shards_parameters || !strategy.has_presets) continue;
+          offloads.offload = Offload::kAll;
           ExpectForwardsAlone(model, offloads);
           if (preset != Preset::kFsdp2 || policy.mesh.size(MeshDimension::kShard) < 4 ||
               !strategy.reshards_after_forward) {

@@ -8,6 +8,8 @@
 #include <string>
 
 #include "engine/plan/schedule_test_util.h"
+#include "engine/plan/state.h"
+#include "engine/plan/uniform_model.h"
 
 namespace shardscope::plan {
 namespace {
@@ -27,6 +29,24 @@ TEST(Memory, Fsdp2ForwardHoldsTwoUnitsAndThreeWithPrefetch) {
   EXPECT_EQ(peak(), (2 * kBlock + kRoot) * 4);
   policy.forward_prefetch = 1;
   EXPECT_EQ(peak(), (3 * kBlock + kRoot) * 4);
+}
+
+// 4 bytes of a gradient and 8 of Adam's moments an element, over two ranks, wherever they lie.
+TEST(Memory, WhatIsFrozenSparesItsGradientAndState) {
+  ModelDescription model = UniformModel(3, true);
+  EXPECT_EQ(SparedByFrozen(model, TwoRanks(Preset::kFsdp2)).optimizer_bytes, 0);
+  for (Parameter& parameter : model.units[1].parameters) parameter.is_frozen = true;
+  for (const Offload offload : {Offload::kNone, Offload::kOptimizer, Offload::kAll}) {
+    Policy policy = TwoRanks(Preset::kFsdp2);
+    policy.offload = offload;
+    const SparedState spared = SparedByFrozen(model, policy);
+    EXPECT_EQ(spared.gradient_bytes, 4 * kBlock / 2);
+    EXPECT_EQ(spared.optimizer_bytes, 8 * kBlock / 2);
+  }
+  Policy zero = TwoRanks(Preset::kFsdp2);
+  zero.strategy = FindStrategy("zero1");
+  EXPECT_EQ(SparedByFrozen(model, zero).gradient_bytes, 4 * kBlock) << "it is whole";
+  EXPECT_EQ(SparedByFrozen(model, zero).optimizer_bytes, 8 * kBlock / 2);
 }
 
 TEST(Memory, Fsdp1ForwardHoldsOneUnitMoreWithPrefetch) {

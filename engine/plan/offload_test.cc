@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 Policy Offloaded(Preset preset = Preset::kFsdp2, bool clips = true) {
   Policy policy = TwoRanks(preset);
-  policy.offloads = true;
+  policy.offload = Offload::kAll;
   policy.update.clips = clips;
   return policy;
 }
@@ -107,6 +107,65 @@ TEST(Offload, AddsUpMicroBatchesOnTheHost) {
   const Result<Schedule> read = ParseSchedule(PrintSchedule(schedule));
   ASSERT_TRUE(read.ok()) << read.message();
   EXPECT_EQ(*read, schedule);
+}
+
+// The optimizer's state alone, with what it updates: the rank gathers from a copy of its own.
+TEST(OffloadOptimizer, RenewsTheRanksCopyAfterTheUpdate) {
+  Policy policy = Offloaded();
+  policy.offload = Offload::kOptimizer;
+  const Schedule schedule = Build(policy);
+  const Schedule plain = Build(TwoRanks(Preset::kFsdp2));
+  EXPECT_EQ(CollectiveQueue(schedule), CollectiveQueue(plain));
+  EXPECT_THAT(OpsBetween(schedule, "O block0 optimizer", "O block1 optimizer"),
+              ElementsAre(HasSubstr("O block0 optimizer"),
+                          HasSubstr("O block0 copy_to_device <- O block0 optimizer"),
+                          HasSubstr("O block1 optimizer")));
+  const MemoryPeak peak = PredictPeak(schedule, 0);
+  int64_t elements = 0;
+  for (const Unit& unit : schedule.units) elements += UnitElements(unit);
+  EXPECT_EQ(peak.by_category[static_cast<size_t>(MemoryCategory::kHost)], 16 * elements / 2);
+  const auto of = [&](MemoryCategory category) {
+    return peak.by_category[static_cast<size_t>(category)];
+  };
+  EXPECT_EQ(of(MemoryCategory::kParameterShard), 4 * elements / 2);
+  EXPECT_EQ(of(MemoryCategory::kGradientShard) + of(MemoryCategory::kOptimizer), 0);
+}
+
+// ZeRO gathers what has come back from the host, in the dtype of compute.
+TEST(OffloadOptimizer, ComesBackBeforeZeroGathersIt) {
+  for (const char* strategy : {"zero1", "zero2"}) {
+    SCOPED_TRACE(strategy);
+    Policy policy = TwoRanks(Preset::kFsdp2);
+    policy.strategy = FindStrategy(strategy);
+    policy.param_dtype = policy.reduce_dtype = DType::kBf16;
+    policy.offload = Offload::kOptimizer;
+    const Schedule schedule = Build(policy);
+    EXPECT_THAT(OpsBetween(schedule, "O block0 optimizer", "O block1 optimizer"),
+                ElementsAre(HasSubstr("O block0 optimizer"),
+                            HasSubstr("O block0 copy_to_device <- O block0 optimizer"),
+                            HasSubstr("O block0 all_gather <- O block0 copy_to_device"),
+                            HasSubstr("O block1 optimizer")));
+    const MemoryPeak peak = PredictPeak(schedule, 0);
+    for (const MemoryCategory category :
+         {MemoryCategory::kParameterShard, MemoryCategory::kGradientShard,
+          MemoryCategory::kOptimizer}) {
+      EXPECT_EQ(peak.by_category[static_cast<size_t>(category)], 0);
+    }
+  }
+}
+
+TEST(OffloadOptimizer, NeedsAStateThatIsSharded) {
+  for (const char* strategy : {"ddp", "no_shard", "tensor"}) {
+    Policy policy = Offloaded();
+    policy.offload = Offload::kOptimizer;
+    policy.strategy = FindStrategy(strategy);
+    policy.mesh = policy.strategy->MeshOf(2);
+    EXPECT_THAT(
+        BuildSchedule(UniformModel(3, false, 1, policy.mesh.size(MeshDimension::kTensor)), policy)
+            .message(),
+        HasSubstr("only strategies that shard optimizer state"))
+        << strategy;
+  }
 }
 
 TEST(Offload, IsOfShardsThatComeAndGo) {

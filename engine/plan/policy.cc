@@ -24,7 +24,7 @@ Status CheckAccumulation(const Policy& policy) {
     return Status::Error("strategy '" + std::string(policy.strategy->name) +
                          "' has no gradient scaler: only one of its ranks sees the gradients");
   }
-  if (policy.update.has_scaler && policy.offloads && !policy.update.clips) {
+  if (policy.update.has_scaler && policy.updates_on_host() && !policy.update.clips) {
     return Status::Error(
         "a gradient scaler says of no unit before all of them whether it is updated, and without "
         "clipping offload updates each as it comes");
@@ -34,7 +34,7 @@ Status CheckAccumulation(const Policy& policy) {
                         !policy.accumulation.keeps_dtype;
   if (is_plain) return Status::Ok();
   const std::string name(policy.strategy->name);
-  if (policy.offloads) {
+  if (policy.updates_on_host()) {
     return Status::Error(
         "gradients that go to the host's memory are reduced with every micro-batch, and "
         "kept in the dtype of the shards");
@@ -247,12 +247,23 @@ std::string TensorName(const Policy& policy) {
   return sequence + (policy.tensor_async ? " async" : "");
 }
 
+std::string OffloadName(const Policy& policy) {
+  if (policy.offload == Offload::kNone) return "";
+  if (policy.offload == Offload::kOptimizer) return " offload optimizer";
+  return policy.update.clips ? " offload" : " offload early";
+}
+
 Status CheckOffload(const Policy& policy) {
-  if (!policy.offloads) return Status::Ok();
-  if (policy.strategy->has_presets && policy.strategy->shards_parameters && !HasSlots(policy) &&
-      !policy.units.sequence_parallel) {
-    return Status::Ok();
+  if (policy.offload == Offload::kNone) return Status::Ok();
+  const Strategy& strategy = *policy.strategy;
+  const bool can_go = !HasSlots(policy) && !policy.units.sequence_parallel;
+  if (policy.offload == Offload::kOptimizer) {
+    if (can_go && strategy.shards_optimizer) return Status::Ok();
+    return Status::Error(
+        "only strategies that shard optimizer state, without preset double_buffer and parallelism "
+        "of sequences, have it in the host's memory");
   }
+  if (can_go && strategy.has_presets && strategy.shards_parameters) return Status::Ok();
   return Status::Error(
       "only strategies that shard parameters, with preset fsdp1 or fsdp2 and no parallelism of "
       "sequences, have shards in the host's memory");
@@ -337,7 +348,7 @@ Result<Schedule> Build(const ModelDescription& model, const Policy& policy, bool
   }
   Schedule schedule = policy.strategy->build(model, policy);
   schedule.name = ScheduleName(policy) + CheckpointingName(policy.checkpointing);
-  if (policy.offloads) schedule.name += policy.update.clips ? " offload" : " offload early";
+  schedule.name += OffloadName(policy);
   if (policy.run_ahead >= 0) schedule.name += " ahead" + std::to_string(policy.run_ahead);
   if (policy.num_communicators == 2) schedule.name += " comm2";
   if (evaluates) KeepForwards(&schedule);

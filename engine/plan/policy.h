@@ -70,10 +70,20 @@ struct Accumulation {
 struct Update {
   StateTensors state = DefaultStateTensors();  // what the optimizer keeps
   bool has_scaler = false;  // of the loss: a step whose gradient is not finite is skipped
-  // Of gradients that are clipped all have to be there first; else the host updates each unit that
-  // is offloaded as its gradient comes.
+  // Of gradients that are clipped all have to be there first; else with Offload::kAll the host
+  // updates each unit as its gradient comes.
   bool clips = true;
   bool operator==(const Update&) const = default;
+};
+
+// What lies in the host's memory. The optimizer updates where its state is, and gradients go there.
+enum class Offload : uint8_t {
+  kNone,
+  // Its state, gradient shards, and the weights that it updates; the rank keeps a copy of these,
+  // which it gathers from (DeepSpeed's offload_optimizer: ZeRO-Offload, arXiv 2101.06840).
+  kOptimizer,
+  // Parameter shards too (FSDP2's CPUOffloadPolicy).
+  kAll,
 };
 
 struct Policy {
@@ -99,15 +109,14 @@ struct Policy {
   int micro_batches = 1;
   ActivationCheckpointing checkpointing;
   Accumulation accumulation;
-  // Shards, their gradients and optimizer state are in the host's memory, and updated there
-  // (FSDP2's CPUOffloadPolicy).
-  bool offloads = false;
+  Offload offload = Offload::kNone;
   Update update;
   DType master_dtype = DType::kFp32;  // fp64 when precision.param is fp64
   DType param_dtype = DType::kFp32;
   DType reduce_dtype = DType::kFp32;
   bool operator==(const Policy&) const = default;
 
+  bool updates_on_host() const { return offload != Offload::kNone; }
   // Of gradient shards.
   DType gradient_dtype() const { return accumulation.keeps_dtype ? reduce_dtype : master_dtype; }
 };

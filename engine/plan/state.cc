@@ -67,17 +67,22 @@ std::vector<Buffer> StateBuffers(const ModelDescription& model, const Policy& po
     // Without a slice of its own the rank's part of the whole is the master.
     const bool has_whole_parameters = KeepsWhole(description, policy);
     const bool has_whole_gradient = strategy.shards_optimizer && !strategy.shards_gradients;
-    if (policy.offloads) {
+    // What the host does not update stays where it is.
+    const bool has_host_master =
+        policy.offload == Offload::kAll || (policy.updates_on_host() && trained_elements > 0);
+    if (has_host_master) {
       add(BufferKind::kHostParameterShard, shard_bytes);
       add(BufferKind::kHostGradientShard, trained_elements * BytesOf(policy.master_dtype));
       add(BufferKind::kHostOptimizerState, state_bytes);
-      continue;
     }
-    if (!has_whole_parameters || mixes) add(BufferKind::kParameterShard, shard_bytes);
+    if (policy.offload == Offload::kAll) continue;
+    if (!has_whole_parameters || (mixes && !has_host_master))
+      add(BufferKind::kParameterShard, shard_bytes);
     if (has_whole_parameters) add(BufferKind::kUnsharded, whole_bytes);
     if (has_whole_gradient) {
       add(BufferKind::kGradient, trained_elements * shard_ranks * BytesOf(policy.param_dtype));
     }
+    if (has_host_master) continue;
     if (!has_whole_gradient || mixes || policy.reduce_dtype != policy.master_dtype) {
       add(BufferKind::kGradientShard, trained_elements * BytesOf(policy.gradient_dtype()));
     }
@@ -85,6 +90,32 @@ std::vector<Buffer> StateBuffers(const ModelDescription& model, const Policy& po
   }
   if (HasSlots(policy)) AddSlots(model, policy, &buffers);
   return buffers;
+}
+
+SparedState SparedByFrozen(const ModelDescription& model, const Policy& policy) {
+  ModelDescription all = model;
+  for (Unit& unit : all.units) {
+    for (Parameter& parameter : unit.parameters) parameter.is_frozen = false;
+  }
+  SparedState most;
+  for (int32_t place = 0; place < policy.mesh.size(MeshDimension::kPipeline); ++place) {
+    SparedState spared;
+    const auto add = [&](const std::vector<Buffer>& buffers, int64_t sign) {
+      for (const Buffer& buffer : buffers) {
+        if (!HoldsTrainedPart(buffer.kind) || buffer.kind == BufferKind::kGradientSlot) continue;
+        const bool is_optimizers = buffer.kind == BufferKind::kOptimizerState ||
+                                   buffer.kind == BufferKind::kHostOptimizerState;
+        (is_optimizers ? spared.optimizer_bytes : spared.gradient_bytes) += sign * buffer.bytes;
+      }
+    };
+    add(StateBuffers(all, policy, place), 1);
+    add(StateBuffers(model, policy, place), -1);
+    if (spared.gradient_bytes + spared.optimizer_bytes >=
+        most.gradient_bytes + most.optimizer_bytes) {
+      most = spared;
+    }
+  }
+  return most;
 }
 
 bool HasSlots(const Policy& policy) {

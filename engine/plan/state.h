@@ -1,6 +1,7 @@
 // What a rank keeps from step to step: the buffers of a Schedule that no op allocates or frees.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "engine/plan/model_description.h"
@@ -27,5 +28,13 @@ bool HasSlots(const Policy& policy);
 // memory, all of it.
 std::vector<Buffer> StateBuffers(const ModelDescription& model, const Policy& policy,
                                  int32_t place);
+
+// Bytes that a rank does not keep between steps, as not all parameters are trained: of its
+// gradients, and of the optimizer's state. Of the rank that spares most.
+struct SparedState {
+  int64_t gradient_bytes = 0;
+  int64_t optimizer_bytes = 0;
+};
+SparedState SparedByFrozen(const ModelDescription& model, const Policy& policy);
 
 }  // namespace shardscope::plan

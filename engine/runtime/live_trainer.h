@@ -47,6 +47,11 @@ class LiveTrainer : public Trainer {
     StepReport report;
     int signal = 0;  // that told it to stop
   };
+  // The same between two batches of an evaluation, where no next step is decided.
+  struct Wish {
+    int signal = 0;
+    bool stops = false;
+  };
 
   // What the run goes on from.
   struct Resume {
@@ -111,9 +116,12 @@ class LiveTrainer : public Trainer {
   // Error: it cannot be built, or does not fit.
   Status CheckEvaluation(const config::Config& config);
   int64_t CountedTargets(int64_t samples);
-  // If eval.every wants one before `step`, with which the run may end. On all ranks alike.
-  Status EvaluateIfDue(int rank, int64_t step, const Regime& regime, bool is_end);
-  Status Evaluate(int rank, int64_t step, const plan::Schedule& schedule);
+  // If eval.every wants one before `step`, with which the run may end. False: it was left, as the
+  // run is to stop. On all ranks alike.
+  Result<bool> EvaluateIfDue(int rank, int64_t step, const Regime& regime, bool is_end);
+  Result<bool> Evaluate(int rank, int64_t step, const plan::Schedule& schedule);
+  // Whether any process was told to stop: the same on all ranks, which meet for it.
+  bool AgreeToStop(int rank);
 
   // On the ranks' host threads.
   Status RankLoop(int rank);

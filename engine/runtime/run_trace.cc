@@ -34,6 +34,12 @@ record::RecorderOptions RecorderOptionsOf(const TrainerOptions& options,
                    {"device", options.device->kind()},
                    {"truth", ranks->transport().capabilities().truth},
                    {"contended", options.device->is_contended() ? "true" : "false"}};
+  if (const Job& job = ranks->job(); job.num_trained < job.num_parameters) {
+    recorder.meta["parameters"] = std::to_string(job.num_parameters);
+    recorder.meta["trained_parameters"] = std::to_string(job.num_trained);
+    recorder.meta["spared_gradient_bytes"] = std::to_string(job.spared.gradient_bytes);
+    recorder.meta["spared_optimizer_bytes"] = std::to_string(job.spared.optimizer_bytes);
+  }
   if (identity.resumed) {
     recorder.meta["resumed_run"] = identity.resumed->run_id;
     recorder.meta["resumed_step"] = std::to_string(identity.resumed->step);

@@ -132,6 +132,14 @@ Result<std::shared_ptr<const model::WeightFolder>> WeightsOf(const config::Confi
   return model::WeightFolder::Open(folder, model);
 }
 
+// Of lora.path; null without one. A run that goes on has them from its checkpoint.
+Result<std::shared_ptr<const model::WeightFolder>> AdaptersOf(const config::Config& config,
+                                                              const model::ModelConfig& model) {
+  const std::string& folder = config.Get("lora.path");
+  if (folder.empty()) return std::shared_ptr<const model::WeightFolder>();
+  return model::WeightFolder::OpenAdapters(folder, model);
+}
+
 // Of eval.path; null where nothing is evaluated.
 Result<std::shared_ptr<const HeldOut>> HeldOutOf(const config::Config& config) {
   auto held_out = std::make_shared<HeldOut>();
@@ -159,6 +167,7 @@ Result<std::shared_ptr<const HeldOut>> HeldOutOf(const config::Config& config) {
 Result<Job> JobOf(const config::Config& config, const std::string& default_data) {
   SHARDSCOPE_ASSIGN_OR_RETURN(const model::ModelConfig model, footprint::ModelConfigOf(config));
   SHARDSCOPE_ASSIGN_OR_RETURN(const auto weights, WeightsOf(config, model));
+  SHARDSCOPE_ASSIGN_OR_RETURN(const auto adapters, AdaptersOf(config, model));
   Result<model::Corpus> corpus = CorpusOf(config, default_data);
   if (!corpus.ok()) return corpus.status();
   const Result<model::Sampler> sampler = SamplerOf(config, *corpus);
@@ -168,14 +177,17 @@ Result<Job> JobOf(const config::Config& config, const std::string& default_data)
   SHARDSCOPE_RETURN_IF_ERROR(model::CheckUnits(model, policy.units));
   job.model = model;
   job.weights = weights;
+  job.adapters = adapters;
   job.training = TrainingSettingsOf(config);
   job.master = policy.master_dtype;
   job.reduce = policy.reduce_dtype;
   job.gradient = policy.gradient_dtype();
   job.corpus = std::make_shared<const model::Corpus>(*std::move(corpus));
   SHARDSCOPE_ASSIGN_OR_RETURN(job.held_out, HeldOutOf(config));
-  job.initial_layout =
-      InitialLayout(model::DescribeModel(job.model, policy.units, job.training.batch), policy);
+  const plan::ModelDescription description =
+      model::DescribeModel(job.model, policy.units, job.training.batch);
+  job.initial_layout = InitialLayout(description, policy);
+  job.spared = plan::SparedByFrozen(description, policy);
   for (const plan::Unit& unit :
        model::DescribeModel(job.model, plan::UnitPolicy(), job.training.batch).units) {
     job.num_parameters += plan::UnitElements(unit);

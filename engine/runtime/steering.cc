@@ -47,6 +47,11 @@ config::Config Steering::config() const {
   return in_force_;
 }
 
+bool Steering::is_stopping() const {
+  const MutexLock lock(mutex_);
+  return IsStopping();
+}
+
 config::Response Steering::Handle(const config::Request& request) {
   if (const auto* set = std::get_if<config::SetRequest>(&request.body)) {
     return Set(request.id, set->values);
@@ -95,6 +100,8 @@ Status Steering::Change(const std::map<std::string, std::string>& values) {
 }
 
 bool Steering::IsEnding() const { return is_finished_ || stop_ || next_step_ >= steps_; }
+
+bool Steering::IsStopping() const { return stop_ || signal() != 0; }
 
 // The check builds a Schedule, which takes milliseconds in which rank 0 must not wait for the lock.
 Steering::Checked Steering::CheckChange(const std::map<std::string, std::string>& values) const {
@@ -174,7 +181,7 @@ Decision Steering::Decide(int64_t step) {
   decision.changed = Differences(in_force_, accepted_);
   in_force_ = accepted_;
   if (!decision.changed.empty()) ++version_;
-  decision.stop = stop_ || signal() != 0;
+  decision.stop = IsStopping();
   decision.pause = pause_ && single_steps_ == 0 && !decision.stop;
   decision.checkpoint = std::exchange(checkpoint_, false);
   decision.wakes = wakes_;
@@ -211,7 +218,7 @@ config::RunStatus Steering::StatusLocked() const {
   status.step = std::max(first_step_, is_paused_ ? next_step_ : next_step_ - 1);
   status.state = next_step_ == first_step_ ? "starting" : "training";
   if (is_paused_) status.state = "paused";
-  if (stop_ || signal() != 0) status.state = "stopping";
+  if (IsStopping()) status.state = "stopping";
   if (is_finished_) status.state = "finished";
   status.values = in_force_.Values();
   for (const ChangedKey& change : Differences(in_force_, accepted_)) {

@@ -66,6 +66,9 @@ class Steering {
   // That one, or 0.
   int signal() const { return signal_.load(std::memory_order_relaxed); }
 
+  // Whether this process knows that the next decision will be to stop. Any thread.
+  bool is_stopping() const;
+
   void SetFinished();
 
  private:
@@ -74,6 +77,7 @@ class Steering {
   config::RunStatus StatusLocked() const REQUIRES(mutex_);
   Status ChangeLocked(const std::map<std::string, std::string>& values) REQUIRES(mutex_);
   bool IsEnding() const REQUIRES(mutex_);
+  bool IsStopping() const REQUIRES(mutex_);
 
   // A change that was checked on copies.
   struct Checked {

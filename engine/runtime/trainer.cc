@@ -106,12 +106,18 @@ Status LiveTrainer::RankLoop(int rank) {
     }
     if (!pause.empty()) trace_->EndPause(rank, step, pause);
     if (regime->decision.stop) break;
-    SHARDSCOPE_RETURN_IF_ERROR(EvaluateIfDue(rank, step, *regime, /*is_end=*/false));
+    SHARDSCOPE_ASSIGN_OR_RETURN(const bool goes_on,
+                                EvaluateIfDue(rank, step, *regime, /*is_end=*/false));
+    if (!goes_on) {
+      regime = Agree(rank, step);  // to stop
+      SHARDSCOPE_RETURN_IF_ERROR(Enter(rank, step, regime));
+      break;
+    }
     SHARDSCOPE_RETURN_IF_ERROR(RunStep(rank, step, *regime));
     regime = regimes_.At(of_rank_[static_cast<size_t>(rank)].next_regime);
   }
   if (step == steps) {
-    SHARDSCOPE_RETURN_IF_ERROR(EvaluateIfDue(rank, step, *regime, /*is_end=*/true));
+    SHARDSCOPE_RETURN_IF_ERROR(EvaluateIfDue(rank, step, *regime, /*is_end=*/true).status());
   }
   SaveIfDue(rank, step, *regime, /*is_end=*/true);
   return Status::Ok();
@@ -177,11 +183,8 @@ std::shared_ptr<const Regime> LiveTrainer::Agree(int rank, int64_t step) {
 // The control op: all ranks have finished the previous step, and learn what the next one is.
 void LiveTrainer::AtControl(int rank, int64_t step) {
   const auto index = static_cast<size_t>(rank);
-  if (of_rank_[index].evaluated.is_running) {
-    // They have agreed on the step after it, and meet, as a forward alone may have no collective.
-    transport::Barrier(&ranks_->transport(), rank);
-    return;
-  }
+  // They have agreed on the step after it.
+  if (of_rank_[index].evaluated.is_running) return;
   const Regime& regime = *of_rank_[index].entered;
   // What an evaluation has taken is not the step's.
   const int64_t number = of_rank_[index].evaluated.step == step ? -1 : regime.number;

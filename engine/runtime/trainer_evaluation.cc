@@ -59,12 +59,10 @@ int64_t LiveTrainer::CountedTargets(int64_t samples) {
   return targets->second;
 }
 
-Status LiveTrainer::EvaluateIfDue(int rank, int64_t step, const Regime& regime, bool is_end) {
+Result<bool> LiveTrainer::EvaluateIfDue(int rank, int64_t step, const Regime& regime, bool is_end) {
   const HeldOut* held_out = ranks_->job().held_out.get();
   int64_t& last = of_rank_[static_cast<size_t>(rank)].evaluated.step;
-  if (held_out == nullptr || last == step || (!is_end && !held_out->IsDue(step))) {
-    return Status::Ok();
-  }
+  if (held_out == nullptr || last == step || (!is_end && !held_out->IsDue(step))) return true;
   last = step;
   SHARDSCOPE_ASSIGN_OR_RETURN(const auto schedule, EvaluationOf(regime.config));
   // The trace learns of a Schedule while no op is being recorded.
@@ -76,13 +74,25 @@ Status LiveTrainer::EvaluateIfDue(int rank, int64_t step, const Regime& regime, 
   }
   transport::Barrier(&ranks_->transport(), rank);
   SHARDSCOPE_RETURN_IF_ERROR(ranks_->SetSchedule(rank, *schedule));
-  SHARDSCOPE_RETURN_IF_ERROR(Evaluate(rank, step, *schedule));
+  SHARDSCOPE_ASSIGN_OR_RETURN(const bool is_whole, Evaluate(rank, step, *schedule));
   SHARDSCOPE_RETURN_IF_ERROR(ranks_->SetSchedule(rank, *regime.schedule));
   trace_->EndPause(rank, step, Name(words::PauseCause::kEvaluation));
-  return Status::Ok();
+  return is_whole;
 }
 
-Status LiveTrainer::Evaluate(int rank, int64_t step, const plan::Schedule& schedule) {
+bool LiveTrainer::AgreeToStop(int rank) {
+  const Wish mine = {.signal = steering_->signal(), .stops = steering_->is_stopping()};
+  bool stops = false;
+  for (const Wish& one :
+       transport::GatherValues(&ranks_->transport(), ranks_->size(), rank, mine, "evaluation")) {
+    // Rank 0, which decides for all, may not have heard the signal itself.
+    if (one.signal != 0) steering_->Interrupt(one.signal);
+    stops = stops || one.stops;
+  }
+  return stops;
+}
+
+Result<bool> LiveTrainer::Evaluate(int rank, int64_t step, const plan::Schedule& schedule) {
   const Job& job = ranks_->job();
   RankWork& work = ranks_->work(rank);
   Evaluated& evaluated = of_rank_[static_cast<size_t>(rank)].evaluated;
@@ -93,8 +103,10 @@ Status LiveTrainer::Evaluate(int rank, int64_t step, const plan::Schedule& sched
                       .batches = extent.batches,
                       .start_ns = MonotonicNs()};
   double sum = 0;
+  int64_t batch = 0;
   evaluated.is_running = true;
-  for (int64_t batch = 0; batch < extent.batches; ++batch) {
+  // Ranks meet before each batch, as a forward alone may have no collective.
+  for (; batch < extent.batches && !AgreeToStop(rank); ++batch) {
     work.BeginEvaluation({.first = batch * batch_samples, .end = extent.samples});
     SHARDSCOPE_RETURN_IF_ERROR(ranks_->runner(rank).RunStep(kFirstBatch - evaluated.batches++));
     trace_->EndBatch(rank);
@@ -103,6 +115,13 @@ Status LiveTrainer::Evaluate(int rank, int64_t step, const plan::Schedule& sched
   }
   evaluated.is_running = false;
   work.TakePeakBytes();  // nor is this
+  if (batch < extent.batches) {
+    if (rank == 0) {
+      Message(fmt::format("evaluation before step {}: stopped after {} of {} batches", step, batch,
+                          extent.batches));
+    }
+    return false;
+  }
   double of_all = 0;
   for (const double one :
        transport::GatherValues(&ranks_->transport(), ranks_->size(), rank, sum, "evaluation")) {
@@ -116,7 +135,7 @@ Status LiveTrainer::Evaluate(int rank, int64_t step, const plan::Schedule& sched
     Message(fmt::format("evaluation before step {}: loss {:.4f} over {} in {}", step, row.loss,
                         Counted(row.tokens, "token"), FormatDuration(row.end_ns - row.start_ns)));
   }
-  return Status::Ok();
+  return true;
 }
 
 }  // namespace shardscope::runtime

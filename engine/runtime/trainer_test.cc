@@ -211,6 +211,13 @@ TEST_F(TrainerTest, OffloadChangesLiveAndNoBit) {
   config_.AddChange({.step = 6, .set = {{"offload", "none"}}});
   Train("offloaded");
   EXPECT_EQ(Read("offloaded.safetensors"), Read("plain.safetensors"));
+  config_.ClearChanges();
+  config_.AddChange({.step = 1, .set = {{"offload", "optimizer"}}});
+  config_.AddChange({.step = 3, .set = {{"offload", "all"}}});
+  config_.AddChange({.step = 5, .set = {{"offload", "optimizer"}}});
+  config_.AddChange({.step = 6, .set = {{"offload", "none"}}});
+  Train("optimizer");
+  EXPECT_EQ(Read("optimizer.safetensors"), Read("plain.safetensors"));
 }
 
 // The CPU, which hears when it is to leave times and rows, and whose ops can be held up.
@@ -373,6 +380,10 @@ TEST_F(ResumeTest, GoesOnBitForBitWithEveryStrategyAndPreset) {
   }
   ExpectSameBits({{"precision.param", "bf16"}, {"precision.reduce", "bf16"}});
   ExpectSameBits({{"precision.param", "bf16"}, {"strategy", "ddp"}});
+  ExpectSameBits({{"optimizer.state", "8bit"}});
+  ExpectSameBits({{"optimizer.state", "8bit"}, {"strategy", "ddp"}});
+  ExpectSameBits({{"offload", "optimizer"}});
+  ExpectSameBits({{"offload", "optimizer"}, {"strategy", "zero1"}, {"precision.param", "bf16"}});
   ExpectSameBits({{"lora.rank", "2"}});
   ExpectSameBits({{"train.frozen", "embedding,block0"}, {"strategy", "zero2"}});
 }

@@ -192,19 +192,23 @@ plan::ModelDescription Divided(plan::ModelDescription model, plan::Policy* polic
     policy->preset = plan::Preset::kFsdp1;
   }
   const plan::Strategy& strategy = *policy->strategy;
-  policy->offloads = strategy.has_presets && strategy.shards_parameters &&
-                     policy->preset != plan::Preset::kDoubleBuffer && random.OneIn(3);
+  const bool has_shards = strategy.has_presets && strategy.shards_parameters;
+  const bool has_slots = has_shards && policy->preset == plan::Preset::kDoubleBuffer;
+  if (strategy.shards_optimizer && !has_slots && random.OneIn(3)) {
+    policy->offload =
+        has_shards && random.OneIn(2) ? plan::Offload::kAll : plan::Offload::kOptimizer;
+    policy->accumulation = plan::Accumulation();
+  }
   policy->update.clips = random.OneIn(2) || policy->update.has_scaler;
-  if (policy->offloads) policy->accumulation = plan::Accumulation();
   if (policy->preset == plan::Preset::kFsdp2 && random.OneIn(3)) {
     policy->prefetch_lists = {.forward = RandomLists(model, random),
                               .backward = RandomLists(model, random)};
   }
   if (policy->mesh.size(plan::MeshDimension::kTensor) > 1) {
     const int64_t choice = random.Below(4);
-    policy->units.sequence_parallel = choice % 2 == 0 && !policy->offloads;
+    policy->units.sequence_parallel = choice % 2 == 0 && !policy->updates_on_host();
     policy->tensor_async = choice / 2 == 0;
-    model.has_partial_gradients = !policy->offloads && random.OneIn(3);
+    model.has_partial_gradients = !policy->updates_on_host() && random.OneIn(3);
     for (plan::Segment& segment : model.segments) {
       segment.is_split = !random.OneIn(3);
       segment.hidden_bytes = segment.output_bytes;

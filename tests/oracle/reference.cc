@@ -88,7 +88,8 @@ class Reference {
   }
   // The rank's slice of the gradient is that of the whole one.
   bool ReducesInPlace() const {
-    return whole_gradients_ && !mixes_ && policy_.reduce_dtype == policy_.master_dtype;
+    return whole_gradients_ && !mixes_ && policy_.reduce_dtype == policy_.master_dtype &&
+           !policy_.updates_on_host();
   }
   static Value Initial(BufferKind kind, int32_t unit, int rank) {
     return Symbol(Term::kInitial, kind, unit, rank);
@@ -409,7 +410,7 @@ class Reference {
         };
         const Value gradient = reduced_[static_cast<size_t>(unit)][rank];
         // Of the host's updates without clipping only the last one of a rank knows the norm.
-        const bool knows_norm = !policy_.offloads || policy_.update.clips ||
+        const bool knows_norm = policy_.offload != plan::Offload::kAll || policy_.update.clips ||
                                 !IsTrained(static_cast<size_t>(unit)) || unit == FirstUnitOf(unit);
         updated[static_cast<size_t>(unit)].push_back(
             Symbol(Term::kOptimizer,
@@ -441,7 +442,13 @@ class Reference {
   }
 
   BufferKind Master(int32_t unit) const {
-    return KeepsWhole(unit) && !mixes_ ? BufferKind::kUnsharded : BufferKind::kParameterShard;
+    const bool has_slice = mixes_ || HasHostMaster(unit);
+    return KeepsWhole(unit) && !has_slice ? BufferKind::kUnsharded : BufferKind::kParameterShard;
+  }
+
+  // Apart from what the rank has for itself.
+  bool HasHostMaster(int32_t unit) const {
+    return policy_.offload == plan::Offload::kOptimizer && IsTrained(static_cast<size_t>(unit));
   }
 
   // What is in all persistent buffers at the end. `updated`: by unit, by rank.
@@ -473,7 +480,10 @@ class Reference {
           add(BufferKind::kOptimizerState, own(BufferKind::kOptimizerState, rank));
         }
         if (master == BufferKind::kParameterShard) add(master, own(master, rank));
-        if (!KeepsWhole(index)) continue;
+        if (!KeepsWhole(index)) {
+          if (HasHostMaster(index)) add(master, own(master, rank));  // the copy of it
+          continue;
+        }
         Value all = Symbol(Term::kGather);
         for (const int from : ShardGroup(static_cast<int>(rank))) {
           all = Mix(all, own(master, static_cast<size_t>(from)));

@@ -61,7 +61,9 @@ std::string ArithmeticOf(const plan::ModelDescription& model, const plan::Policy
   // What is made again of products has other inputs than what forward made.
   const auto keeps = plan::WhatForwardKeeps(model, policy.checkpointing);
   if (std::ranges::count(keeps, plan::Keeps::kProducts) > 0) return "";
-  if (policy.offloads && !policy.update.clips) return "";  // updates without a norm
+  const bool has_norm = policy.offload != plan::Offload::kAll || policy.update.clips;
+  // With the optimizer's state alone on the host ranks have weights twice.
+  if (!has_norm || policy.offload == plan::Offload::kOptimizer) return "";
   // What is on which rank follows from where the model is cut, which is random.
   constexpr plan::MeshDimensions kCut =
       plan::Only(plan::MeshDimension::kPipeline) | plan::Only(plan::MeshDimension::kTensor);

@@ -17,7 +17,7 @@ BIN = pathlib.Path(os.environ.get("SHARDSCOPE_BIN", environment.ROOT / "build" /
 
 def pytorch_numbers(case: number_cases.Case, strategy: str, dump: pathlib.Path) -> number_cases.Numbers:
     """Trains with PyTorch from the trainer's own weights and batches."""
-    numbers = (case.layers, case.dim, case.heads, case.seq, case.batch, number_cases.LEARNING_RATE, number_cases.WARM_UP_STEPS,
+    numbers = (case.layers, case.dim, case.heads, case.seq, case.batch, number_cases.learning_rate(strategy), number_cases.WARM_UP_STEPS,
                number_cases.STEPS)
     with Ranks("train_dumped.py", case.ranks, str(dump), strategy, *map(str, numbers)) as ranks:
         return json.loads(ranks.receive()[0])
@@ -44,7 +44,7 @@ def compare_numbers(record: bool, group: str | None) -> bool:
             case.path.parent.mkdir(exist_ok=True)
             content = {"torch": "2.11.0", "settings": case.settings(), "numbers": recorded}
             case.path.write_text(json.dumps(content, indent=1) + "\n")
-    print(f"\n{'within' if agree else 'MISS: not within'} {number_cases.TOLERANCE:.0e}, bf16 {number_cases.BF16_TOLERANCE:.0e}")
+    print(f"\n{'within' if agree else 'MISS: not within'} {number_cases.TOLERANCE:.0e}, bf16 and fp16 {number_cases.NARROW_TOLERANCE:.0e}")
     return agree
 
 

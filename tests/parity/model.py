@@ -93,7 +93,10 @@ class ByteGpt(nn.Module):
         for index in range(self.layers):
             # By name: wrappers replace the submodules.
             x = self._modules[f"block{index}"](x)
-        return F.cross_entropy(self.head(x).flatten(0, 1), samples[:, 1:].flatten())
+        logits = self.head(x)
+        if logits.dtype == torch.float16:  # in which a scaled loss has no room
+            logits = logits.float()
+        return F.cross_entropy(logits.flatten(0, 1), samples[:, 1:].flatten())
 
 
 class Adapted(nn.Module):

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <set>
 #include <utility>
 
 #include "trace/analysis/derived.h"
@@ -120,10 +121,19 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
     report.checkpoints.push_back(std::move(one));
   }
   report.resumed = ResumedFromOf(snapshot);
+  report.trained = TrainedOf(snapshot);
   report.memory = report.figures.scope.whole_run() ? report.figures.memory : MemoryPeaks(snapshot);
   std::map<query::ScheduleId, std::vector<Traffic>> traffic = TrafficOf(snapshot);
   for (ScheduleMemory& memory : MemoryOfSchedules(snapshot, report.memory)) {
     report.schedules.push_back({memory, std::move(traffic[memory.id])});
+  }
+  std::set<query::ScheduleId> evaluated;
+  for (const query::Evaluation& evaluation : report.evaluations) {
+    const auto schedule = snapshot.schedules.find(evaluation.schedule);
+    const bool is_new = evaluated.insert(evaluation.schedule).second;
+    if (!is_new || schedule == snapshot.schedules.end()) continue;
+    report.evaluation_schedules.push_back(
+        {schedule->second.name, std::move(traffic[evaluation.schedule])});
   }
   for (const query::RankRows& rows : snapshot.ranks) {
     if (!rows.segments.empty()) report.nccl_segments[rows.rank] = SegmentsOfNccl(snapshot, rows);

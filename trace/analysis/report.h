@@ -22,6 +22,7 @@
 #include "trace/analysis/scope.h"
 #include "trace/analysis/sources.h"
 #include "trace/analysis/traffic.h"
+#include "trace/analysis/trained.h"
 #include "trace/query/snapshot.h"
 
 namespace shardscope::analysis {
@@ -47,6 +48,12 @@ struct ScheduleFigures {
   std::vector<Traffic> traffic;
 };
 
+// What a rank sends in a batch of evaluations of a Schedule.
+struct EvaluationFigures {
+  std::string name;
+  std::vector<Traffic> traffic;
+};
+
 // What collectives went over, as the run's configuration says; texts may be empty.
 struct ReportedLink {
   std::string transport;
@@ -59,16 +66,18 @@ struct Report {
   query::TraceState state = query::TraceState::kLive;
   query::Truth truth = query::Truth::kMeasured;
   bool contended = false;
-  bool imported = false;                               // another program's trace
-  std::vector<StepBreakdown> steps;                    // of the whole run
-  std::vector<MemoryPeak> memory;                      // of the whole run
-  std::map<int32_t, std::vector<bool>> nccl_segments;  // by rank: SegmentsOfNccl()
-  std::vector<ScheduleFigures> schedules;              // that ran
-  Figures figures;                                     // of the scope that was asked for
-  std::vector<query::Pause> pauses;                    // before its steps, of the first rank
-  std::vector<query::Evaluation> evaluations;          // the same
-  std::vector<CheckpointFigures> checkpoints;          // before or after its steps
+  bool imported = false;                                // another program's trace
+  std::vector<StepBreakdown> steps;                     // of the whole run
+  std::vector<MemoryPeak> memory;                       // of the whole run
+  std::map<int32_t, std::vector<bool>> nccl_segments;   // by rank: SegmentsOfNccl()
+  std::vector<ScheduleFigures> schedules;               // that ran
+  Figures figures;                                      // of the scope that was asked for
+  std::vector<query::Pause> pauses;                     // before its steps, of the first rank
+  std::vector<query::Evaluation> evaluations;           // the same
+  std::vector<EvaluationFigures> evaluation_schedules;  // of these
+  std::vector<CheckpointFigures> checkpoints;           // before or after its steps
   std::optional<ResumedFrom> resumed;
+  std::optional<Trained> trained;
   std::optional<std::vector<Stall>> every_stall;  // of that scope, if asked for
   ReportedLink link;
   KernelSummary kernels;  // num_ranks 0: no row of a GPU

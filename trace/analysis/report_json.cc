@@ -131,6 +131,18 @@ Json ScheduleJson(const ScheduleFigures& schedule) {
           {"traffic", ListJson(schedule.traffic, &TrafficJson)}};
 }
 
+Json EvaluationScheduleJson(const EvaluationFigures& schedule) {
+  return {{"name", schedule.name}, {"traffic", ListJson(schedule.traffic, &TrafficJson)}};
+}
+
+Json TrainedJson(const std::optional<Trained>& trained) {
+  if (!trained) return nullptr;
+  return {{"parameters", trained->parameters},
+          {"trained_parameters", trained->trained},
+          {"spared_gradient_bytes", trained->spared_gradient_bytes},
+          {"spared_optimizer_bytes", trained->spared_optimizer_bytes}};
+}
+
 Json CollectiveJson(const CollectiveRun& run) {
   return {{"op_run", run.op_run.value()},
           {"name", run.name},
@@ -383,6 +395,8 @@ std::string PrintReportJson(const Report& report, const GpuTime* gpu) {
   json["resumed"] = ResumedJson(report.resumed);
   json["skipped_steps"] = SkipsInScope(report).size();
   json["evaluations"] = ListJson(report.evaluations, &EvaluationJson);
+  json["evaluation_schedules"] = ListJson(report.evaluation_schedules, &EvaluationScheduleJson);
+  json["trained"] = TrainedJson(report.trained);
   json["memory"] = ListJson(figures.memory, &MemoryJson);
   json["schedules"] = ListJson(report.schedules, &ScheduleJson);
   json["collectives"] = ListJson(figures.slowest_collectives, &CollectiveJson);

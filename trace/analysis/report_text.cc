@@ -155,7 +155,8 @@ std::string SummaryText(const Report& report) {
         fmt::format("  {} tokens/s over all ranks, loss {:.4f} -> {:.4f} nats\n",
                     FormatCount(summary.tokens_per_second), summary.first_loss, summary.last_loss);
   }
-  return text + SkipsText(report) + EvaluationsText(report) + PausesText(report);
+  return text + Describe(report.trained) + SkipsText(report) + EvaluationsText(report) +
+         PausesText(report);
 }
 
 std::string StepsText(const Report& report, int num_steps) {
@@ -247,15 +248,20 @@ std::string ScheduleMemoryText(const Report& report) {
 
 std::string TrafficText(const Report& report) {
   Table table({"schedule", "communicator", "collective", "calls", "sent"}, 3);
-  for (const ScheduleFigures& schedule : report.schedules) {
-    for (const Traffic& traffic : schedule.traffic) {
+  const auto add = [&](const std::string& schedule, const std::vector<Traffic>& all) {
+    for (const Traffic& traffic : all) {
       std::string kind(Name(traffic.kind));
       std::replace(kind.begin(), kind.end(), '_', '-');
-      table.Add({schedule.memory.name, traffic.communicator, kind, std::to_string(traffic.calls),
+      table.Add({schedule, traffic.communicator, kind, std::to_string(traffic.calls),
                  FormatBytes(traffic.wire_bytes)});
     }
-  }
-  return table.size() == 0 ? "" : "\nWhat a rank sends in a step, as planned\n" + table.Print();
+  };
+  for (const ScheduleFigures& one : report.schedules) add(one.memory.name, one.traffic);
+  for (const EvaluationFigures& one : report.evaluation_schedules) add(one.name, one.traffic);
+  if (table.size() == 0) return "";
+  const bool has_batches = !report.evaluation_schedules.empty();
+  return fmt::format("\nWhat a rank sends in a step{}, as planned\n{}",
+                     has_batches ? ", or in a batch of an evaluation" : "", table.Print());
 }
 
 std::string MemoryText(const Report& report) {

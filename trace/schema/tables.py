@@ -94,7 +94,10 @@ TABLES = (
         Column("key", TEXT, "run_id, name, state (live, finishing, finished, cut), tool_version, host, pid, model, "
                             "num_ranks, num_cores, device, truth, contended, source_path, started_realtime_ns, cupti_device_bytes (what CUPTI "
                             "takes at least of each GPU's memory); of a run that went on from a checkpoint resumed_run (run_id of the "
-                            "run that wrote it), resumed_step and resumed_from (its folder); ..."),
+                            "run that wrote it), resumed_step and resumed_from (its folder); of one that does not train all of its "
+                            "parameters how many there are (parameters), how many it trains (trained_parameters), and the bytes of "
+                            "gradients and of optimizer state that a rank does not keep (spared_gradient_bytes, "
+                            "spared_optimizer_bytes), as it began; ..."),
         Column("value", TEXT, "The value as text; numbers in decimal."),
     )),
     Table("capability", "What each source of records could and could not do in this run, and what it lost.", (

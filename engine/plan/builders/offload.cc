@@ -1,6 +1,8 @@
-// Offload in a step: shards come from the host's memory before they are gathered, reduced gradients
-// go there, and the host updates (FSDP2's CPUOffloadPolicy, _fsdp_collectives.py:
-// all_gather_copy_in, foreach_reduce). Copies have a stream for each direction.
+// Offload in a step: reduced gradients go to the host, and it updates. With Offload::kAll shards
+// come from its memory before they are gathered (FSDP2's CPUOffloadPolicy, _fsdp_collectives.py:
+// all_gather_copy_in, foreach_reduce); with kOptimizer the rank's copy of them is renewed after the
+// update (DeepSpeed, stage_1_and_2.py and stage3.py: step). Copies have a stream for each
+// direction.
 #include <utility>
 
 #include "engine/plan/builders/step.h"
@@ -9,7 +11,7 @@ namespace shardscope::plan {
 
 StepBuilder::Shard StepBuilder::BringShard(int32_t unit_index) {
   const BufferId kept = state(unit_index).parameter_shard;
-  if (!policy_.offloads) return {kept, kNone};
+  if (policy_.offload != Offload::kAll) return {kept, kNone};
   Op op = MakeOp(OpKind::kCopyToDevice, unit_index, offload_stream_);
   const BufferId shard = NewBuffer(BufferKind::kParameterShard, unit_index,
                                    ShardBytes(unit_index, policy_.master_dtype));
@@ -57,6 +59,17 @@ void StepBuilder::EmitToHost(int32_t unit_index, const Reduced& reduced, OpIndex
   program_.ops[static_cast<size_t>(EmitUpdate(unit_index, kNone, kNone))].dependencies = {
       AfterEvent(arrived)};
   Enter(now);
+}
+
+OpIndex StepBuilder::RenewShard(int32_t unit_index, OpIndex update) {
+  if (policy_.offload != Offload::kOptimizer) return update;
+  UnitState& unit_state = state(unit_index);
+  Op copy = MakeOp(OpKind::kCopyToDevice, unit_index, offload_stream_);
+  copy.reads = {unit_state.host_master};
+  copy.writes = {unit_state.parameter_shard == kNone ? unit_state.whole_parameters
+                                                     : unit_state.parameter_shard};
+  copy.dependencies = {AfterEvent(update)};
+  return Emit(std::move(copy));
 }
 
 }  // namespace shardscope::plan

@@ -35,7 +35,7 @@ void StepBuilder::Optimizer() {
       op.frees = {norm};
       if (found_inf != kNone) op.frees.push_back(found_inf);
     }
-    PostOptimizer(index, update);
+    PostOptimizer(index, RenewShard(index, update));
   }
   if (left.empty()) {  // other stages have what is trained: the rank hears of it only
     Op op = MakeOp(OpKind::kOptimizer, kNone, UpdateStream());
@@ -68,7 +68,7 @@ OpIndex StepBuilder::EmitUpdate(int32_t unit_index, BufferId norm, BufferId foun
 
 // The last gradients come to the stream that updates from elsewhere.
 std::vector<Dependency> StepBuilder::AfterGradients() const {
-  if (policy_.offloads) return {AfterStream(offload_stream_ + 1)};
+  if (policy_.updates_on_host()) return {AfterStream(offload_stream_ + 1)};
   if (AddsUpWholeParameters()) return {AfterStream(tensor_.stream)};
   return {};
 }

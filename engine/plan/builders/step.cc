@@ -39,7 +39,7 @@ StepBuilder::StepBuilder(const ModelDescription& model, const Policy& policy,
     tensor_.stream = static_cast<StreamIndex>(schedule_.streams.size());
     schedule_.streams.push_back({std::string(Name(StreamRole::kTensor)), StreamRole::kTensor});
   }
-  if (policy.offloads) {
+  if (policy.updates_on_host()) {
     offload_stream_ = static_cast<StreamIndex>(schedule_.streams.size());
     for (const StreamRole role :
          {StreamRole::kToDevice, StreamRole::kToHost, StreamRole::kHostOptimizer}) {
@@ -226,8 +226,11 @@ void StepBuilder::AddPersistentBuffers() {
     UnitState& unit_state = state(buffer.unit);
     switch (buffer.kind) {
       case BufferKind::kParameterShard:
-      case BufferKind::kHostParameterShard:
         unit_state.parameter_shard = id;
+        break;
+      case BufferKind::kHostParameterShard:
+        unit_state.host_master = id;
+        if (policy_.offload == Offload::kAll) unit_state.parameter_shard = id;
         break;
       case BufferKind::kUnsharded:
         unit_state.whole_parameters = id;
@@ -662,7 +665,7 @@ StepBuilder::Reduced StepBuilder::EmitReduceScatter(Op reduce, int32_t unit_inde
   // the reduced output, no copy); later ones are added to it, and another dtype has to be cast.
   Reduced reduced;
   const bool is_first = IsFirstReduction(unit_index);
-  if (is_first && policy_.reduce_dtype == policy_.gradient_dtype() && !policy_.offloads) {
+  if (is_first && policy_.reduce_dtype == policy_.gradient_dtype() && !policy_.updates_on_host()) {
     reduce.writes = {state(unit_index).gradient_shard};
   } else {
     reduced.output = NewBuffer(BufferKind::kReduceScatterOutput, unit_index,
@@ -688,7 +691,7 @@ OpIndex StepBuilder::FinishReduction(int32_t unit_index, const Reduced& reduced)
   }
   OpIndex last = sum.op;
   if (has_replicas()) last = EmitReplicaReduce(unit_index, sum);
-  if (policy_.offloads) {
+  if (policy_.updates_on_host()) {
     EmitToHost(unit_index, sum, last);
     return last;
   }

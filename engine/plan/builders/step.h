@@ -24,6 +24,7 @@ struct UnitState {
   BufferId parameter_shard = kNone;
   BufferId gradient_shard = kNone;
   BufferId optimizer_state = kNone;
+  BufferId host_master = kNone;       // weights that the host updates
   BufferId whole_parameters = kNone;  // where ranks keep all of them, but a slice of the rest
   BufferId whole_gradient = kNone;    // the same
   int32_t first_reduced = kNone;      // micro-batch whose gradient the shard got first
@@ -39,7 +40,10 @@ struct UnitState {
   BufferId reduced_gradient() const {
     return gradient_shard == kNone ? whole_gradient : gradient_shard;
   }
-  BufferId master() const { return parameter_shard == kNone ? whole_parameters : parameter_shard; }
+  BufferId master() const {
+    if (host_master != kNone) return host_master;
+    return parameter_shard == kNone ? whole_parameters : parameter_shard;
+  }
 };
 
 class StepBuilder {
@@ -210,12 +214,16 @@ class StepBuilder {
   // Offload (offload.cc): the reduced gradient goes to the host, which may update the unit then.
   void EmitToHost(int32_t unit_index, const Reduced& reduced, OpIndex last);
   bool UpdatesEarly(int32_t unit_index) const {
-    return policy_.offloads && !policy_.update.clips && unit_index != trained_units_.front();
+    return policy_.offload == Offload::kAll && !policy_.update.clips &&
+           unit_index != trained_units_.front();
   }
   // Where gradients are added up and units updated.
   StreamIndex UpdateStream() const {
-    return policy_.offloads ? offload_stream_ + 2 : kComputeStream;
+    return policy_.updates_on_host() ? offload_stream_ + 2 : kComputeStream;
   }
+  // What the host has updated comes to the rank's copy, if it keeps one. Returns the op after which
+  // it is there: `update` otherwise.
+  OpIndex RenewShard(int32_t unit_index, OpIndex update);
   OpIndex EmitUpdate(int32_t unit_index, BufferId norm, BufferId found_inf);
   std::vector<Dependency> AfterGradients() const;
   void AddCommunicators();

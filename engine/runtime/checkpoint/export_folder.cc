@@ -69,6 +69,31 @@ class FolderWriter {
   FolderWriter(const ExportOptions& options, const WholeModel& whole, std::string folder)
       : options_(options), whole_(whole), folder_(std::move(folder)) {}
 
+  // As peft's save_pretrained() leaves them.
+  Status WriteAdapters(Exported* exported) {
+    Json targets = Json::array();
+    for (const std::string& target : whole_.model().lora.targets)
+      targets.push_back(target + "_proj");
+    const std::string& base = whole_.config().Get("model.path");
+    const Json json = {{"peft_type", "LORA"},
+                       {"task_type", "CAUSAL_LM"},
+                       {"base_model_name_or_path", base.empty() ? Json() : Json(base)},
+                       {"r", whole_.model().lora.rank},
+                       {"lora_alpha", whole_.model().lora.alpha},
+                       {"lora_dropout", 0.0},
+                       {"target_modules", targets},
+                       {"bias", "none"},
+                       {"fan_in_fan_out", false},
+                       {"use_rslora", false},
+                       {"use_dora", false},
+                       {"inference_mode", true}};
+    SHARDSCOPE_RETURN_IF_ERROR(WriteSynced(folder_ + "/adapter_config.json", json.dump(2) + "\n"));
+    std::vector<plan::Parameter> adapters = model::AllParameters(whole_.model());
+    std::erase_if(adapters, [](const auto& one) { return !model::IsAdapter(one.name); });
+    exported->num_files = 1;
+    return WriteWeights("adapter_model.safetensors", adapters, exported);
+  }
+
   Status Write(Exported* exported) {
     SHARDSCOPE_RETURN_IF_ERROR(WriteConfig());
     SHARDSCOPE_RETURN_IF_ERROR(
@@ -194,7 +219,8 @@ Status CreatePartial(const std::string& partial) {
                          " is there already: an export that was killed has left it, or one is "
                          "writing it; remove it, or name another folder");
   }
-  return Status::Error(fmt::format("cannot create {}: {}", partial, error.message()));
+  return Status::Error(fmt::format("cannot create {}: {}; name another folder with --out", partial,
+                                   error.message()));
 }
 
 // Is gone at the end, unless it was published under another name.
@@ -232,11 +258,17 @@ Result<Exported> ExportFolder(const ExportOptions& options) {
                          " is of model.kind=gpt, which Hugging Face's transformers does not have: "
                          "only a llama can be exported");
   }
+  if (options.adapters_alone && whole.model().lora.rank == 0) {
+    return Status::Error(from.folder() +
+                         " has no adapters, as its run had lora.rank=0: export without --adapter");
+  }
   Exported exported{.checkpoint = from.folder(), .step = from.index().step};
   const std::string partial = out + ".partial";
   SHARDSCOPE_RETURN_IF_ERROR(CreatePartial(partial));
   const PartialFolder removed(partial);  // LibTorch may throw, too
-  SHARDSCOPE_RETURN_IF_ERROR(FolderWriter(options, whole, partial).Write(&exported));
+  FolderWriter writer(options, whole, partial);
+  SHARDSCOPE_RETURN_IF_ERROR(options.adapters_alone ? writer.WriteAdapters(&exported)
+                                                    : writer.Write(&exported));
   SHARDSCOPE_RETURN_IF_ERROR(Publish(partial, out));
   return exported;
 }

@@ -1,5 +1,5 @@
 // A checkpoint's weights as a folder in Hugging Face's layout, which transformers loads and
-// model.path takes.
+// model.path takes; or its adapters as a folder in peft's, for lora.path.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@ namespace shardscope::runtime {
 struct ExportOptions {
   std::string checkpoint;              // a checkpoint, a run or a folder of checkpoints
   std::string out;                     // a folder that is not there yet, or is empty
+  bool adapters_alone = false;         // adapter_config.json and adapter_model.safetensors
   bool is_bf16 = false;                // what weights are cast to; else fp32
   int64_t most_bytes = 5'000'000'000;  // of one file's weights; more become several, with an index
 };
@@ -25,8 +26,8 @@ struct Exported {
 
 // Holds one parameter at a time, twice. config.json is that of model.path, or made for a llama that
 // was drawn; the tokenizer's files are those of data.tokenizer or model.path. On an error `out` is
-// as it was. Errors: no whole checkpoint; a gpt, which that layout does not have; `out` has
-// something in it, or cannot be written.
+// as it was. Errors: no whole checkpoint; a gpt, which that layout does not have; no adapters where
+// they are asked for; `out` has something in it, or cannot be written.
 Result<Exported> ExportFolder(const ExportOptions& options);
 
 }  // namespace shardscope::runtime

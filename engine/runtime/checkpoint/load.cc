@@ -4,11 +4,12 @@
 #include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/checkpoint/safetensors.h"
 #include "engine/model/safetensors.h"
-#include "engine/runtime/checkpoint/snapshot.h"
 #include "trace/base/text.h"
 
 namespace shardscope::runtime {
@@ -16,7 +17,7 @@ namespace {
 
 // Keys of the model that may be others when it goes on: where its data end, not what it is.
 bool MayDiffer(const std::string& key) {
-  if (key.starts_with("lora.")) return false;
+  if (key.starts_with("lora.")) return key == "lora.path";
   return !key.starts_with("model.") || key == "model.seq" || key == "model.path";
 }
 
@@ -37,6 +38,18 @@ Status ReadInto(const checkpoint::Checkpoint& from, const checkpoint::TensorEntr
   if (!type) return Status::Error(from.folder() + ": weights of dtype " + entry.dtype);
   to.copy_(at::from_blob(bytes.data(), {elements}, at::TensorOptions(*type)));
   return Status::Ok();
+}
+
+// What is kept of parameter `index` from step to step, by name: its weights and what the optimizer
+// keeps of them, in the order of ShardedUnit::state_tensors(). The rank's rows, padding included.
+std::vector<std::pair<std::string, at::Tensor>> StateTensorsOf(const ShardedUnit& unit,
+                                                               size_t index) {
+  std::vector<std::pair<std::string, at::Tensor>> tensors{
+      {std::string(checkpoint::kParameter), unit.SliceOf(index).parameters}};
+  for (size_t tensor = 0; tensor < unit.NumStateTensors(index); ++tensor) {
+    tensors.emplace_back(unit.state_tensors()[tensor].name, unit.StateValues(tensor, index));
+  }
+  return tensors;
 }
 
 std::vector<checkpoint::ElementRun> RunsOf(const std::vector<plan::TensorRun>& runs) {
@@ -123,6 +136,7 @@ Status LoadState(const checkpoint::Checkpoint& from, int rank, RankWork* work,
       SHARDSCOPE_RETURN_IF_ERROR(ReadInto(from, *entry.Find(checkpoint::kParameter),
                                           RunsOf(to.RunsOf(index)), to.AllOf(index)));
     }
+    to.RenewDeviceShard();
   }
   return Status::Ok();
 }

@@ -5,24 +5,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
+#include "engine/checkpoint/folder.h"
 #include "engine/checkpoint/index.h"
+#include "engine/runtime/units/state_blocks.h"
 #include "engine/runtime/units/state_layout.h"
 #include "trace/base/status.h"
 
 namespace shardscope::runtime {
-
-// What is kept of parameter `index` from step to step, by name: its weights and what the optimizer
-// keeps of them, in the order of ShardedUnit::state_tensors(). The rank's rows, padding included,
-// as ShardedUnit::SliceOf() and StateValues().
-std::vector<std::pair<std::string, at::Tensor>> StateTensorsOf(const ShardedUnit& unit,
-                                                               size_t index);
 
 class Snapshot {
  public:
@@ -46,10 +42,19 @@ class Snapshot {
     std::string dtype;
     std::vector<checkpoint::ElementRun> runs;  // of the whole parameter
     int64_t offset = 0;                        // in bytes_
-    int64_t bytes = 0;
-    at::Tensor source;  // only while the copy is made
+    at::Tensor source;                         // only while the copy is made
+    // Of what is kept in blocks; it is copied as it is kept, and decoded while it is written.
+    struct Scales {
+      BlockRange range = BlockRange::kSigned;
+      int64_t offset = 0;  // in bytes_
+      at::Tensor source;   // as above
+    };
+    std::optional<Scales> blocks;
   };
+  // Fills parts_, but for where their bytes are; MakeRoom() says that.
   void Plan(const StateLayout& layout, int rank, std::span<const ShardedUnit> units);
+  void MakeRoom();
+  checkpoint::TensorBytes BytesOf(const Part& part) const;
   // Rows of the whole parameter if it has them, else a list of elements.
   static std::vector<int64_t> ShapeOf(const Part& part);
 

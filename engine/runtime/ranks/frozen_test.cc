@@ -270,13 +270,20 @@ TEST(Frozen, BackwardEndsWhereNothingBeforeIsTrained) {
 // Checkpointing, offload, accumulation, other dtypes and states change what ops there are.
 TEST(Frozen, GoesWithOtherOptions) {
   for (const Trains trains : {Trains::kAdapters, Trains::kLastAdapters}) {
+    for (const char* strategy : {"zero1", "zero2"}) {
+      TestRun zero = MakeRun({strategy, 2}, trains);
+      zero.policy.offload = plan::Offload::kOptimizer;
+      ExpectFrozen(zero);
+    }
     TestRun run = MakeRun({"full", 2}, trains);
     run.policy.checkpointing.mode = plan::Checkpointing::kEvery;
     ExpectFrozen(run);
     run.policy.checkpointing.mode = plan::Checkpointing::kProducts;
-    run.policy.offloads = true;
+    run.policy.offload = plan::Offload::kAll;
     ExpectFrozen(run);
-    run.policy.offloads = false;
+    run.policy.offload = plan::Offload::kOptimizer;
+    ExpectFrozen(run);
+    run.policy.offload = plan::Offload::kNone;
     run.policy.accumulation.sync = plan::GradientSync::kNoSync;
     run.policy.accumulation.reshards = false;
     ExpectFrozen(run);

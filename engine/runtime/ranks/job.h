@@ -13,6 +13,7 @@
 #include "engine/model/initialize.h"
 #include "engine/model/model_config.h"
 #include "engine/model/training_settings.h"
+#include "engine/plan/state.h"
 #include "engine/runtime/ranks/held_out.h"
 #include "engine/runtime/units/state_layout.h"
 #include "trace/base/time.h"
@@ -26,11 +27,13 @@ struct Job {
   plan::DType reduce = plan::DType::kFp32;    // in which gradients are sent
   plan::DType gradient = plan::DType::kFp32;  // in which they are kept, reduced
   std::shared_ptr<const model::Corpus> corpus;
-  std::shared_ptr<const HeldOut> held_out;                // of evaluations; null: there are none
-  std::shared_ptr<const model::ParameterSource> weights;  // that the run begins with; null: drawn
-  int64_t num_parameters = 0;                             // elements
-  int64_t num_trained = 0;                                // of these
-  StateLayout initial_layout;                             // of the first step
+  std::shared_ptr<const HeldOut> held_out;                 // of evaluations; null: there are none
+  std::shared_ptr<const model::ParameterSource> weights;   // that the run begins with; null: drawn
+  std::shared_ptr<const model::ParameterSource> adapters;  // the same of `weights` that have none
+  int64_t num_parameters = 0;                              // elements
+  int64_t num_trained = 0;                                 // of these
+  plan::SparedState spared;                                // as the others are not
+  StateLayout initial_layout;                              // of the first step
   std::optional<int> only_rank;      // of this process, where each rank has one; else it has all
   bool poison = false;               // tests: freed memory is inaccessible
   int64_t first_step = 0;            // above 0: the run goes on from a checkpoint
@@ -46,12 +49,11 @@ struct Job {
   StateDTypes state_dtypes() const { return {master, model.dtype, gradient}; }
   // What the parameters of `rank` begin as.
   std::shared_ptr<const model::ParameterSource> InitialSource(int rank) const {
-    if (weights != nullptr && model.lora.rank > 0) {
-      return std::make_shared<const model::WithDrawnAdapters>(weights, model, training.seed);
-    }
-    if (weights != nullptr) return weights;
     const uint64_t seed = training.seed + (rank == other_seed_rank ? 1 : 0);
-    return std::make_shared<const model::DrawnParameters>(model, seed);
+    const auto drawn = std::make_shared<const model::DrawnParameters>(model, seed);
+    if (weights == nullptr) return drawn;
+    if (adapters != nullptr) return std::make_shared<const model::WithAdapters>(weights, adapters);
+    return std::make_shared<const model::WithAdapters>(weights, drawn);
   }
 };
 

@@ -84,6 +84,7 @@ void RankOps::MakeUnits() {
     units_.back().Initialize(*source);
     units_.back().MoveTo(device_);
   }
+  if (IsOffloaded(layout_)) LeaveHostMemory();
   CountState(1);
 }
 
@@ -104,8 +105,15 @@ void RankOps::MoveState(StateLayout layout) {
   }
   layout_ = move.layout();
   units_ = move.Finish(device_);
+  if (IsOffloaded(layout_)) LeaveHostMemory();
   segment_parameters_ = MapParameters(job_->model, layout_);
   CountState(1);
+}
+
+void RankOps::LeaveHostMemory() {
+  WithMemory([&] {
+    for (ShardedUnit& unit : units_) unit.LeaveHostMemory();
+  });
 }
 
 void RankOps::SetSchedule(const plan::Schedule& schedule) {
@@ -280,6 +288,9 @@ std::byte* RankOps::MemoryOf(const OpContext& context, BufferId id) {
   };
   if (buffer.kind == BufferKind::kUnsharded) return data(unit.whole_parameters());
   if (buffer.kind == BufferKind::kGradient) return data(unit.whole_gradient());
+  if (buffer.kind == BufferKind::kParameterShard && unit.device_shard().defined()) {
+    return data(unit.device_shard());
+  }
   const bool is_gradient =
       buffer.kind == BufferKind::kGradientShard || buffer.kind == BufferKind::kHostGradientShard;
   return data(is_gradient ? unit.gradient() : unit.parameters());
@@ -435,15 +446,39 @@ void RankOps::Cast(const OpContext& context) {
 void RankOps::CopyAcross(const OpContext& context) {
   const plan::Op& op = context.op();
   const int64_t started_ns = MonotonicNs();
-  const int64_t bytes = context.buffer(op.writes.front()).bytes;
-  const auto bytes_at = [&](BufferId id) {
-    return FlatView({MemoryOf(context, id), at::kByte, device_}, 0, bytes);
-  };
-  bytes_at(op.writes.front()).copy_(bytes_at(op.reads.front()));
+  const plan::Buffer& target = context.buffer(op.writes.front());
+  int64_t bytes = target.bytes;
+  // A copy that stays is renewed: what is not trained has not changed.
+  const bool renews = op.kind == OpKind::kCopyToDevice && target.persistent;
+  if (renews) {
+    const bool is_whole = target.kind == BufferKind::kUnsharded;
+    bytes = GradientLayout(op.unit).shard_elements() *
+            plan::BytesOf(is_whole ? job_->model.dtype : job_->master);
+  }
+  if (target.kind == BufferKind::kUnsharded) {
+    RenewOwnRows(context);
+  } else {
+    const auto bytes_at = [&](BufferId id) {
+      return FlatView({MemoryOf(context, id), at::kByte, device_}, 0, bytes);
+    };
+    bytes_at(op.writes.front()).copy_(bytes_at(op.reads.front()));
+  }
   std::optional<transport::Link>& link =
       op.kind == OpKind::kCopyToDevice ? host_links_.to_device : host_links_.to_host;
   constexpr int kRank[] = {0};
   if (link) SleepUntilNs(link->Reserve(kRank, started_ns, bytes));
+}
+
+// Of whole parameters: what an update has changed.
+void RankOps::RenewOwnRows(const OpContext& context) {
+  const plan::Op& op = context.op();
+  const ShardedUnit& unit = units_[static_cast<size_t>(op.unit)];
+  const std::vector<at::Tensor> slots =
+      SlotsOf(GradientLayout(op.unit), layout_.ShardIndexOf(rank_),
+              UnitMemoryOf(context, op.writes.front(), job_->model.dtype));
+  for (size_t index = 0; index < slots.size(); ++index) {
+    slots[index].copy_(unit.SliceOf(index).parameters);
+  }
 }
 
 // Own shard into its slot of an all-gather output or of whole parameters (cast on the way), or the
@@ -463,16 +498,7 @@ void RankOps::CopyIn(const OpContext& context) {
         .copy_(FlatView(UnitMemoryOf(context, op.reads.front(), job_->master), 0, elements));
     return;
   }
-  if (context.buffer(target).kind == BufferKind::kUnsharded) {
-    // What an update has changed.
-    const std::vector<at::Tensor> slots =
-        SlotsOf(GradientLayout(op.unit), layout_.ShardIndexOf(rank_),
-                UnitMemoryOf(context, target, job_->model.dtype));
-    for (size_t index = 0; index < slots.size(); ++index) {
-      slots[index].copy_(unit.SliceOf(index).parameters);
-    }
-    return;
-  }
+  if (context.buffer(target).kind == BufferKind::kUnsharded) return RenewOwnRows(context);
   SHARDSCOPE_CHECK(context.buffer(target).kind == BufferKind::kReduceScatterInput);
   const BufferId source = op.reads.front();
   const UnitMemory input = UnitMemoryOf(context, target, job_->reduce);

@@ -187,6 +187,7 @@ class RankOps : public RankWork {
   };
   void MakeSlots(const plan::Program& program);
   void MoveState(StateLayout layout);
+  void LeaveHostMemory();
   void CountState(int sign);  // 1 as it comes, -1 as it goes
   std::byte* MemoryOf(const executor::OpContext& context, plan::BufferId buffer);
   // Of the batch that an op reads; nothing in them if it reads none.
@@ -215,6 +216,7 @@ class RankOps : public RankWork {
   void CopyIn(const executor::OpContext& context);
   void CopyPostForwardShard(const executor::OpContext& context);
   void CopyOut(const executor::OpContext& context);
+  void RenewOwnRows(const executor::OpContext& context);
   void CopyAcross(const executor::OpContext& context);
   void Accumulate(const executor::OpContext& context);
   void AllGather(const executor::OpContext& context);

@@ -471,7 +471,7 @@ TEST(AllocatorTest, CountsTheMemoryOfTheHostApart) {
         run.training.num_ranks = 3;
         run.training.micro_batches = 2;
         run.policy.preset = preset;
-        run.policy.offloads = true;
+        run.policy.offload = plan::Offload::kAll;
         run.policy.update.clips = clips;
         ExpectEveryByteListed(run, unscoped);
         MemorySink sink;
@@ -482,6 +482,27 @@ TEST(AllocatorTest, CountsTheMemoryOfTheHostApart) {
                   work.memory().live_bytes(MemoryCategory::kHost));
         EXPECT_EQ(work.layout().BytesOf(0), work.memory().live_bytes(MemoryCategory::kHost));
       }
+    }
+  }
+  // Of the optimizer alone: the rank keeps what it gathers from.
+  for (const char* strategy : {"full", "zero1", "zero2", "zero3"}) {
+    for (const plan::DType dtype : {plan::DType::kFp32, plan::DType::kBf16}) {
+      SCOPED_TRACE(strategy);
+      TestRun run;
+      run.model.dtype = dtype;
+      run.training.num_ranks = 3;
+      run.training.micro_batches = 2;
+      run.policy.strategy = FindStrategy(strategy);
+      run.policy.reshard_after_forward = run.policy.strategy->reshards_after_forward;
+      run.policy.offload = plan::Offload::kOptimizer;
+      ExpectEveryByteListed(run, unscoped);
+      MemorySink sink;
+      const Running running(run, &sink);
+      const CpuWork& work = CpuWorkOf(*running.ranks, 0);
+      EXPECT_EQ(work.pool().allocated_bytes(), work.memory().live_bytes());
+      EXPECT_EQ(work.host_pool().allocated_bytes(),
+                work.memory().live_bytes(MemoryCategory::kHost));
+      EXPECT_EQ(work.memory().live_bytes(MemoryCategory::kOptimizer), 0);
     }
   }
 }

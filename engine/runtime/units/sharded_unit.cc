@@ -35,11 +35,6 @@ plan::DType DTypeOf(const at::Tensor& tensor) {
   }
 }
 
-// Adam's second moment is a mean of squares.
-BlockRange RangeOf(size_t tensor) {
-  return tensor == 1 ? BlockRange::kNeverNegative : BlockRange::kSigned;
-}
-
 template <typename T>
 void StoreAs(const std::vector<double>& values, const at::Tensor& tensor) {
   std::ranges::transform(values, tensor.mutable_data_ptr<T>(),
@@ -79,6 +74,7 @@ at::Tensor OfTensorRank(const at::Tensor& whole, const std::vector<plan::TensorR
 ShardedUnit::ShardedUnit(const plan::Unit& unit, Place place, Forms forms)
     : layout_(unit, place.shard_ranks),
       place_(place),
+      is_on_host_(forms.is_on_host),
       state_tensors_(std::move(forms.optimizer_state)),
       master_(model::ScalarTypeOf(forms.master)) {
   const at::ScalarType compute = model::ScalarTypeOf(forms.compute);
@@ -94,6 +90,7 @@ ShardedUnit::ShardedUnit(const plan::Unit& unit, Place place, Forms forms)
   if (forms.has_gradient_shard) gradient_ = shard(model::ScalarTypeOf(forms.gradient));
   if (forms.has_whole_parameters) whole_parameters_ = whole(layout_);
   if (forms.has_whole_gradient) whole_gradient_ = whole(trained);
+  if (forms.has_device_shard) device_shard_ = at::zeros({layout_.shard_elements()}, master_);
   for (const plan::StateTensor& tensor : state_tensors_) {
     if (tensor.form == plan::StateForm::kMaster) {
       state_.push_back({shard(master_), {}});
@@ -127,6 +124,22 @@ void ShardedUnit::Initialize(const model::ParameterSource& source) {
            SliceOf(index).parameters.narrow(0, 0, OwnedElements(index)), source);
     }
     if (whole_parameters_.defined()) Fill(index, 0, AllRows(whole_parameters_, index), source);
+  }
+  RenewDeviceShard();
+}
+
+void ShardedUnit::RenewDeviceShard() {
+  if (device_shard_.defined()) device_shard_.copy_(parameters_);
+}
+
+void ShardedUnit::LeaveHostMemory() {
+  std::vector<at::Tensor*> tensors = {&whole_parameters_, &whole_gradient_, &device_shard_};
+  if (!is_on_host_) tensors.insert(tensors.end(), {&parameters_, &gradient_});
+  for (StateSlice& all : state_) {
+    if (!is_on_host_) tensors.insert(tensors.end(), {&all.values, &all.scales});
+  }
+  for (at::Tensor* tensor : tensors) {
+    if (tensor->defined()) *tensor = tensor->clone();
   }
 }
 
@@ -204,7 +217,11 @@ void ShardedUnit::Take(size_t index, const at::Tensor& parameter,
   const auto take = [&](const at::Tensor& own, const at::Tensor& whole) {
     own.narrow(0, 0, owned).copy_(OfTensorRank(whole, RunsOf(index)).narrow(0, first, owned));
   };
-  take(SliceOf(index).parameters, parameter);
+  const at::Tensor own = SliceOf(index).parameters;
+  take(own, parameter);
+  if (device_shard_.defined()) {
+    device_shard_.narrow(0, layout_.parameters()[index].shard_offset, own.numel()).copy_(own);
+  }
   for (size_t tensor = 0; tensor < state.size(); ++tensor) {
     const at::Tensor values = StateValues(tensor, index);
     take(values, state[tensor]);

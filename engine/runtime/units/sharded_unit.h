@@ -46,6 +46,8 @@ class ShardedUnit {
     bool has_gradient_shard = true;
     bool has_whole_parameters = false;
     bool has_whole_gradient = false;
+    bool is_on_host = false;  // packed shards and optimizer state are, and updated there
+    bool has_device_shard = false;
   };
   // All zero, in the host's memory.
   ShardedUnit(const plan::Unit& unit, Place place, Forms forms);
@@ -66,6 +68,12 @@ class ShardedUnit {
   at::Tensor& gradient() { return gradient_; }
   at::Tensor& whole_parameters() { return whole_parameters_; }
   at::Tensor& whole_gradient() { return whole_gradient_; }
+  // Of parameters() that the host keeps and updates: the copy that is gathered from.
+  at::Tensor& device_shard() { return device_shard_; }
+  // Makes it that again.
+  void RenewDeviceShard();
+  // What is not the host's moves to memory that this thread takes now.
+  void LeaveHostMemory();
 
   // A part of a state tensor. Of blocks: a code an element, and each block's scale.
   struct StateSlice {
@@ -134,6 +142,8 @@ class ShardedUnit {
   at::Tensor gradient_;
   at::Tensor whole_parameters_;
   at::Tensor whole_gradient_;
+  at::Tensor device_shard_;
+  bool is_on_host_ = false;
   plan::StateTensors state_tensors_;
   std::vector<StateSlice> state_;  // packed
   at::ScalarType master_;

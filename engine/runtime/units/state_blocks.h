@@ -9,11 +9,17 @@
 // not become zero unless it is, as Adam divides by its root.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace shardscope::runtime {
 
 enum class BlockRange : uint8_t { kSigned, kNeverNegative };
+
+// Of tensor `tensor` of plan::StateTensorsOf(): Adam's second moment is a mean of squares.
+constexpr BlockRange RangeOf(size_t tensor) {
+  return tensor == 1 ? BlockRange::kNeverNegative : BlockRange::kSigned;
+}
 
 // By how much of the block's largest magnitude a number changes at most: half the widest cell, and
 // half the smallest number that has a code of its own.

@@ -103,7 +103,10 @@ ShardedUnit MakeUnit(const StateLayout& layout, int32_t index, int rank,
            .has_gradient_shard =
                has(plan::BufferKind::kGradientShard) || has(plan::BufferKind::kHostGradientShard),
            .has_whole_parameters = has(plan::BufferKind::kUnsharded),
-           .has_whole_gradient = has(plan::BufferKind::kGradient)}};
+           .has_whole_gradient = has(plan::BufferKind::kGradient),
+           .is_on_host = has(plan::BufferKind::kHostParameterShard),
+           .has_device_shard = has(plan::BufferKind::kParameterShard) &&
+                               has(plan::BufferKind::kHostParameterShard)}};
 }
 
 }  // namespace shardscope::runtime

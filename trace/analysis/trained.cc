@@ -1,0 +1,40 @@
+#include "trace/analysis/trained.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "trace/base/units.h"
+
+namespace shardscope::analysis {
+
+std::optional<Trained> TrainedOf(const query::Snapshot& snapshot) {
+  // A damaged file may say anything.
+  const auto take = [&](const char* key, int64_t* value) {
+    const auto found = snapshot.meta.find(key);
+    if (found == snapshot.meta.end()) return false;
+    const std::string& text = found->second;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
+    return error == std::errc() && end == text.data() + text.size() && *value >= 0;
+  };
+  Trained trained;
+  const bool is_known = take("parameters", &trained.parameters) &&
+                        take("trained_parameters", &trained.trained) &&
+                        take("spared_gradient_bytes", &trained.spared_gradient_bytes) &&
+                        take("spared_optimizer_bytes", &trained.spared_optimizer_bytes);
+  if (!is_known || trained.parameters == 0) return std::nullopt;
+  return trained;
+}
+
+std::string Describe(const std::optional<Trained>& trained) {
+  if (!trained) return "";
+  const auto share =
+      static_cast<double>(trained->trained) / static_cast<double>(trained->parameters);
+  return fmt::format(
+      "  trained: {} of {} parameters ({}), which spares a rank {} of gradients and {} of "
+      "optimizer state\n",
+      trained->trained, trained->parameters, FormatPercent(share),
+      FormatBytes(trained->spared_gradient_bytes), FormatBytes(trained->spared_optimizer_bytes));
+}
+
+}  // namespace shardscope::analysis
