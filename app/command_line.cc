@@ -84,6 +84,7 @@ int RunCommandLine(int argc, char** argv) {
   RecordedWords recorded;
   AddRecordCommand(app, &recorded.command, &exit_code);
   recorded = SplitRecordedCommand(app, argc, argv);
+  AddRanksCommand(app, &exit_code);
   AddReportCommand(app, &exit_code);
   AddSearchCommand(app, &exit_code);
   AddSqlCommand(app, &exit_code);

@@ -22,6 +22,7 @@ struct ReportArguments {
   std::string run;
   bool json = false;
   bool all = false;
+  bool collectives = false;
   std::optional<analysis::Scope> scope;
   analysis::GpuDefinition definition = analysis::GpuDefinition::kExact;
 };
@@ -37,8 +38,10 @@ Result<std::string> RecordedReport(const ReportArguments& arguments,
 }
 
 Result<std::string> ReportText(const ReportArguments& arguments, const query::Snapshot& snapshot) {
-  const analysis::Report report = analysis::MakeReport(
-      snapshot, {.scope = arguments.scope, .every_stall = arguments.json && arguments.all});
+  const analysis::Report report =
+      analysis::MakeReport(snapshot, {.scope = arguments.scope,
+                                      .every_stall = arguments.json && arguments.all,
+                                      .collectives = arguments.collectives});
   if (IsRecordedRun(snapshot.meta) && report.steps.empty()) {
     return RecordedReport(arguments, report);
   }
@@ -51,12 +54,15 @@ Result<std::string> ReportText(const ReportArguments& arguments, const query::Sn
     return analysis::PrintReportJson(report, &gpu);
   }
   return analysis::PrintReportText(report, arguments.all ? 0 : 10) +
+         (report.collectives ? analysis::PrintCollectives(*report.collectives) : "") +
          analysis::PrintGpuTime(analysis::MeasureGpu(snapshot, arguments.definition));
 }
 
 // A finished trace has what figures of the whole run need, but not those of some steps.
 Result<query::SnapshotPtr> Read(const ReportArguments& arguments) {
-  if (!arguments.scope || arguments.scope->kind == analysis::ScopeKind::kWholeRun) {
+  const bool whole_run =
+      !arguments.scope || arguments.scope->kind == analysis::ScopeKind::kWholeRun;
+  if (whole_run && !arguments.collectives) {
     Result<query::SnapshotPtr> summary = query::ReadSummary(arguments.run);
     if (!summary.ok() || *summary != nullptr) return summary;
   }
@@ -64,7 +70,9 @@ Result<query::SnapshotPtr> Read(const ReportArguments& arguments) {
 }
 
 // As `import` makes it beforehand.
-bool IsOfWholeRun(const ReportArguments& arguments) { return !arguments.scope && !arguments.all; }
+bool IsOfWholeRun(const ReportArguments& arguments) {
+  return !arguments.scope && !arguments.all && !arguments.collectives;
+}
 
 bool PrintKept(const ReportArguments& arguments) {
   if (!IsOfWholeRun(arguments)) return false;
@@ -129,6 +137,9 @@ void AddReportCommand(CLI::App& app, int* exit_code) {
   command->add_flag("--json", arguments->json, "JSON with all steps, in nanoseconds and bytes");
   command->add_flag("--all", arguments->all,
                     "List all steps of them, not only the last 10; with --json also every stall");
+  command->add_flag(
+      "--collectives", arguments->collectives,
+      "Add up all collectives, too: by kind, unit and ranks; with --json also by step");
   command
       ->add_option_function<std::string>(
           "--definition",

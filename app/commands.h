@@ -59,6 +59,9 @@ void AddExportCommand(CLI::App& app, int* exit_code);
 // model; `shardscope plan --check FILE` validates one.
 void AddPlanCommand(CLI::App& app, int* exit_code);
 
+// `shardscope ranks RUN [--json] [--all] [--scope WORD]`: which rank the others wait for.
+void AddRanksCommand(CLI::App& app, int* exit_code);
+
 // `shardscope report RUN [--json] [--all]`: the facts of a run as text or JSON.
 void AddReportCommand(CLI::App& app, int* exit_code);
 

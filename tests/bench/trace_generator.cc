@@ -1,19 +1,20 @@
 // Makes a finished trace of a wanted size through the real recorder and finisher: the prefetch
 // lesson's steps, again and again, as a long run would record them.
 //
-// usage: trace_generator FOLDER OP_RUNS [RANKS [OPS_A_STEP]]
+// usage: trace_generator FOLDER OP_RUNS [RANKS [OPS_A_STEP]] [--slow-rank N]
 //
 // Prints the number of op runs, the file, and the seconds and CPU seconds that finishing it took.
 //
 // With OPS_A_STEP each step has only its first ops, and memory is that of the first step: for runs
-// of very many steps.
+// of very many steps. Rank N computes longer than the others in every step.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/lesson/lesson_snapshot.h"
@@ -25,21 +26,43 @@ namespace shardscope {
 namespace {
 
 constexpr int kBaseSteps = 40;
-constexpr int kChangeStep = 20;  // the base's steps behind it are repeated
+constexpr int kChangeStep = 20;      // the base's steps behind it are repeated
+constexpr int kMostBaseRanks = 128;  // along one dimension of a mesh; others do as these do
 constexpr int64_t kFlushRecords = 20'000;
 constexpr size_t kRingRecords = size_t{1} << 16;
 
 using query::Name;
 
+struct Wanted {
+  std::string folder;
+  int64_t op_runs = 0;
+  int ranks = 8;
+  size_t ops_a_step = SIZE_MAX;
+  int slow_rank = -1;
+};
+
+// Which rank of the base does what `rank` does: only one of all is the slow one.
+int BaseRankOf(int rank, const Wanted& wanted) {
+  const int base = rank % kMostBaseRanks;
+  const bool is_other = rank != wanted.slow_rank && wanted.slow_rank >= 0 &&
+                        base == wanted.slow_rank % kMostBaseRanks;
+  return is_other ? (base + 2) % kMostBaseRanks : base;
+}
+
 class Generator {
  public:
-  Generator(const query::Snapshot& base, record::Recorder* recorder, size_t ops_a_step)
-      : base_(base), recorder_(*recorder) {
-    for (const query::RankRows& rows : base.ranks) AddRank(rows);
-    for (StepRows& rows : rows_) {
-      for (Slice& slice : rows.slices) Shorten(ops_a_step, &slice);
+  Generator(const query::Snapshot& base, record::Recorder* recorder, const Wanted& wanted)
+      : base_(base), recorder_(*recorder), num_ranks_(wanted.ranks) {
+    for (int rank = 0; rank < wanted.ranks; ++rank) {
+      const auto base_rank = static_cast<size_t>(BaseRankOf(rank, wanted));
+      AddRank(base.ranks[base_rank], rank);
+      for (const query::Track& track : base.tracks) {
+        if (track.rank == static_cast<int32_t>(base_rank)) AddTrack(track, rank);
+      }
     }
-    for (const query::Track& track : base.tracks) AddTrack(track);
+    for (StepRows& rows : rows_) {
+      for (Slice& slice : rows.slices) Shorten(wanted.ops_a_step, &slice);
+    }
     for (const auto& [id, schedule] : base.schedules) {
       schedules_[id] = recorder_.Add(
           schema::ScheduleRow{{}, schedule.name, schedule.text, schedule.largest.predicted_bytes});
@@ -85,7 +108,7 @@ class Generator {
       }
       const query::Step& row = *slice.step;
       recorder_.Record(schema::StepRow{{},
-                                       row.rank,
+                                       rows.rank,
                                        step,
                                        schedules_.at(row.schedule),
                                        row.start_ns + shift_ns,
@@ -122,10 +145,10 @@ class Generator {
     std::map<int32_t, int64_t> collectives_a_step;
   };
 
-  void AddRank(const query::RankRows& rows) {
-    recorder_.Add(schema::RankRow{rows.rank, "bench", 1, "cpu"});
+  void AddRank(const query::RankRows& rows, int32_t rank) {
+    recorder_.Add(schema::RankRow{rank, "bench", 1, "cpu"});
     StepRows& mine = rows_.emplace_back();
-    mine.rank = rows.rank;
+    mine.rank = rank;
     mine.slices.resize(kBaseSteps);
     for (const query::Step& row : rows.steps) mine.slices[Index(row.step)].step = &row;
     for (const query::OpRun& run : rows.op_runs) {
@@ -148,9 +171,9 @@ class Generator {
   }
   static size_t Index(int32_t step) { return static_cast<size_t>(step); }
 
-  void AddTrack(const query::Track& track) {
-    tracks_[track.id] = recorder_.Add(schema::TrackRow{
-        {}, track.rank, track.name, std::string(Name(track.role)), track.position});
+  void AddTrack(const query::Track& track, int32_t rank) {
+    tracks_[{rank, track.id}] = recorder_.Add(
+        schema::TrackRow{{}, rank, track.name, std::string(Name(track.role)), track.position});
   }
 
   void AddPlanOp(const query::PlanOp& op) {
@@ -177,9 +200,9 @@ class Generator {
     record::OpRecord record;
     record.run = {{},
                   plan_ops_.at(run.plan_op),
-                  run.rank,
+                  rows.rank,
                   step,
-                  tracks_.at(run.track),
+                  tracks_.at({rows.rank, run.track}),
                   run.issued_ns + shift_ns,
                   run.ready_ns + shift_ns,
                   run.started_ns + shift_ns,
@@ -196,7 +219,7 @@ class Generator {
       const int64_t sequence = int64_t{step} * 1000 + row.sequence % 1000;
       record.collective = {{},
                            {},
-                           row.rank,
+                           rows.rank,
                            step,
                            base_.communicators[static_cast<size_t>(row.communicator)],
                            sequence,
@@ -204,7 +227,7 @@ class Generator {
                            row.payload_bytes,
                            row.wire_bytes,
                            "fp32",
-                           row.group_size,
+                           num_ranks_,
                            "emulated",
                            Name(row.truth)};
     }
@@ -216,7 +239,8 @@ class Generator {
   const query::Snapshot& base_;
   record::Recorder& recorder_;
   std::vector<StepRows> rows_;
-  std::map<query::TrackId, query::TrackId> tracks_;
+  const int num_ranks_;
+  std::map<std::pair<int32_t, query::TrackId>, query::TrackId> tracks_;  // by rank and base track
   std::map<query::ScheduleId, query::ScheduleId> schedules_;
   std::map<query::PlanOpId, query::PlanOpId> plan_ops_;
   int64_t op_runs_ = 0;
@@ -229,20 +253,22 @@ double Seconds(clockid_t clock) {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
-Status Generate(const std::string& folder, int64_t op_runs, int ranks, size_t ops_a_step) {
-  std::filesystem::create_directories(folder);
-  const query::SnapshotPtr base = analysis::MakeLessonSnapshot(ranks, kBaseSteps, kChangeStep);
+Status Generate(const Wanted& wanted) {
+  std::filesystem::create_directories(wanted.folder);
+  const query::SnapshotPtr base =
+      analysis::MakeLessonSnapshot(std::min(wanted.ranks, kMostBaseRanks), kBaseSteps, kChangeStep,
+                                   wanted.slow_rank < 0 ? -1 : wanted.slow_rank % kMostBaseRanks);
   record::RecorderOptions options;
-  options.run_folder = folder;
+  options.run_folder = wanted.folder;
   options.meta = base->meta;
-  options.meta["name"] = fmt::format("bench-{}", op_runs);
+  options.meta["name"] = fmt::format("bench-{}", wanted.op_runs);
   options.meta["truth"] = Name(base->truth);
   options.config = base->config;
   options.ring_records = kRingRecords;
   auto recorder = record::Recorder::Open(options);
   if (!recorder.ok()) return recorder.status();
-  Generator generator(*base, recorder.value().get(), ops_a_step);
-  for (int32_t step = 0; step < kBaseSteps || generator.op_runs() < op_runs; ++step) {
+  Generator generator(*base, recorder.value().get(), wanted);
+  for (int32_t step = 0; step < kBaseSteps || generator.op_runs() < wanted.op_runs; ++step) {
     // From the change on the base's steps repeat, each time behind the last.
     const int32_t repeats = std::max(step - kChangeStep, 0) / (kBaseSteps - kChangeStep);
     const int32_t base_step = step - repeats * (kBaseSteps - kChangeStep);
@@ -266,14 +292,23 @@ Status Generate(const std::string& folder, int64_t op_runs, int ranks, size_t op
 
 int main(int argc, char** argv) {
   shardscope::query::DeriveWhileFinishing(shardscope::analysis::MakeDeriver());
-  if (argc < 3) {
-    fmt::print(stderr, "usage: trace_generator FOLDER OP_RUNS [RANKS [OPS_A_STEP]]\n");
+  std::vector<std::string> words(argv + 1, argv + argc);
+  shardscope::Wanted wanted;
+  const auto option = std::find(words.begin(), words.end(), "--slow-rank");
+  if (option != words.end() && option + 1 != words.end()) {
+    wanted.slow_rank = std::stoi(*(option + 1));
+    words.erase(option, option + 2);
+  }
+  if (words.size() < 2 || words.size() > 4) {
+    fmt::print(stderr,
+               "usage: trace_generator FOLDER OP_RUNS [RANKS [OPS_A_STEP]] [--slow-rank N]\n");
     return 2;
   }
-  const int ranks = argc > 3 ? std::atoi(argv[3]) : 8;
-  const size_t ops_a_step = argc > 4 ? std::strtoul(argv[4], nullptr, 10) : SIZE_MAX;
-  const shardscope::Status status =
-      shardscope::Generate(argv[1], std::atoll(argv[2]), std::max(ranks, 1), ops_a_step);
+  wanted.folder = words[0];
+  wanted.op_runs = std::stoll(words[1]);
+  if (words.size() > 2) wanted.ranks = std::max(std::stoi(words[2]), 1);
+  if (words.size() > 3) wanted.ops_a_step = std::stoul(words[3]);
+  const shardscope::Status status = shardscope::Generate(wanted);
   if (status.ok()) return 0;
   fmt::print(stderr, "trace_generator: {}\n", status.message());
   return 1;

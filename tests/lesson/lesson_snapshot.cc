@@ -26,7 +26,8 @@ constexpr int64_t kLaunchNs = 2 * kNsPerUs;
 constexpr int64_t kLinkLatencyNs = 50 * kNsPerUs;
 constexpr double kLinkBytesPerNs = 0.7;  // 0.7 GB/s
 constexpr double kCopyBytesPerNs = 9;
-constexpr double kSlowness = 1.4;  // of rank 1 in its slow steps
+constexpr double kSlowness = 1.4;        // of rank 1 in its slow steps
+constexpr double kSteadySlowness = 1.1;  // of the slow rank in every step
 constexpr int64_t kDim = 256;
 constexpr int64_t kVocabulary = 256;
 constexpr int64_t kTokensPerStep = 1024;  // of a rank
@@ -124,8 +125,15 @@ int64_t DurationOf(const plan::Schedule& schedule, const plan::Op& op) {
   }
 }
 
+// How many times longer than others a rank computes in a step.
+double SlownessOf(int rank, int step, int slow_rank) {
+  if (rank == slow_rank) return kSteadySlowness;
+  return rank == 1 && step % 7 == 6 ? kSlowness : 1;
+}
+
 // With noise: a link is late, anything else is also early.
-simulate::OpCost CostOf(const plan::Schedule& schedule, plan::OpIndex index, int rank, int step) {
+simulate::OpCost CostOf(const plan::Schedule& schedule, plan::OpIndex index, int rank, int step,
+                        double slowness) {
   const plan::Op& op = schedule.programs.front().ops[static_cast<size_t>(index)];
   const double noise =
       Noise(static_cast<uint64_t>(rank), static_cast<uint64_t>(step), static_cast<uint64_t>(index));
@@ -136,7 +144,7 @@ simulate::OpCost CostOf(const plan::Schedule& schedule, plan::OpIndex index, int
     duration_ns *= 1 + 0.03 * noise;
   }
   const bool computes = op.kind == plan::OpKind::kForward || op.kind == plan::OpKind::kBackward;
-  if (computes && rank == 1 && step % 7 == 6) duration_ns *= kSlowness;
+  if (computes) duration_ns *= slowness;
   return {.issue_ns = kIssueNs,
           .latency_ns = op.stream == 0 ? 0 : kLaunchNs,
           .duration_ns = std::llround(duration_ns)};
@@ -145,8 +153,11 @@ simulate::OpCost CostOf(const plan::Schedule& schedule, plan::OpIndex index, int
 // The lesson's steps, one behind the other.
 class LessonRun {
  public:
-  LessonRun(TestSnapshot* test, int ranks)
-      : test_(*test), rows_(test), ends_(static_cast<size_t>(ranks), kRunStartNs) {}
+  LessonRun(TestSnapshot* test, int ranks, int slow_rank)
+      : test_(*test),
+        rows_(test),
+        slow_rank_(slow_rank),
+        ends_(static_cast<size_t>(ranks), kRunStartNs) {}
 
   // What the steps from now on run, as the newest schedule of the snapshot.
   void SetSchedule(plan::Schedule schedule) {
@@ -174,8 +185,9 @@ class LessonRun {
     const auto num_ops = static_cast<plan::OpIndex>(schedule_->programs.front().ops.size());
     for (int rank = 0; rank < schedule_->num_ranks(); ++rank) {
       std::vector<simulate::OpCost>& costs = input.costs.emplace_back();
+      const double slowness = SlownessOf(rank, step, slow_rank_);
       for (plan::OpIndex op = 0; op < num_ops; ++op) {
-        costs.push_back(CostOf(*schedule_, op, rank, step));
+        costs.push_back(CostOf(*schedule_, op, rank, step, slowness));
       }
     }
     const Result<simulate::StepTimes> times = simulate::SimulateStep(*schedule_, input);
@@ -200,6 +212,7 @@ class LessonRun {
 
   TestSnapshot& test_;
   ScheduleRows rows_;
+  const int slow_rank_;
   std::vector<int64_t> ends_;             // by rank: of its last step
   std::deque<plan::Schedule> schedules_;  // which rows_ refers to
   const plan::Schedule* schedule_ = nullptr;
@@ -240,11 +253,11 @@ void AddChange(TestSnapshot* test, int32_t step) {
 
 }  // namespace
 
-query::SnapshotPtr MakeLessonSnapshot(int ranks, int steps, int prefetch_from_step) {
+query::SnapshotPtr MakeLessonSnapshot(int ranks, int steps, int prefetch_from_step, int slow_rank) {
   TestSnapshot test(ranks);
   const bool prefetch = prefetch_from_step == 0;
   Describe(&test.snapshot(), ranks, prefetch);
-  LessonRun run(&test, ranks);
+  LessonRun run(&test, ranks, slow_rank);
   run.SetSchedule(LessonSchedule(ranks, prefetch));
   run.AddPersistentMemory();
   for (int32_t step = 0; step < steps; ++step) {

@@ -9,8 +9,10 @@ namespace shardscope::analysis {
 // FSDP2 of a small model with the units embedding, block0, block1, block2 and head on a link of
 // given bandwidth, the host waiting for every compute op (host.run_ahead=0). From step
 // `prefetch_from_step` on, forward prefetch 1 and backward prefetch "pre" are on (never, if there
-// is no such step). Every seventh step rank 1 is slow. The same arguments give the same rows, bit
+// is no such step). Every seventh step rank 1 is slow, and `slow_rank` in
+// every step, by 10%. The same arguments give the same rows, bit
 // for bit.
-query::SnapshotPtr MakeLessonSnapshot(int ranks, int steps, int prefetch_from_step);
+query::SnapshotPtr MakeLessonSnapshot(int ranks, int steps, int prefetch_from_step,
+                                      int slow_rank = -1);
 
 }  // namespace shardscope::analysis

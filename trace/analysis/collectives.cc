@@ -1,50 +1,73 @@
 #include "trace/analysis/collectives.h"
 
 #include <algorithm>
-#include <map>
-#include <unordered_map>
+#include <span>
+#include <tuple>
 #include <utility>
 
-#include "trace/analysis/row_index.h"
 #include "trace/base/time.h"
 
 namespace shardscope::analysis {
 namespace {
 
-// The last rank's arrival at one collective.
-struct Arrival {
-  int64_t time_ns = 0;
-  int32_t rank = -1;
-  int32_t members = 0;
-};
-using CollectiveKey = std::pair<int32_t, int64_t>;  // communicator, sequence
-
-void AppendRank(const query::Snapshot& snapshot, const query::RankRows& rows, int first_step,
-                int last_step, std::vector<CollectiveRun>* runs, std::vector<int32_t>* sizes) {
-  std::unordered_map<query::OpRunId, const query::Collective*> by_op_run;
+// Those of one rank, in the order of its op runs.
+void AppendRank(const query::RankRows& rows, int first_step, int last_step,
+                std::vector<CollectiveMember>* members) {
+  std::vector<const query::Collective*> collectives;
   rows.collectives.ForEachOfSteps(first_step, last_step, [&](const query::Collective& row, size_t) {
-    by_op_run[row.op_run] = &row;
+    collectives.push_back(&row);
   });
-  rows.op_runs.ForEachOfSteps(first_step, last_step, [&](const query::OpRun& op_run, size_t) {
-    const auto found = by_op_run.find(op_run.id);
-    if (found == by_op_run.end() || op_run.step != found->second->step) return;
-    const query::Collective& row = *found->second;
-    const query::PlanOp* op = snapshot.FindPlanOp(op_run.plan_op);
+  const auto before = [](const query::Collective* a, const query::Collective* b) {
+    return a->op_run < b->op_run;
+  };
+  if (!std::is_sorted(collectives.begin(), collectives.end(), before)) {
+    std::stable_sort(collectives.begin(), collectives.end(), before);
+  }
+  // Op runs have ascending ids but for those of damaged files.
+  auto next = collectives.begin();
+  rows.op_runs.ForEachOfSteps(first_step, last_step, [&](const query::OpRun& run, size_t) {
+    if (next == collectives.end() || (*next)->op_run != run.id) {
+      next =
+          std::partition_point(collectives.begin(), collectives.end(),
+                               [&](const query::Collective* row) { return row->op_run < run.id; });
+    }
+    if (next == collectives.end() || (*next)->op_run != run.id) return;
+    if (run.step == (*next)->step) members->push_back({&run, *next});
+    ++next;
+  });
+}
+
+using CollectiveKey = std::pair<int32_t, int64_t>;  // communicator, sequence
+CollectiveKey KeyOf(const CollectiveMember& member) {
+  return {member.row->communicator, member.row->sequence};
+}
+
+// `members` of one collective; of one rank that is in it twice, as damaged files have it, both.
+void AppendRuns(const query::Snapshot& snapshot, std::span<const CollectiveMember> members,
+                std::vector<CollectiveRun>* runs) {
+  const CollectiveMember& last = LastOf(members);
+  for (const CollectiveMember& member : members) {
+    const query::PlanOp* op = snapshot.FindPlanOp(member.run->plan_op);
     CollectiveRun run;
-    run.op_run = op_run.id;
-    run.plan_op = op_run.plan_op;
-    run.rank = rows.rank;
-    run.step = op_run.step;
+    run.op_run = member.run->id;
+    run.plan_op = member.run->plan_op;
+    run.rank = member.row->rank;
+    run.step = member.run->step;
     run.name = op == nullptr ? "" : op->name;
-    run.communicator = row.communicator;
-    run.sequence = row.sequence;
-    run.started_ns = op_run.started_ns;
-    run.ended_ns = op_run.ended_ns;
-    run.payload_bytes = row.payload_bytes;
-    run.wire_bytes = row.wire_bytes;
+    run.communicator = member.row->communicator;
+    run.sequence = member.row->sequence;
+    run.started_ns = member.run->started_ns;
+    run.ended_ns = member.run->ended_ns;
+    run.payload_bytes = member.row->payload_bytes;
+    run.wire_bytes = member.row->wire_bytes;
+    run.complete = IsComplete(members);
+    run.last_rank = last.row->rank;
+    // Clocks of several processes agree only up to a residual: wait + transfer stays the duration.
+    run.last_arrival_ns =
+        std::clamp(last.run->started_ns, run.started_ns, std::max(run.started_ns, run.ended_ns));
+    SplitAtArrival(&run);
     runs->push_back(std::move(run));
-    sizes->push_back(row.group_size);
-  });
+  }
 }
 
 }  // namespace
@@ -70,34 +93,42 @@ std::vector<CollectiveRun> Slowest(std::vector<CollectiveRun> runs) {
   return runs;
 }
 
+void ForEachCollective(
+    const query::Snapshot& snapshot, int first_step, int last_step,
+    const std::function<void(std::span<const CollectiveMember> members)>& visit) {
+  std::vector<CollectiveMember> members;
+  for (const query::RankRows& rows : snapshot.ranks) {
+    AppendRank(rows, first_step, last_step, &members);
+  }
+  // Stable: ranks are ascending.
+  std::stable_sort(members.begin(), members.end(),
+                   [](const CollectiveMember& a, const CollectiveMember& b) {
+                     const CollectiveKey a_key = KeyOf(a);
+                     const CollectiveKey b_key = KeyOf(b);
+                     return a_key != b_key ? a_key < b_key : a.run->started_ns < b.run->started_ns;
+                   });
+  for (size_t first = 0; first < members.size();) {
+    size_t end = first + 1;
+    while (end < members.size() && KeyOf(members[end]) == KeyOf(members[first])) ++end;
+    visit(std::span(members).subspan(first, end - first));
+    first = end;
+  }
+}
+
+const CollectiveMember& LastOf(std::span<const CollectiveMember> members) {
+  size_t last = members.size() - 1;
+  while (last > 0 && members[last - 1].run->started_ns == members[last].run->started_ns) --last;
+  return members[last];
+}
+
 std::vector<CollectiveRun> Collectives(const query::Snapshot& snapshot, int first_step,
                                        int last_step) {
   std::vector<CollectiveRun> runs;
-  std::vector<int32_t> group_sizes;  // of runs, at the same index
-  for (const query::RankRows& rows : snapshot.ranks) {
-    AppendRank(snapshot, rows, first_step, last_step, &runs, &group_sizes);
-  }
-  std::map<CollectiveKey, Arrival> arrivals;
-  for (const CollectiveRun& run : runs) {
-    Arrival& arrival = arrivals[{run.communicator, run.sequence}];
-    if (arrival.rank < 0 || run.started_ns > arrival.time_ns) {
-      arrival.time_ns = run.started_ns;
-      arrival.rank = run.rank;
-    }
-    ++arrival.members;
-  }
-  for (size_t i = 0; i < runs.size(); ++i) {
-    CollectiveRun& run = runs[i];
-    const Arrival& arrival = arrivals[{run.communicator, run.sequence}];
-    run.complete = arrival.members >= group_sizes[i];
-    run.last_rank = arrival.rank;
-    // Clocks of several processes agree only up to a residual: wait + transfer stays the duration.
-    run.last_arrival_ns =
-        std::clamp(arrival.time_ns, run.started_ns, std::max(run.started_ns, run.ended_ns));
-    SplitAtArrival(&run);
-  }
-  std::stable_sort(runs.begin(), runs.end(), [](const CollectiveRun& a, const CollectiveRun& b) {
-    return std::pair(a.rank, a.started_ns) < std::pair(b.rank, b.started_ns);
+  ForEachCollective(
+      snapshot, first_step, last_step,
+      [&](std::span<const CollectiveMember> members) { AppendRuns(snapshot, members, &runs); });
+  std::sort(runs.begin(), runs.end(), [](const CollectiveRun& a, const CollectiveRun& b) {
+    return std::tie(a.rank, a.started_ns, a.op_run) < std::tie(b.rank, b.started_ns, b.op_run);
   });
   return runs;
 }

@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -33,6 +35,26 @@ struct CollectiveRun {
   double bus_bandwidth = 0;  // wire bytes / transfer, bytes per second; 0 if it took no time
   bool complete = true;      // false: some rank's row is missing, so wait is a lower bound
 };
+
+// What one rank did in one collective.
+struct CollectiveMember {
+  const query::OpRun* run = nullptr;
+  const query::Collective* row = nullptr;
+};
+
+// Calls visit(members) for each collective of steps [first_step, last_step]: those of its ranks
+// that have come, in order of their arrival, equal ones by rank; never none. By communicator and
+// sequence.
+void ForEachCollective(const query::Snapshot& snapshot, int first_step, int last_step,
+                       const std::function<void(std::span<const CollectiveMember> members)>& visit);
+
+// The rank that comes last: of those that arrive together the smallest.
+const CollectiveMember& LastOf(std::span<const CollectiveMember> members);
+
+// Whether all ranks of its group have come.
+inline bool IsComplete(std::span<const CollectiveMember> members) {
+  return static_cast<int64_t>(members.size()) >= members.front().row->group_size;
+}
 
 // Sets wait, transfer and bus bandwidth from the three times.
 void SplitAtArrival(CollectiveRun* run);

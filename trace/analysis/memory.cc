@@ -202,6 +202,27 @@ std::vector<MemoryPeak> MemoryPeaksOfSteps(const query::Snapshot& snapshot, int3
   return peaks;
 }
 
+std::vector<int64_t> PeakBytesOfEachStep(const query::RankRows& rows) {
+  const std::vector<Change> changes = ChangesOf(rows, Ledger::kExecution);
+  std::vector<int64_t> before = {0};  // each change, and after the last
+  before.reserve(changes.size() + 1);
+  for (const Change& change : changes) before.push_back(before.back() + change.in_total());
+  std::vector<int64_t> peaks;
+  peaks.reserve(rows.steps.size());
+  for (const query::Step& step : rows.steps) {
+    const auto first = std::partition_point(
+        changes.begin(), changes.end(),
+        [&step](const Change& change) { return change.time_ns < step.start_ns; });
+    auto at = static_cast<size_t>(first - changes.begin());
+    int64_t peak = std::max<int64_t>(before[at], 0);
+    for (; at < changes.size() && changes[at].time_ns <= step.end_ns; ++at) {
+      peak = std::max(peak, before[at + 1]);
+    }
+    peaks.push_back(peak);
+  }
+  return peaks;
+}
+
 std::vector<ScheduleMemory> MemoryOfSchedules(const query::Snapshot& snapshot,
                                               const std::vector<MemoryPeak>& peaks) {
   std::vector<ScheduleMemory> result;

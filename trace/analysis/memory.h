@@ -46,6 +46,9 @@ std::vector<MemoryPeak> MemoryPeaks(const query::Snapshot& snapshot,
 std::vector<MemoryPeak> MemoryPeaksOfSteps(const query::Snapshot& snapshot, int32_t first,
                                            int32_t last);
 
+// The peak of each of rows.steps, as MemoryPeaksOfSteps() has it of that step alone.
+std::vector<int64_t> PeakBytesOfEachStep(const query::RankRows& rows);
+
 // Whether each of rows.segments was NCCL's: it was taken while a thread of the rank was in one of
 // NCCL's own ranges. What is given back belongs to the owner of the segment.
 std::vector<bool> SegmentsOfNccl(const query::Snapshot& snapshot, const query::RankRows& rows);

@@ -141,6 +141,7 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
   if (options.every_stall) {
     report.every_stall = Stalls(snapshot, scope.first_timed, scope.last);
   }
+  if (options.collectives) report.collectives = MakeCollectiveTable(snapshot, scope);
   report.kernels = SummarizeKernels(snapshot);
   report.edges = CheckEdges(snapshot);
 

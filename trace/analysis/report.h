@@ -11,6 +11,7 @@
 
 #include "trace/analysis/breakdown.h"
 #include "trace/analysis/checkpoints.h"
+#include "trace/analysis/collective_table.h"
 #include "trace/analysis/collectives.h"
 #include "trace/analysis/explain/explanation.h"
 #include "trace/analysis/gpu/edge_check.h"
@@ -79,6 +80,7 @@ struct Report {
   std::optional<ResumedFrom> resumed;
   std::optional<Trained> trained;
   std::optional<std::vector<Stall>> every_stall;  // of that scope, if asked for
+  std::optional<CollectiveTable> collectives;     // likewise
   ReportedLink link;
   KernelSummary kernels;  // num_ranks 0: no row of a GPU
   EdgeCheck edges;        // waits between streams of a GPU
@@ -97,6 +99,7 @@ struct Report {
 struct ReportOptions {
   std::optional<Scope> scope;       // of the figures; none: DefaultScope()
   bool every_stall = false;         // list them, too
+  bool collectives = false;         // add them up, too: of a snapshot with all rows
   BreakdownCache* cache = nullptr;  // of this run, if there is one; borrowed
 };
 

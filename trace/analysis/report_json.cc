@@ -162,6 +162,39 @@ Json CollectiveJson(const CollectiveRun& run) {
           {"complete", run.complete}};
 }
 
+Json SumsJson(const CollectiveSums& sums) {
+  return {{"calls", sums.calls},
+          {"payload_bytes", sums.payload_bytes},
+          {"wire_bytes", sums.wire_bytes},
+          {"wait_ns", sums.wait_ns},
+          {"transfer_ns", sums.transfer_ns},
+          {"exposed_ns", sums.exposed_ns},
+          {"bus_bandwidth", sums.bus_bandwidth()},
+          {"emulated", sums.is_emulated}};
+}
+
+Json CollectiveGroupJson(const CollectiveGroup& group) {
+  Json json = SumsJson(group.sums);
+  json["kind"] = group.key.kind;
+  json["unit"] = group.key.unit;
+  json["communicator"] = group.key.communicator;
+  json["longest_op_run"] = group.longest.value();
+  json["longest_ns"] = group.longest_ns;
+  return json;
+}
+
+Json CollectiveStepJson(const CollectiveStep& step) {
+  Json json = SumsJson(step.sums);
+  json["step"] = step.step;
+  return json;
+}
+
+Json CollectiveTableJson(const CollectiveTable& table) {
+  return {{"rank_steps", table.num_rank_steps},
+          {"groups", ListJson(table.groups, &CollectiveGroupJson)},
+          {"steps", ListJson(table.steps, &CollectiveStepJson)}};
+}
+
 Json StallJson(const StallGroup& group) {
   return {{"title", group.title},
           {"op", group.op_name},
@@ -401,6 +434,7 @@ std::string PrintReportJson(const Report& report, const GpuTime* gpu) {
   json["schedules"] = ListJson(report.schedules, &ScheduleJson);
   json["collectives"] = ListJson(figures.slowest_collectives, &CollectiveJson);
   json["stalls"] = ListJson(figures.stalls, &StallJson);
+  if (report.collectives) json["all_collectives"] = CollectiveTableJson(*report.collectives);
   if (report.every_stall) json["every_stall"] = ListJson(*report.every_stall, &EveryStallJson);
   if (report.kernels.num_ranks > 0) {
     json["kernels"] = KernelsJson(report.kernels);
