@@ -1,5 +1,8 @@
 #include "ui/actions.h"
 
+#include <utility>
+#include <vector>
+
 #include "trace/base/letter_case.h"
 #include "trace/base/text.h"
 #include "ui/scope.h"
@@ -50,6 +53,22 @@ Commands CloseOrClear(const Context& context) {
 Commands FoldOrUnfold(const Context& context) {
   if (!context.snapshot) return {};
   return {FoldRanks{!AllFolded(context)}};
+}
+
+// Known while the ranks are shown.
+Commands ShowSlowRank(const Context& context) {
+  if (context.ranks == nullptr) return {FocusPanel{"ranks"}};
+  const auto& straggler = context.ranks->findings.straggler;
+  if (!straggler) return {};
+  return {ShowRank{straggler->ranks.front(), straggler->worst_step}};
+}
+
+Commands ShowAllLanes(const Context& context) {
+  std::vector<int32_t> ranks;
+  for (const auto* some : {&context.lanes.hidden_ranks, &context.lanes.pinned_ranks}) {
+    ranks.insert(ranks.end(), some->begin(), some->end());
+  }
+  return {PlaceRanks{std::move(ranks), RankPlace::kInOrder}};
 }
 
 constexpr Action kActions[] = {
@@ -104,6 +123,12 @@ constexpr Action kActions[] = {
      [](const Context&) { return Commands{FocusPanel{"log"}}; }},
     {Text::kCommandSql, ImGuiMod_Ctrl | ImGuiKey_4, "Ctrl+4",
      [](const Context&) { return Commands{FocusPanel{"sql"}}; }},
+    {Text::kCommandRanks, ImGuiMod_Ctrl | ImGuiKey_6, "Ctrl+6",
+     [](const Context&) { return Commands{FocusPanel{"ranks"}}; }},
+    {Text::kCommandCollectives, ImGuiMod_Ctrl | ImGuiKey_7, "Ctrl+7",
+     [](const Context&) { return Commands{FocusPanel{"collectives"}}; }},
+    {Text::kCommandSlowRank, 0, "", ShowSlowRank},
+    {Text::kCommandAllLanes, 0, "", ShowAllLanes},
     {Text::kCommandScope, ImGuiKey_R, "R", NextScopeOf},
     {Text::kCommandTheme, ImGuiMod_Ctrl | ImGuiKey_T, "Ctrl+T", OtherTheme},
     {Text::kCommandLanguage, ImGuiMod_Ctrl | ImGuiKey_L, "Ctrl+L", OtherLanguage},

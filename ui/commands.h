@@ -81,7 +81,17 @@ struct FitSelection {};
 struct JumpToOp {};  // from the selected kernel to its op, from an op to its first kernel
 struct SetHover {
   int64_t time_ns = -1;
-};  // the cursor that runs through timeline and memory; -1 = none
+};                 // the cursor that runs through timeline and memory; -1 = none
+struct ShowRank {  // in the timeline: its lanes, unfolded, in that step
+  int32_t rank = 0;
+  int32_t step = 0;
+};
+// Where the lanes of a rank stand: on top of all others, among them, or nowhere.
+enum class RankPlace : uint8_t { kInOrder, kPinned, kHidden };
+struct PlaceRanks {
+  std::vector<int32_t> ranks;
+  RankPlace place = RankPlace::kInOrder;
+};
 struct ToggleRank {
   int32_t rank = 0;
 };  // fold or unfold a rank's lanes
@@ -138,10 +148,10 @@ struct Quit {};
 using Command =
     std::variant<OpenRun, CloseRun, CancelImport, StartRun, SetView, UndoView, RedoView, ShowStep,
                  SetFollow, HoldView, SelectOp, SelectSpan, SelectArea, SelectNeighbour,
-                 FitSelection, JumpToOp, SetHover, ToggleRank, FoldRanks, SetKnob, SetScope,
-                 RevertPending, DoAction, SetLanguage, SetTheme, SetScale, ResetLayout, ShowOverlay,
-                 ShowSearch, SearchFor, SelectHit, ShowLegend, FocusPanel, OpenSql, RunSql,
-                 CancelSql, DismissProblems, Quit>;
+                 FitSelection, JumpToOp, SetHover, ShowRank, PlaceRanks, ToggleRank, FoldRanks,
+                 SetKnob, SetScope, RevertPending, DoAction, SetLanguage, SetTheme, SetScale,
+                 ResetLayout, ShowOverlay, ShowSearch, SearchFor, SelectHit, ShowLegend, FocusPanel,
+                 OpenSql, RunSql, CancelSql, DismissProblems, Quit>;
 using Commands = std::vector<Command>;
 
 }  // namespace shardscope::ui

@@ -14,6 +14,8 @@
 
 #include "engine/config/control.h"
 #include "trace/analysis/area.h"
+#include "trace/analysis/collective_table.h"
+#include "trace/analysis/rank_findings.h"
 #include "trace/analysis/report.h"
 #include "trace/analysis/search.h"
 #include "trace/query/select.h"
@@ -136,6 +138,10 @@ struct Focus {
 // How the timeline shows what is in view.
 struct Lanes {
   std::set<int32_t> folded_ranks;
+  std::set<int32_t> pinned_ranks;  // stand over all others
+  std::set<int32_t> hidden_ranks;  // have no lanes
+  int32_t shown_rank = -1;         // whose lanes are to be in sight
+  int shown = 0;                   // grows whenever they are
   bool legend = true;
 };
 
@@ -175,6 +181,9 @@ struct Context {
       report;  // may be of a slightly older snapshot; null until the first is made
   // Those of the report, or of another scope of the same run; null until the first are made.
   std::shared_ptr<const analysis::Figures> figures;
+  // Of the same scope; null where no panel shows them, and until the first are made.
+  std::shared_ptr<const analysis::RankOverview> ranks;
+  std::shared_ptr<const analysis::CollectiveTable> collectives;
   Focus focus;
   // The snapshot's spans arranged for drawing; null only without a snapshot.
   std::shared_ptr<const timeline::RunIndex> index;

@@ -125,7 +125,8 @@ TEST(Text, ChineseMixesInOnlyNames) {
       " q_proj k_proj v_proj o_proj gate_proj up_proj down_proj qkv projection up down SQL SELECT"
       " LIMIT WHERE Ctrl+Enter"
       " Enter Esc Shift+Enter all_gather block1 change communication compute error exposed forward"
-      " kernel kind marker ns range slower unit us work ";
+      " kernel kind marker ns range slower unit us work"
+      " Shift+ shard replicate pipeline tensor ";
   const auto is_letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
   const auto in_word = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.' ||

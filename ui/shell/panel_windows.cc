@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <array>
 
+#include "ui/panels/collectives/collectives_panel.h"
 #include "ui/panels/details/details_panel.h"
 #include "ui/panels/log/log_panel.h"
 #include "ui/panels/memory/memory_panel.h"
 #include "ui/panels/overlap/overlap_panel.h"
+#include "ui/panels/ranks/ranks_panel.h"
 #include "ui/panels/run_control/run_control_panel.h"
 #include "ui/panels/runs/runs_panel.h"
 #include "ui/panels/sql/sql_panel.h"
@@ -54,6 +56,9 @@ constexpr std::array kPanels = {
     PanelWindow{"timeline", Text::kTabTimeline, DockSlot::kCenterTop, Make<panels::TimelinePanel>},
     PanelWindow{"runs", Text::kTabRuns, DockSlot::kCenterTop, Make<panels::RunsPanel>},
     PanelWindow{"sql", Text::kTabSql, DockSlot::kCenterTop, Make<panels::SqlPanel>},
+    PanelWindow{"ranks", Text::kTabRanks, DockSlot::kCenterTop, Make<panels::RanksPanel>},
+    PanelWindow{"collectives", Text::kTabCollectives, DockSlot::kCenterTop,
+                Make<panels::CollectivesPanel>},
     PanelWindow{"log", Text::kTabLog, DockSlot::kCenterTop, Make<panels::LogPanel>},
     PanelWindow{"memory", Text::kTabMemory, DockSlot::kCenterBottom, Make<panels::MemoryPanel>},
     PanelWindow{"overlap", Text::kTabOverlap, DockSlot::kRightTop, Make<panels::OverlapPanel>},

@@ -249,7 +249,10 @@ void Shell::UpdateContext() {
   }
   if (session_) {
     context_.focus.step = timeline::FocusedStep(context_);
-    session_->AskForFigures(timeline::WantedScope(context_), &context_);
+    session_->AskForFigures({.scope = timeline::WantedScope(context_),
+                             .ranks = panel_frames_.IsInFront("ranks"),
+                             .collectives = panel_frames_.IsInFront("collectives")},
+                            &context_);
   }
   context_.theme = &ui::GetTheme(context_.theme_name);
 }

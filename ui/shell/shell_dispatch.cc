@@ -64,6 +64,24 @@ struct Dispatcher {
     const ui::View view = InitialView(*shell.context_.snapshot, command.step);
     (*this)(ui::SetView{view.start_ns, view.end_ns});
   }
+  void operator()(const ui::ShowRank& command) const {
+    (*this)(ui::ShowStep{command.step});
+    ui::Lanes& lanes = shell.context_.lanes;
+    lanes.hidden_ranks.erase(command.rank);
+    lanes.folded_ranks.erase(command.rank);
+    lanes.shown_rank = command.rank;
+    ++lanes.shown;
+    shell.focus_ = "timeline";
+  }
+  void operator()(const ui::PlaceRanks& command) const {
+    ui::Lanes& lanes = shell.context_.lanes;
+    for (const int32_t rank : command.ranks) {
+      lanes.pinned_ranks.erase(rank);
+      lanes.hidden_ranks.erase(rank);
+      if (command.place == ui::RankPlace::kPinned) lanes.pinned_ranks.insert(rank);
+      if (command.place == ui::RankPlace::kHidden) lanes.hidden_ranks.insert(rank);
+    }
+  }
   void operator()(const ui::SetFollow& command) const {
     shell.view_.SetFollow(command.follow, shell.Now());
   }
@@ -213,6 +231,7 @@ struct Dispatcher {
   void Show(const analysis::SearchHit& hit) const {
     Select({hit.op_run, hit.rank, {}, hit.span});  // nothing of a marker
     shell.context_.lanes.folded_ranks.erase(hit.rank);
+    shell.context_.lanes.hidden_ranks.erase(hit.rank);
     shell.context_.revealed = {hit, shell.context_.revealed.count + 1};
     Reveal(hit.start_ns, hit.end_ns);
     // Where it is in front it does not take the keyboard from the search.
@@ -273,6 +292,8 @@ void Shell::CloseSession() {
   context_.index = nullptr;
   context_.report = nullptr;
   context_.figures = nullptr;
+  context_.ranks = nullptr;
+  context_.collectives = nullptr;
   context_.focus = {};
   context_.search.found = nullptr;
   context_.search.current.reset();
@@ -281,7 +302,7 @@ void Shell::CloseSession() {
   context_.change = {};
   context_.selection = {};
   context_.control = {};
-  context_.lanes.folded_ranks.clear();
+  context_.lanes = {.shown = context_.lanes.shown, .legend = context_.lanes.legend};
   context_.log.clear();
   context_.error.clear();
   context_.start_error.clear();

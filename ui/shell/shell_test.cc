@@ -190,7 +190,7 @@ TEST(KeyInput, ZoomKeepsTheTimeUnderTheCursor) {
 
 TEST(ChangeSummary, ComparesEquallyManyStepsOnBothSides) {
   const auto lesson = Lesson();
-  const FindingsPtr findings = FindingsMaker().Make(lesson, {});
+  const FindingsPtr findings = FindingsMaker().Make({.snapshot = lesson});
   const ui::ChangeSummary& change = findings->change;
   ASSERT_TRUE(change.valid);
   EXPECT_TRUE(change.complete);
@@ -205,7 +205,8 @@ TEST(ChangeSummary, ComparesEquallyManyStepsOnBothSides) {
 }
 
 TEST(ChangeSummary, WithoutAChangeIsNotValid) {
-  EXPECT_FALSE(FindingsMaker().Make(analysis::MakeLessonSnapshot(2, 8, 99), {})->change.valid);
+  EXPECT_FALSE(
+      FindingsMaker().Make({.snapshot = analysis::MakeLessonSnapshot(2, 8, 99)})->change.valid);
 }
 
 TEST(TrainerProcess, CommandLineHasPresetAndSettings) {

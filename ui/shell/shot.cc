@@ -56,7 +56,9 @@ query::TimeRange TimesOf(const std::vector<analysis::StepBreakdown>& steps, int3
 std::optional<std::vector<query::TimeRange>> TimesOfShot(const query::Snapshot& summary,
                                                          const ShotOptions& options) {
   const bool whole_run = !options.scope || options.scope->kind == analysis::ScopeKind::kWholeRun;
-  if (!whole_run || !options.search.empty()) return std::nullopt;
+  // A picture of all ranks or collectives is made of all rows.
+  const bool whole_panel = options.panel == "ranks" || options.panel == "collectives";
+  if (!whole_run || whole_panel || !options.search.empty()) return std::nullopt;
   const ui::View view = InitialView(summary, options.step);
   std::vector<query::TimeRange> times = {{view.start_ns, view.end_ns}};
   if (options.area) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trace/base/units.h"
@@ -15,6 +16,7 @@
 #include "ui/draw_log.h"
 #include "ui/panels/memory/memory_legend.h"
 #include "ui/panels/memory/memory_limit.h"
+#include "ui/ranks.h"
 #include "ui/text.h"
 #include "ui/timeline/axis.h"
 #include "ui/timeline/draw/decoration.h"
@@ -249,19 +251,25 @@ void MemoryPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
 std::vector<MemoryPanel::Row> MemoryPanel::MakeRows(const ui::Context& context, const Axis& axis,
                                                     const ui::Box& box) {
   const Look look = widgets::LookOf(context);
-  const int num_ranks = static_cast<int>(context.snapshot->ranks.size());
+  const std::vector<int32_t> ranks = ui::RanksInOrder(*context.snapshot, context.lanes);
+  const int num_ranks = static_cast<int>(ranks.size());
+  if (num_ranks == 0) return {};  // all are hidden
   const float height = box.y1 - box.y0;
   const int fitting = static_cast<int>(height / look.Px(kMemoryRowHeight));
   const int squeezed =
       std::clamp(static_cast<int>(height / look.Px(kLeastMemoryRowHeight)), 1, kLeastRows);
   const int shown = std::min(std::max(fitting, squeezed), num_ranks);
   const auto most = static_cast<float>(num_ranks - shown);
+  if (std::exchange(shown_, context.lanes.shown) != context.lanes.shown) {
+    const auto wanted = std::find(ranks.begin(), ranks.end(), context.lanes.shown_rank);
+    if (wanted != ranks.end()) first_row_ = static_cast<float>(wanted - ranks.begin());
+  }
   first_row_ = std::clamp(first_row_, 0.0F, most);
   const auto first = static_cast<size_t>(std::lround(first_row_));
   const float pitch = height / static_cast<float>(shown);
   std::vector<Row> rows;
   for (int at = 0; at < shown; ++at) {
-    const int32_t rank = context.snapshot->ranks[first + static_cast<size_t>(at)].rank;
+    const int32_t rank = ranks[first + static_cast<size_t>(at)];
     const float y = std::round(box.y0 + pitch * static_cast<float>(at));
     rows.push_back({rank, {box.x0, y + look.Px(12), box.x1, std::round(y + pitch - look.Px(10))}});
     Update(context, axis, rank);

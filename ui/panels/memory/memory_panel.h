@@ -51,6 +51,7 @@ class MemoryPanel : public ui::Panel {
   std::map<int32_t, RankMemory> ranks_;
   timeline::AxisInput input_;
   float first_row_ = 0;  // scroll position in rows
+  int shown_ = 0;        // Lanes::shown when it last scrolled to a rank
 };
 
 }  // namespace shardscope::panels

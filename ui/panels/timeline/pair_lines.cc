@@ -51,10 +51,11 @@ void DrawPairLine(const Look& look, const PairLine& line) {
 void DrawLane(const ui::Context& context, const TimelineOverlay::Frame& frame,
               const timeline::RankIndex& rank, std::pair<LaneKind, LaneKind> pair,
               ui::DrawLog* log) {
+  const timeline::SpanColumn& sends = rank.column(pair.first);
+  if (sends.empty()) return;
   const query::RankRows* rows = context.snapshot->FindRank(rank.rank);
   const std::optional<float> from_y = MiddleOf(frame, rank.rank, pair.first);
   if (rows == nullptr || !from_y) return;
-  const timeline::SpanColumn& sends = rank.column(pair.first);
   const size_t first = sends.FirstTouching(frame.axis.range().start_ns);
   const size_t last = sends.FirstStartingAt(frame.axis.range().end_ns);
   const Look look = widgets::LookOf(context);

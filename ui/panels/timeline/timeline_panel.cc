@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "trace/analysis/names.h"
 #include "trace/base/units.h"
@@ -12,6 +14,7 @@
 #include "ui/panels/timeline/hit_marks.h"
 #include "ui/panels/timeline/overlay.h"
 #include "ui/panels/timeline/pair_lines.h"
+#include "ui/ranks.h"
 #include "ui/text.h"
 #include "ui/timeline/draw/decoration.h"
 #include "ui/timeline/geometry.h"
@@ -180,8 +183,12 @@ void TimelinePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comma
 }
 
 void TimelinePanel::UpdateLayout(const ui::Context& context, float mouse_y) {
-  timeline::Layout layout =
-      timeline::MakeLayout(index_->LanesOfRanks(), context.lanes.folded_ranks, context.scale);
+  std::vector<timeline::RankLanes> lanes;
+  for (const int32_t rank : ui::RanksInOrder(*context.snapshot, context.lanes)) {
+    const timeline::RankIndex* found = index_->Find(rank);
+    if (found != nullptr) lanes.push_back(timeline::LanesOf(*found));
+  }
+  timeline::Layout layout = timeline::MakeLayout(lanes, context.lanes.folded_ranks, context.scale);
   if (layout.height != layout_.height && layout_.height > 0) {
     scroll_ = timeline::AnchoredScroll(layout_, layout, scroll_, mouse_y);
   }
@@ -234,6 +241,7 @@ void TimelinePanel::DrawLanes(const ui::Context& context, const Axis& axis, cons
   DrawHitMarks(context, {*index_, layout_, axis, box, origin}, log);
   DrawAreaInLanes(context, {*index_, layout_, axis, box, origin}, log);
   DrawPairLines(context, {*index_, layout_, axis, box, origin}, log);
+  collective_lines_.Draw(context, {*index_, layout_, axis, box, origin}, hovered_, log);
   wait_lines_.Draw(context, {*index_, layout_, axis, box, origin}, log);
   overlay_.Draw(context, {*index_, layout_, axis, box, origin}, log);
   const bool on_work = hovered_.kind == timeline::Hit::Kind::kSpan && hovered_.count == 1 &&
@@ -382,6 +390,7 @@ void TimelinePanel::HandleScroll(const ui::Context& context, const Axis& axis, c
     scroll_ -= io.MouseWheel * kScrollPixels * context.scale;
   }
   ScrollToRevealed(context, box);
+  ScrollToRank(context);
   const float room = layout_.height - (box.y1 - box.y0);
   scroll_ = std::clamp(scroll_, 0.0F, room > 0 ? room + kBelowLanes * context.scale : 0.0F);
 }
@@ -397,6 +406,14 @@ void TimelinePanel::ScrollToRevealed(const ui::Context& context, const ui::Box& 
   const float height = box.y1 - box.y0;
   const bool in_sight = lane->y >= scroll_ && lane->y + lane->height <= scroll_ + height;
   if (!in_sight) scroll_ = lane->y + lane->height / 2 - height / 2;
+}
+
+// That another panel leads to: its first lane at the top.
+void TimelinePanel::ScrollToRank(const ui::Context& context) {
+  if (std::exchange(shown_, context.lanes.shown) == context.lanes.shown) return;
+  for (const RankBlock& block : layout_.ranks) {
+    if (block.rank == context.lanes.shown_rank) scroll_ = block.y;
+  }
 }
 
 void TimelinePanel::Select(const ui::Context& context, const timeline::Hit& hit,

@@ -10,6 +10,7 @@
 #include "ui/commands.h"
 #include "ui/context.h"
 #include "ui/panel.h"
+#include "ui/panels/timeline/collective_lines.h"
 #include "ui/panels/timeline/header.h"
 #include "ui/panels/timeline/overlay.h"
 #include "ui/timeline/draw/axis_input.h"
@@ -64,6 +65,7 @@ class TimelinePanel : public ui::Panel {
   void DrawTooltip(const ui::Context& context, ui::DrawLog* log) const;
   void HandleScroll(const ui::Context& context, const timeline::Axis& axis, const ui::Box& box);
   void ScrollToRevealed(const ui::Context& context, const ui::Box& box);
+  void ScrollToRank(const ui::Context& context);
   void Select(const ui::Context& context, const timeline::Hit& hit, ui::Commands* commands) const;
   void DrawScrollBar(const ui::Context& context, const ui::Box& box) const;
 
@@ -73,6 +75,7 @@ class TimelinePanel : public ui::Panel {
   timeline::AxisInput input_;
   TimelineHeader header_;
   TimelineOverlay overlay_;
+  CollectiveLines collective_lines_;
   WaitLines wait_lines_;
   // By rank, kind, track and level.
   std::map<std::tuple<int32_t, timeline::LaneKind, query::TrackId, uint16_t>, CachedLane> lanes_;
@@ -80,6 +83,7 @@ class TimelinePanel : public ui::Panel {
   TooltipText tooltip_;    // of this frame
   float scroll_ = 0;
   int revealed_ = 0;  // Revealed::count when it last scrolled
+  int shown_ = 0;     // Lanes::shown when it last scrolled to a rank
 };
 
 }  // namespace shardscope::panels

@@ -32,24 +32,53 @@ int64_t PeakBytes(const query::Snapshot& snapshot, int32_t first, int32_t last) 
 
 }  // namespace
 
-FindingsPtr FindingsMaker::Make(query::SnapshotPtr snapshot, const analysis::Scope& scope) {
-  if (snapshot == made_of_) {
+std::shared_ptr<Findings> FindingsMaker::MakeReported(const FindingsRequest& request) {
+  const query::Snapshot& snapshot = *request.snapshot;
+  if (request.snapshot == made_of_.snapshot) {
     auto findings = std::make_shared<Findings>(*findings_);
+    if (request.scope == made_of_.scope) return findings;
     findings->figures = std::make_shared<analysis::Figures>(
-        analysis::MakeFigures(*snapshot, findings->report->steps, scope));
-    return findings_ = std::move(findings);
+        analysis::MakeFigures(snapshot, findings->report->steps, request.scope));
+    findings->ranks = nullptr;
+    findings->collectives = nullptr;
+    return findings;
   }
-  const bool grows = query::MayGrow(snapshot->state);
-  const bool replaced = made_of_ == nullptr || snapshot->generation < made_of_->generation;
+  const bool grows = query::MayGrow(snapshot.state);
+  const bool replaced =
+      made_of_.snapshot == nullptr || snapshot.generation < made_of_.snapshot->generation;
   if (!grows || replaced) cache_ = {};
+  if (!grows || replaced) grid_ = nullptr;
   auto findings = std::make_shared<Findings>();
   auto report = std::make_shared<analysis::Report>(
-      analysis::MakeReport(*snapshot, {.scope = scope, .cache = grows ? &cache_ : nullptr}));
+      analysis::MakeReport(snapshot, {.scope = request.scope, .cache = grows ? &cache_ : nullptr}));
   findings->figures = std::shared_ptr<const analysis::Figures>(report, &report->figures);
-  findings->change = SummarizeChange(*snapshot, report->steps);
+  findings->change = SummarizeChange(snapshot, report->steps);
   findings->report = std::move(report);
-  findings->loading = snapshot->loading;
-  made_of_ = std::move(snapshot);
+  findings->loading = snapshot.loading;
+  return findings;
+}
+
+void FindingsMaker::AddRanks(const FindingsRequest& request, Findings* findings) {
+  if (grid_of_ != request.snapshot || grid_ == nullptr) {
+    grid_ = std::make_shared<analysis::RankGrid>(
+        analysis::MakeRankGrid(*request.snapshot, findings->report->steps, grid_.get()));
+    grid_of_ = request.snapshot;
+  }
+  findings->ranks = std::make_shared<analysis::RankOverview>(analysis::MakeRankOverview(
+      *request.snapshot, grid_, findings->figures->scope, findings->figures->explanation.front));
+}
+
+FindingsPtr FindingsMaker::Make(FindingsRequest request) {
+  std::shared_ptr<Findings> findings = MakeReported(request);
+  const bool is_whole = !request.snapshot->loading && request.snapshot->derived == nullptr;
+  if (is_whole && request.ranks && findings->ranks == nullptr) {
+    AddRanks(request, findings.get());
+  }
+  if (is_whole && request.collectives && findings->collectives == nullptr) {
+    findings->collectives = std::make_shared<analysis::CollectiveTable>(
+        analysis::MakeCollectiveTable(*request.snapshot, findings->figures->scope));
+  }
+  made_of_ = std::move(request);
   return findings_ = std::move(findings);
 }
 
@@ -65,11 +94,10 @@ ReportWorker::~ReportWorker() {
   thread_.join();
 }
 
-void ReportWorker::Request(query::SnapshotPtr snapshot, const analysis::Scope& scope) {
+void ReportWorker::Request(FindingsRequest request) {
   {
     const MutexLock lock(mutex_);
-    next_ = std::move(snapshot);
-    next_scope_ = scope;
+    next_ = std::move(request);
   }
   requested_.notify_one();
 }
@@ -84,14 +112,13 @@ void ReportWorker::Run() {
   FindingsMaker maker;
   MutexLock lock(mutex_);
   while (true) {
-    requested_.wait(lock, [this]() REQUIRES(mutex_) { return stop_ || next_ != nullptr; });
+    requested_.wait(lock, [this]() REQUIRES(mutex_) { return stop_ || next_.snapshot != nullptr; });
     if (stop_) return;
-    query::SnapshotPtr snapshot = std::exchange(next_, nullptr);
-    const analysis::Scope scope = next_scope_;
+    FindingsRequest request = std::exchange(next_, {});
     lock.unlock();
-    const bool grows = query::MayGrow(snapshot->state);
+    const bool grows = query::MayGrow(request.snapshot->state);
     const Clock::time_point begin = Clock::now();
-    FindingsPtr findings = maker.Make(std::move(snapshot), scope);
+    FindingsPtr findings = maker.Make(std::move(request));
     // Reports of a run that goes on leave half of a core to its training.
     const auto rest = grows ? std::max<Clock::duration>(kMinimumInterval, Clock::now() - begin)
                             : Clock::duration(kMinimumInterval);

@@ -8,16 +8,31 @@
 #include <memory>
 #include <thread>
 
+#include "trace/analysis/collective_table.h"
+#include "trace/analysis/rank_findings.h"
 #include "trace/analysis/report.h"
 #include "trace/base/mutex.h"
 #include "ui/context.h"
 
 namespace shardscope::shell {
 
+// What is asked for.
+struct FindingsRequest {
+  query::SnapshotPtr snapshot;
+  analysis::Scope scope;
+  // What only a panel in front needs.
+  bool ranks = false;
+  bool collectives = false;
+  bool operator==(const FindingsRequest&) const = default;
+};
+
 struct Findings {
   std::shared_ptr<const analysis::Report> report;
   std::shared_ptr<const analysis::Figures> figures;  // of the scope asked for last
   ui::ChangeSummary change;
+  // Of that scope, too; null: not asked for, or of a snapshot that lacks rows.
+  std::shared_ptr<const analysis::RankOverview> ranks;
+  std::shared_ptr<const analysis::CollectiveTable> collectives;
   bool loading = false;  // of a snapshot that was
 };
 using FindingsPtr = std::shared_ptr<const Findings>;
@@ -27,11 +42,16 @@ using FindingsPtr = std::shared_ptr<const Findings>;
 // Snapshot of a run that goes on its new rows and its figures.
 class FindingsMaker {
  public:
-  FindingsPtr Make(query::SnapshotPtr snapshot, const analysis::Scope& scope);
+  FindingsPtr Make(FindingsRequest request);
 
  private:
-  query::SnapshotPtr made_of_;
+  std::shared_ptr<Findings> MakeReported(const FindingsRequest& request);
+  void AddRanks(const FindingsRequest& request, Findings* findings);
+
+  FindingsRequest made_of_;
   std::shared_ptr<const Findings> findings_;
+  query::SnapshotPtr grid_of_;
+  std::shared_ptr<const analysis::RankGrid> grid_;
   analysis::BreakdownCache cache_;  // of a run that goes on
 };
 
@@ -42,7 +62,7 @@ class ReportWorker {
   ~ReportWorker();  // waits for the report in the making
 
   // Asks for findings; a newer request replaces an older one that has not begun.
-  void Request(query::SnapshotPtr snapshot, const analysis::Scope& scope);
+  void Request(FindingsRequest request);
 
   // Null until the first is made.
   FindingsPtr Latest() const;
@@ -53,8 +73,7 @@ class ReportWorker {
   const std::function<void()> wake_;
   mutable Mutex mutex_;
   CondVar requested_;
-  query::SnapshotPtr next_ GUARDED_BY(mutex_);
-  analysis::Scope next_scope_ GUARDED_BY(mutex_);
+  FindingsRequest next_ GUARDED_BY(mutex_);
   FindingsPtr latest_ GUARDED_BY(mutex_);
   bool stop_ GUARDED_BY(mutex_) = false;
   std::thread thread_;  // last: starts when all else is there

@@ -1,5 +1,6 @@
 #include "ui/shell/run/run_session.h"
 
+#include <algorithm>
 #include <chrono>
 #include <string_view>
 #include <utility>
@@ -18,9 +19,10 @@ constexpr double kReconnectSeconds = 1;
 
 constexpr size_t kRowsBetweenLooks = 4096;  // at whether the index is still wanted
 
-// What one frame may take into the index: rows for some 4 ms, steps for some 8 ms. What is more
-// arrives over some frames.
+// What one frame may take into the index: rows for some 4 ms, steps of ranks for some 8 ms. What is
+// more arrives over some frames.
 constexpr size_t kRowsPerFrame = 30'000;
+constexpr size_t kStallRankStepsPerFrame = 128;
 constexpr size_t kStallStepsPerFrame = 16;
 constexpr double kLogSeconds = 0.5;
 constexpr size_t kMaxLogLines = 2000;
@@ -178,6 +180,8 @@ void RunSession::Show(const Findings& findings, ui::Context* context) {
   context->report = findings.report;
   context->figures = findings.figures;
   context->change = findings.change;
+  context->ranks = findings.ranks;
+  context->collectives = findings.collectives;
 }
 
 bool RunSession::ReadLog(const std::string& folder, ui::Context* context) {
@@ -251,14 +255,14 @@ void RunSession::Update(double now_seconds, ui::Context* context) {
   Poll(now_seconds, context);
 }
 
-void RunSession::AskForFigures(const analysis::Scope& scope, ui::Context* context) {
-  if (requested_ == asked_ && scope == asked_scope_) return;
-  asked_ = requested_;
-  asked_scope_ = scope;
+void RunSession::AskForFigures(FindingsRequest wanted, ui::Context* context) {
+  wanted.snapshot = requested_;
+  if (wanted == asked_) return;
+  asked_ = std::move(wanted);
   if (trace_ == nullptr) {
-    Show(*fixed_findings_.Make(asked_, scope), context);
+    Show(*fixed_findings_.Make(asked_), context);
   } else {
-    worker_->Request(asked_, scope);
+    worker_->Request(asked_);
   }
 }
 
@@ -309,7 +313,9 @@ bool RunSession::FindStalls(const ui::View& view, float width, bool whole) {
   const timeline::Range range{view.start_ns, view.end_ns};
   const auto least_ns = static_cast<int64_t>(static_cast<double>(range.length_ns()) *
                                              double{timeline::kMinStall} / double{width});
-  return index_->FindStalls(*shown_, range, least_ns, whole ? SIZE_MAX : kStallStepsPerFrame);
+  const size_t ranks = std::max<size_t>(shown_->ranks.size(), 1);
+  const size_t steps = std::clamp<size_t>(kStallRankStepsPerFrame / ranks, 1, kStallStepsPerFrame);
+  return index_->FindStalls(*shown_, range, least_ns, whole ? SIZE_MAX : steps);
 }
 
 void SessionCloser::Close(std::unique_ptr<RunSession> session) {

@@ -104,8 +104,9 @@ class RunSession {
   void Update(double now_seconds, ui::Context* context);
 
   // Once a frame, after the view is known: asks for figures of this scope where they are of another
-  // one or of older rows, and puts those of a fixed snapshot into the context.
-  void AskForFigures(const analysis::Scope& scope, ui::Context* context);
+  // one or of older rows, and puts those of a fixed snapshot into the context. `wanted.snapshot` is
+  // filled in.
+  void AskForFigures(FindingsRequest wanted, ui::Context* context);
 
   // Once a frame: takes new rows into the index that is drawn from; then, when the view is known,
   // looks for the stalls in it. `whole`: all of it, else as much as a frame has time for. false:
@@ -142,8 +143,7 @@ class RunSession {
   std::string path_;  // as opened; empty of a fixed snapshot
   bool live_ = false;
   query::SnapshotPtr requested_;  // newest that there is
-  query::SnapshotPtr asked_;      // that the worker was last asked to report on
-  analysis::Scope asked_scope_;
+  FindingsRequest asked_;         // what the worker was last asked for
   query::SnapshotPtr shown_;
   std::shared_ptr<timeline::RunIndex> index_;  // of shown_; panels read it
   std::unique_ptr<IndexMaker> next_index_;     // of requested_, while it waits to be shown

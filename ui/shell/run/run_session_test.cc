@@ -104,8 +104,8 @@ TEST(FindingsMakerTest, OtherFiguresOfTheSameSnapshotShareItsReport) {
   const query::SnapshotPtr lesson = analysis::MakeLessonSnapshot(2, 12, 6);
   const analysis::Scope part{.kind = analysis::ScopeKind::kSteps, .first = 3, .last = 5};
   FindingsMaker maker;
-  const FindingsPtr whole = maker.Make(lesson, {});
-  const FindingsPtr some = maker.Make(lesson, part);
+  const FindingsPtr whole = maker.Make({.snapshot = lesson});
+  const FindingsPtr some = maker.Make({.snapshot = lesson, .scope = part});
   EXPECT_EQ(some->report, whole->report);
   EXPECT_EQ(whole->figures->scope.last, 11);
   EXPECT_EQ(some->figures->scope.first, 3);
@@ -116,7 +116,30 @@ TEST(FindingsMakerTest, OtherFiguresOfTheSameSnapshotShareItsReport) {
   // Rows that came since are in it.
   auto more = std::make_shared<query::Snapshot>(*analysis::MakeLessonSnapshot(2, 14, 6));
   more->generation = lesson->generation + 1;
-  EXPECT_EQ(maker.Make(more, {})->figures->scope.last, 13);
+  EXPECT_EQ(maker.Make({.snapshot = more})->figures->scope.last, 13);
+}
+
+// What panels behind others would show is not made.
+TEST(FindingsMakerTest, RanksAndCollectivesAreMadeWhereTheyAreAskedFor) {
+  const query::SnapshotPtr lesson = analysis::MakeLessonSnapshot(3, 12, 6, 1);
+  const analysis::Scope part{.kind = analysis::ScopeKind::kSteps, .first = 3, .last = 5};
+  FindingsMaker maker;
+  EXPECT_EQ(maker.Make({.snapshot = lesson})->ranks, nullptr);
+  const FindingsPtr ranks = maker.Make({.snapshot = lesson, .ranks = true});
+  ASSERT_NE(ranks->ranks, nullptr);
+  EXPECT_EQ(ranks->collectives, nullptr);
+  EXPECT_EQ(ranks->ranks->scope.last, 11);
+  EXPECT_EQ(ranks->ranks->grid->steps.size(), 12u);
+  const FindingsPtr both =
+      maker.Make({.snapshot = lesson, .scope = part, .ranks = true, .collectives = true});
+  EXPECT_EQ(both->ranks->grid, ranks->ranks->grid);  // of the whole run
+  EXPECT_EQ(both->ranks->scope.last, 5);
+  EXPECT_EQ(both->collectives->scope.last, 5);
+  EXPECT_EQ(both->collectives->steps.size(), 3u);
+  EXPECT_EQ(maker.Make({.snapshot = lesson, .scope = part, .ranks = true})->ranks, both->ranks);
+  auto loading = std::make_shared<query::Snapshot>(*lesson);
+  loading->loading = true;  // it lacks rows
+  EXPECT_EQ(maker.Make({.snapshot = loading, .ranks = true})->ranks, nullptr);
 }
 
 TEST(IndexMakerTest, MakesTheIndexThatFramesWouldMake) {

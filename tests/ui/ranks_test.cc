@@ -1,0 +1,222 @@
+// The panels Ranks and Collectives, and the lines that join a collective, driven as a user would.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/lesson/lesson_snapshot.h"
+#include "tests/ui/harness.h"
+#include "trace/analysis/collectives.h"
+#include "trace/analysis/report.h"
+#include "ui/ranks.h"
+
+namespace shardscope::ui_test {
+namespace {
+
+constexpr int kSlowRank = 11;
+
+class RanksTest : public testing::Test {
+ protected:
+  RanksTest() : snapshot_(analysis::MakeLessonSnapshot(16, 20, 10, kSlowRank)) {
+    harness_.shell().OpenSnapshot(snapshot_);
+    harness_.Frames(8);
+  }
+
+  void Press(ImGuiKeyChord chord) {
+    EXPECT_TRUE(harness_.Drive([chord](ImGuiTestContext* test) { test->KeyPress(chord); }));
+    harness_.Frames(6);
+  }
+  void Click(const char* panel, const std::string& id, ImGuiKeyChord with = 0) {
+    EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+      test->MouseMoveToPos(PlaceOf(harness_, panel, id));
+      if (with != 0) test->KeyDown(with);
+      test->MouseClick();
+      if (with != 0) test->KeyUp(with);
+    }));
+    harness_.Frames(6);
+  }
+  const ui::DrawnItem* Drawn(const std::string& id) const {
+    return harness_.log().Find("ranks", id);
+  }
+  bool HasLanes(int32_t rank) const {
+    return harness_.log().Find("timeline", "rank:" + std::to_string(rank)) != nullptr;
+  }
+
+  query::SnapshotPtr snapshot_;
+  Harness harness_;
+};
+
+TEST_F(RanksTest, ShowsWhatAnalysisSays) {
+  EXPECT_EQ(harness_.context().ranks, nullptr);  // is behind other tabs: nothing is made
+  Press(ImGuiMod_Ctrl | ImGuiKey_6);
+  const analysis::Report report = analysis::MakeReport(*snapshot_);
+  const auto grid =
+      std::make_shared<analysis::RankGrid>(analysis::MakeRankGrid(*snapshot_, report.steps));
+  const analysis::RankOverview expected = analysis::MakeRankOverview(
+      *snapshot_, grid, report.figures.scope, report.figures.explanation.front);
+  ASSERT_TRUE(expected.findings.straggler);
+  EXPECT_EQ(expected.findings.straggler->ranks, (std::vector<int32_t>{kSlowRank}));
+  ASSERT_NE(Drawn("sentence"), nullptr);
+  EXPECT_EQ(Drawn("sentence")->text, ui::RankSentence(ui::Language::kEnglish, expected.findings));
+  int cells = 0;
+  for (const ui::DrawnItem& item : harness_.log().items()) {
+    if (item.panel != "ranks" || !item.id.starts_with("cell:")) continue;
+    const size_t colon = item.id.find(':', 5);
+    const auto rank = static_cast<size_t>(std::stoi(item.id.substr(5, colon - 5)));
+    const auto step = static_cast<size_t>(std::stoi(item.id.substr(colon + 1)));
+    const auto wanted = ValueOf(grid->At(rank, step), analysis::RankFigure::kLateness);
+    ASSERT_TRUE(wanted);
+    EXPECT_FLOAT_EQ(static_cast<float>(std::get<double>(item.value)), static_cast<float>(*wanted));
+    ++cells;
+  }
+  EXPECT_GE(cells, 10 * 20);  // of the rows in sight
+  for (const analysis::RankFigures& rank : expected.findings.ranks) {
+    const ui::DrawnItem* value = Drawn("value:" + std::to_string(rank.rank));
+    if (value == nullptr) continue;
+    EXPECT_EQ(std::get<double>(value->value), rank.late_ns);
+  }
+}
+
+TEST_F(RanksTest, ACellLeadsToItsRankAndStep) {
+  ASSERT_TRUE(harness_.context().lanes.folded_ranks.contains(5));
+  Press(ImGuiMod_Ctrl | ImGuiKey_6);
+  Click("ranks", "cell:5:3");
+  EXPECT_FALSE(harness_.context().lanes.folded_ranks.contains(5));
+  harness_.Frames(40);  // the view moves there
+  const query::Step& step = snapshot_->ranks[5].steps[3];
+  EXPECT_LE(harness_.context().view.start_ns, step.start_ns);
+  EXPECT_GE(harness_.context().view.end_ns, step.end_ns);
+  EXPECT_TRUE(HasLanes(5));  // in sight
+  EXPECT_FALSE(HasLanes(0));
+}
+
+TEST_F(RanksTest, AFilterChoosesRowsAndLanes) {
+  Press(ImGuiMod_Ctrl | ImGuiKey_6);
+  EXPECT_EQ(Drawn("only_these"), nullptr);
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(PlaceOf(harness_, "ranks", "filter"));
+    test->MouseClick();
+    test->KeyCharsReplace("3,9-11");
+  }));
+  harness_.Frames(4);
+  EXPECT_EQ(Drawn("row:0"), nullptr);
+  EXPECT_NE(Drawn("row:3"), nullptr);
+  EXPECT_NE(Drawn("row:11"), nullptr);
+  Click("ranks", "only_these");
+  EXPECT_EQ(harness_.context().lanes.hidden_ranks.size(), 12u);
+  Press(ImGuiMod_Ctrl | ImGuiKey_1);
+  EXPECT_TRUE(HasLanes(3));
+  EXPECT_FALSE(HasLanes(0));
+  EXPECT_FALSE(HasLanes(4));
+  Press(ImGuiMod_Ctrl | ImGuiKey_6);
+  Click("ranks", "all_lanes");
+  EXPECT_TRUE(harness_.context().lanes.hidden_ranks.empty());
+
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(PlaceOf(harness_, "ranks", "filter"));
+    test->MouseClick();
+    test->KeyCharsReplace("shard=1");
+  }));
+  harness_.Frames(4);
+  ASSERT_NE(Drawn("error"), nullptr);
+  EXPECT_THAT(Drawn("error")->text, testing::HasSubstr("no mesh"));
+  EXPECT_NE(Drawn("row:3"), nullptr);  // as before
+}
+
+TEST_F(RanksTest, AClickOnALabelPutsItsLanesOnTopAndShiftTakesThemAway) {
+  Press(ImGuiMod_Ctrl | ImGuiKey_6);
+  const auto label = [&](const std::string& id, ImGuiKeyChord with) {
+    EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+      const ui::DrawnItem* row = Drawn(id);
+      ASSERT_NE(row, nullptr);
+      test->MouseMoveToPos({row->box.x0 + 30, (row->box.y0 + row->box.y1) / 2});
+      if (with != 0) test->KeyDown(with);
+      test->MouseClick();
+      if (with != 0) test->KeyUp(with);
+    }));
+    harness_.Frames(4);
+  };
+  label("row:7", 0);
+  label("row:0", ImGuiMod_Shift);
+  EXPECT_EQ(harness_.context().lanes.pinned_ranks, (std::set<int32_t>{7}));
+  EXPECT_EQ(harness_.context().lanes.hidden_ranks, (std::set<int32_t>{0}));
+  Press(ImGuiMod_Ctrl | ImGuiKey_1);
+  EXPECT_FALSE(HasLanes(0));
+  ASSERT_TRUE(HasLanes(7));
+  ASSERT_TRUE(HasLanes(1));
+  EXPECT_LT(harness_.log().Find("timeline", "rank:7")->box.y0,
+            harness_.log().Find("timeline", "rank:1")->box.y0);
+  Press(ImGuiMod_Ctrl | ImGuiKey_6);
+  label("row:7", 0);  // again: no longer
+  EXPECT_TRUE(harness_.context().lanes.pinned_ranks.empty());
+}
+
+TEST_F(RanksTest, CollectivesAreThoseOfTheReport) {
+  Press(ImGuiMod_Ctrl | ImGuiKey_7);
+  const analysis::ScopedSteps scope = harness_.context().figures->scope;
+  const analysis::CollectiveTable expected = MakeCollectiveTable(*snapshot_, scope);
+  int rows = 0;
+  for (const analysis::CollectiveGroup& group : expected.groups) {
+    const std::string name = group.key.kind + " " + group.key.unit + " " + group.key.communicator;
+    const ui::DrawnItem* wait = harness_.log().Find("collectives", "wait:" + name);
+    if (wait == nullptr) continue;  // below the last row in sight
+    ++rows;
+    const auto calls = static_cast<double>(group.sums.calls);
+    EXPECT_EQ(std::get<double>(wait->value), static_cast<double>(group.sums.wait_ns) / calls);
+    const ui::DrawnItem* bandwidth = harness_.log().Find("collectives", "bandwidth:" + name);
+    ASSERT_NE(bandwidth, nullptr);
+    EXPECT_EQ(std::get<double>(bandwidth->value), group.sums.bus_bandwidth());
+    EXPECT_THAT(bandwidth->text, testing::EndsWith("*"));  // its link is emulated
+  }
+  EXPECT_GE(rows, 4);
+  EXPECT_NE(harness_.log().Find("collectives", "emulated"), nullptr);
+  const ui::DrawnItem* points = harness_.log().Find("collectives", "points");
+  ASSERT_NE(points, nullptr);
+  EXPECT_EQ(std::get<int64_t>(points->value), static_cast<int64_t>(expected.points.size()));
+
+  // Sorted by what is clicked: the first row waits longest.
+  Click("collectives", "header:wait");
+  const auto longest = std::max_element(
+      expected.groups.begin(), expected.groups.end(), [](const auto& a, const auto& b) {
+        return a.sums.wait_ns * b.sums.calls < b.sums.wait_ns * a.sums.calls;
+      });
+  ASSERT_NE(harness_.log().Find("collectives", "row:0"), nullptr);
+  EXPECT_EQ(harness_.log().Find("collectives", "row:0")->text,
+            longest->key.kind + " " + longest->key.unit + " " + longest->key.communicator);
+  Click("collectives", "row:0");
+  EXPECT_EQ(harness_.context().selection.op_run, longest->longest);
+  EXPECT_EQ(harness_.context().selection.rank, longest->longest_rank);
+}
+
+TEST_F(RanksTest, ASelectedCollectiveIsJoinedOverTheLanesOfItsRanks) {
+  const std::vector<analysis::CollectiveRun> runs = analysis::Collectives(*snapshot_, 5, 5);
+  const auto run = std::find_if(runs.begin(), runs.end(), [](const auto& one) {
+    return one.rank == 2 && one.last_rank == kSlowRank;
+  });
+  ASSERT_NE(run, runs.end());
+  harness_.shell().Post(ui::SelectOp{run->op_run, 2, false});
+  harness_.shell().Post(ui::PlaceRanks{{4}, ui::RankPlace::kHidden});
+  harness_.Frames(4);
+  int joined = 0;
+  for (const ui::DrawnItem& item : harness_.log().items()) {
+    if (!item.id.starts_with("joined:")) continue;
+    ++joined;
+    const int32_t rank = std::stoi(item.id.substr(7));
+    const auto other = std::find_if(runs.begin(), runs.end(), [&](const auto& one) {
+      return one.rank == rank && one.sequence == run->sequence;
+    });
+    ASSERT_NE(other, runs.end());
+    EXPECT_EQ(std::get<int64_t>(item.value), other->started_ns);
+  }
+  EXPECT_EQ(joined, 15);  // all but the hidden one
+  const ui::DrawnItem* last = harness_.log().Find("timeline", "came_last");
+  ASSERT_NE(last, nullptr);
+  EXPECT_THAT(last->text, testing::StartsWith("rank 11 comes last"));
+}
+
+}  // namespace
+}  // namespace shardscope::ui_test

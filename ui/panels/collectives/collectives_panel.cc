@@ -1,0 +1,318 @@
+#include "ui/panels/collectives/collectives_panel.h"
+
+#include <fmt/format.h>
+#include <imgui.h>
+#include <imgui_internal.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "trace/base/text.h"
+#include "trace/base/units.h"
+#include "ui/context.h"
+#include "ui/panels/collectives/collective_scatter.h"
+#include "ui/scope.h"
+#include "ui/text.h"
+#include "ui/values.h"
+#include "ui/widgets/buttons.h"
+#include "ui/widgets/labels.h"
+#include "ui/widgets/look.h"
+
+namespace shardscope::panels {
+
+struct CollectivesFrame {
+  const ui::Context& context;
+  const widgets::Look look;
+  ui::DrawLog* log;
+  ui::Commands* commands;
+
+  const char* Tr(ui::Text text) const { return ui::Tr(context.language, text); }
+  const analysis::CollectiveTable& table() const { return *context.collectives; }
+};
+
+namespace {
+
+using analysis::CollectiveGroup;
+using ui::Text;
+
+constexpr float kScatterShare = 0.42F;  // of the height
+constexpr float kLeastTable = 90;
+
+// The texts of a row stand left of its numbers.
+constexpr int kNumTexts = 3;
+struct NumberColumn {
+  Text title;
+  Text tip;
+  const char* id;    // in the log of what was drawn
+  const char* unit;  // there
+};
+constexpr std::array kNumbers = {
+    NumberColumn{Text::kCollectivesCalls, Text::kCollectivesCallsTip, "calls", ""},
+    NumberColumn{Text::kCollectivesSize, Text::kCollectivesSizeTip, "size", "B"},
+    NumberColumn{Text::kCollectivesSent, Text::kCollectivesSentTip, "sent", "B"},
+    NumberColumn{Text::kCollectivesWait, Text::kCollectivesWaitTip, "wait", "ns"},
+    NumberColumn{Text::kCollectivesTransfer, Text::kCollectivesTransferTip, "transfer", "ns"},
+    NumberColumn{Text::kCollectivesBandwidth, Text::kCollectivesBandwidthTip, "bandwidth", "B/s"},
+    NumberColumn{Text::kCollectivesExposed, Text::kCollectivesExposedTip, "exposed", "ns"}};
+constexpr int kNumColumns = kNumTexts + static_cast<int>(kNumbers.size());
+using Numbers = std::array<double, kNumbers.size()>;
+
+// In the order of kNumbers. `rank_steps`: that the sums are of.
+Numbers NumbersOf(const analysis::CollectiveSums& sums, double rank_steps) {
+  const auto calls = static_cast<double>(std::max<int64_t>(sums.calls, 1));
+  const double steps = std::max(rank_steps, 1.0);
+  return {static_cast<double>(sums.calls),
+          static_cast<double>(sums.payload_bytes) / calls,
+          static_cast<double>(sums.wire_bytes) / steps,
+          static_cast<double>(sums.wait_ns) / calls,
+          static_cast<double>(sums.transfer_ns) / calls,
+          sums.bus_bandwidth(),
+          static_cast<double>(sums.exposed_ns) / steps};
+}
+
+std::string TextOf(size_t column, double value, bool is_emulated) {
+  const std::string_view unit = kNumbers[column].unit;
+  if (unit == "B/s") return FormatBandwidth(value) + (is_emulated ? " *" : "");
+  if (unit == "B") return FormatBytes(std::llround(value));
+  if (unit == "ns") return ui::FormatDuration(std::llround(value));
+  return std::to_string(std::llround(value));
+}
+
+double RankStepsOf(const CollectivesFrame& frame, const CollectiveRow& row) {
+  const auto all = static_cast<double>(frame.table().num_rank_steps);
+  const auto steps = static_cast<double>(std::max<size_t>(frame.table().steps.size(), 1));
+  return row.step < 0 ? all : all / steps;
+}
+
+std::array<std::string, kNumTexts> TextsOf(const CollectiveRow& row) {
+  const analysis::CollectiveGroupKey& key = row.group.key;
+  if (row.step >= 0) return {std::to_string(row.step), "", ""};
+  return {key.kind, key.unit, key.communicator};
+}
+
+// What the log of what was drawn calls it.
+std::string NameOf(const CollectiveRow& row) {
+  std::vector<std::string> parts;
+  for (const std::string& text : TextsOf(row)) {
+    if (!text.empty()) parts.push_back(text);
+  }
+  return Join(parts, " ");
+}
+
+void AlignRight(const std::string& text) {
+  const float room = ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(text.c_str()).x;
+  if (room > 0) ImGui::SetCursorPosX(ImGui::GetCursorPosX() + room);
+}
+
+void ShowInTimeline(const CollectivesFrame& frame, const CollectiveRow& row) {
+  if (row.step >= 0) {
+    frame.commands->push_back(ui::ShowStep{row.step});
+    frame.commands->push_back(ui::FocusPanel{"timeline"});
+    return;
+  }
+  const CollectiveGroup& group = row.group;
+  frame.commands->push_back(ui::ShowRank{group.longest_rank, group.longest_step});
+  frame.commands->push_back(ui::SelectOp{group.longest, group.longest_rank, false});
+  frame.commands->push_back(ui::FitSelection{});
+}
+
+void DrawRow(const CollectivesFrame& frame, const CollectiveRow& row, int index) {
+  ImGui::TableNextRow();
+  ImGui::PushID(index);
+  const std::array<std::string, kNumTexts> texts = TextsOf(row);
+  for (int column = 0; column < kNumTexts; ++column) {
+    ImGui::TableSetColumnIndex(column);
+    const std::string& text = texts[static_cast<size_t>(column)];
+    if (column == 0) {
+      const ImVec2 at = ImGui::GetCursorPos();
+      if (ImGui::Selectable("##row", false, ImGuiSelectableFlags_SpanAllColumns)) {
+        ShowInTimeline(frame, row);
+      }
+      if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal)) {
+        ImGui::SetTooltip("%s", frame.Tr(Text::kCollectivesRowTip));
+      }
+      frame.log->Text("row:" + std::to_string(index), NameOf(row),
+                      widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
+      ImGui::SetCursorPos(at);
+    }
+    ImGui::TextUnformatted(text.c_str(), text.c_str() + text.size());
+  }
+  const Numbers numbers = NumbersOf(row.group.sums, RankStepsOf(frame, row));
+  for (size_t at = 0; at < numbers.size(); ++at) {
+    ImGui::TableSetColumnIndex(kNumTexts + static_cast<int>(at));
+    const std::string text = TextOf(at, numbers[at], row.group.sums.is_emulated);
+    const ImVec2 place = ImGui::GetCursorScreenPos();
+    const float room = ImGui::GetContentRegionAvail().x;
+    AlignRight(text);
+    ImGui::TextUnformatted(text.c_str());
+    frame.log->Real(fmt::format("{}:{}", kNumbers[at].id, NameOf(row)), text, numbers[at],
+                    kNumbers[at].unit,
+                    {place.x, place.y, place.x + room, place.y + ImGui::GetTextLineHeight()});
+  }
+  ImGui::PopID();
+}
+
+void SetUpColumns(const CollectivesFrame& frame, bool of_steps) {
+  const std::array<Text, kNumTexts> titles = {
+      of_steps ? Text::kCollectivesStep : Text::kCollectivesKind, Text::kCollectivesUnit,
+      Text::kCollectivesGroup};
+  for (const Text title : titles) {
+    ImGui::TableSetupColumn(frame.Tr(title), ImGuiTableColumnFlags_WidthStretch, 1.1F);
+  }
+  for (const NumberColumn& column : kNumbers) {
+    ImGui::TableSetupColumn(
+        frame.Tr(column.title),
+        ImGuiTableColumnFlags_WidthStretch | ImGuiTableColumnFlags_PreferSortDescending, 1.0F);
+  }
+}
+
+// Over its numbers, which stand at the right; beside the arrow of the order.
+void DrawNumberHeader(const CollectivesFrame& frame, const char* title, bool sorted) {
+  const float right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
+  const float y = ImGui::GetCursorScreenPos().y;
+  ImGui::PushID(title);
+  ImGui::TableHeader("##header");
+  ImGui::PopID();
+  const float arrow = sorted ? frame.look.Px(12) : 0;
+  widgets::DrawTextRight(frame.look, widgets::TextOf(frame.look), {right - arrow, y}, title);
+}
+
+// As ImGui::TableHeadersRow(), with what each number means.
+void DrawHeaders(const CollectivesFrame& frame, int sorted_by) {
+  ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
+  for (int column = 0; column < kNumColumns; ++column) {
+    if (!ImGui::TableSetColumnIndex(column)) continue;
+    const char* title = ImGui::TableGetColumnName(column);
+    if (column < kNumTexts) {
+      ImGui::TableHeader(title);
+    } else {
+      DrawNumberHeader(frame, title, column == sorted_by);
+    }
+    const std::string id =
+        column < kNumTexts
+            ? fmt::format("header:{}", column)
+            : fmt::format("header:{}", kNumbers[static_cast<size_t>(column - kNumTexts)].id);
+    frame.log->Text(id, title, widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
+    if (column < kNumTexts || !ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) continue;
+    ImGui::SetTooltip("%s", frame.Tr(kNumbers[static_cast<size_t>(column - kNumTexts)].tip));
+  }
+}
+
+}  // namespace
+
+void CollectivesPanel::DrawChoices(const CollectivesFrame& frame) {
+  const int clicked = widgets::Segmented(
+      frame.look, "rows",
+      {.options = {frame.Tr(Text::kCollectivesEach), frame.Tr(Text::kCollectivesByKind),
+                   frame.Tr(Text::kCollectivesByUnit), frame.Tr(Text::kCollectivesByDimension),
+                   frame.Tr(Text::kCollectivesByStep)},
+       .chosen = static_cast<int>(shown_),
+       .width = frame.look.Px(430)});
+  if (clicked >= 0) shown_ = static_cast<Rows>(clicked);
+  const bool is_emulated =
+      std::any_of(frame.table().groups.begin(), frame.table().groups.end(),
+                  [](const CollectiveGroup& group) { return group.sums.is_emulated; });
+  if (!is_emulated) return;
+  const ImVec2 row = ImGui::GetItemRectMin();
+  const float right = ImGui::GetCursorScreenPos().x + widgets::ContentWidth();
+  const char* text = frame.Tr(Text::kCollectivesEmulated);
+  frame.log->Text("emulated", text,
+                  widgets::DrawTextRight(frame.look, widgets::DimOf(frame.look),
+                                         {right, row.y + frame.look.Px(4)}, text));
+}
+
+void CollectivesPanel::Update(const CollectivesFrame& frame) {
+  if (made_of_ == frame.context.collectives && made_for_ == shown_) return;
+  made_of_ = frame.context.collectives;
+  made_for_ = shown_;
+  rows_.clear();
+  if (shown_ == Rows::kByStep) {
+    for (const analysis::CollectiveStep& step : made_of_->steps) {
+      rows_.push_back({{.key = {}, .sums = step.sums}, step.step});
+    }
+  } else {
+    const auto merge = static_cast<analysis::CollectiveMerge>(shown_);
+    for (CollectiveGroup& group : Merged(made_of_->groups, merge)) {
+      rows_.push_back({std::move(group), -1});
+    }
+  }
+  Sort(frame);
+}
+
+void CollectivesPanel::Sort(const CollectivesFrame& frame) {
+  if (column_ < 0) return;
+  const auto before = [&](const CollectiveRow& a, const CollectiveRow& b) {
+    if (column_ < kNumTexts) {
+      if (a.step != b.step) return a.step < b.step;
+      const auto column = static_cast<size_t>(column_);
+      return TextsOf(a)[column] < TextsOf(b)[column];
+    }
+    const auto column = static_cast<size_t>(column_ - kNumTexts);
+    return NumbersOf(a.group.sums, RankStepsOf(frame, a))[column] <
+           NumbersOf(b.group.sums, RankStepsOf(frame, b))[column];
+  };
+  std::stable_sort(rows_.begin(), rows_.end(), [&](const CollectiveRow& a, const CollectiveRow& b) {
+    return descending_ ? before(b, a) : before(a, b);
+  });
+}
+
+void CollectivesPanel::DrawTable(const CollectivesFrame& frame, float height) {
+  constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_Sortable |
+                                     ImGuiTableFlags_SortTristate | ImGuiTableFlags_RowBg |
+                                     ImGuiTableFlags_NoSavedSettings;
+  const ui::Theme& theme = frame.look.theme;
+  ImGui::PushStyleColor(ImGuiCol_TableHeaderBg, theme.surface.raised);
+  ImGui::PushStyleColor(ImGuiCol_TableBorderStrong, theme.surface.line);
+  ImGui::PushStyleColor(ImGuiCol_TableBorderLight, theme.surface.line);
+  ImGui::PushStyleColor(ImGuiCol_TableRowBg, theme.surface.panel);
+  ImGui::PushStyleColor(ImGuiCol_TableRowBgAlt, theme.surface.raised);
+  if (ImGui::BeginTable("groups", kNumColumns, kFlags, {0, height})) {
+    ImGui::TableSetupScrollFreeze(0, 1);
+    SetUpColumns(frame, shown_ == Rows::kByStep);
+    ImGuiTableSortSpecs* order = ImGui::TableGetSortSpecs();
+    if (order != nullptr && order->SpecsDirty) {
+      column_ = order->SpecsCount > 0 ? order->Specs[0].ColumnIndex : -1;
+      descending_ =
+          order->SpecsCount > 0 && order->Specs[0].SortDirection == ImGuiSortDirection_Descending;
+      made_of_ = nullptr;
+      order->SpecsDirty = false;
+    }
+    Update(frame);
+    DrawHeaders(frame, column_);
+    ImGuiListClipper clipper;
+    clipper.Begin(static_cast<int>(rows_.size()));
+    while (clipper.Step()) {
+      for (int at = clipper.DisplayStart; at < clipper.DisplayEnd; ++at) {
+        DrawRow(frame, rows_[static_cast<size_t>(at)], at);
+      }
+    }
+    ImGui::EndTable();
+  }
+  ImGui::PopStyleColor(5);
+}
+
+void CollectivesPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
+  const CollectivesFrame frame{context, widgets::LookOf(context), log, commands};
+  const auto say = [&](Text text) {
+    log->Text("empty", frame.Tr(text), widgets::EmptyState(frame.look, frame.Tr(text)));
+  };
+  if (context.snapshot == nullptr) return say(Text::kCollectivesEmpty);
+  if (context.collectives == nullptr) return say(Text::kCollectivesMaking);
+  if (context.collectives->groups.empty()) return say(Text::kCollectivesNone);
+  widgets::Gap(frame.look, 4);
+  DrawChoices(frame);
+  widgets::Gap(frame.look, 4);
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const float scatter = room.y * kScatterShare;
+  const float table = std::max(room.y - scatter - frame.look.Px(10), frame.look.Px(kLeastTable));
+  DrawTable(frame, table);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const ui::Box box{at.x, at.y + frame.look.Px(6), at.x + room.x,
+                    at.y + ImGui::GetContentRegionAvail().y};
+  DrawCollectiveScatter(context, box, log, commands);
+}
+
+}  // namespace shardscope::panels

@@ -1,0 +1,43 @@
+// Collectives: added up by what they do, for whom and among whom, in a table that can be sorted,
+// and each as a point of size and bandwidth. A click leads to one of them in the timeline.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "trace/analysis/collective_table.h"
+#include "ui/panel.h"
+
+namespace shardscope::panels {
+
+// A row of the table, of a group or of a step.
+struct CollectiveRow {
+  analysis::CollectiveGroup group;
+  int32_t step = -1;  // of a step
+};
+
+struct CollectivesFrame;
+
+class CollectivesPanel : public ui::Panel {
+ public:
+  // Keeps what was chosen and the rows in their order, nothing else.
+  void Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) override;
+
+ private:
+  enum class Rows : uint8_t { kEach, kByKind, kByUnit, kByDimension, kByStep };
+  void DrawChoices(const CollectivesFrame& frame);
+  void Update(const CollectivesFrame& frame);
+  void Sort(const CollectivesFrame& frame);
+  void DrawTable(const CollectivesFrame& frame, float height);
+
+  Rows shown_ = Rows::kEach;
+  int column_ = -1;  // that rows are sorted by
+  bool descending_ = true;
+  // What rows_ were made of.
+  std::shared_ptr<const analysis::CollectiveTable> made_of_;
+  Rows made_for_ = Rows::kEach;
+  std::vector<CollectiveRow> rows_;
+};
+
+}  // namespace shardscope::panels

@@ -1,0 +1,257 @@
+#include "ui/panels/ranks/draw_strip.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "trace/base/text.h"
+#include "ui/ranks.h"
+#include "ui/widgets/labels.h"
+#include "ui/widgets/tooltip.h"
+
+namespace shardscope::panels {
+namespace {
+
+using analysis::RankFigure;
+using ui::Text;
+using widgets::Look;
+
+constexpr float kLeastStepLabel = 34;  // pixels between the numbers of steps
+constexpr float kFaintest = 0.08F;     // of a value that is nothing: no colour is no value
+
+ui::Color HueOf(const ui::Theme& theme, RankFigure figure) {
+  switch (figure) {
+    case RankFigure::kExposedShare:
+      return theme.op.exposed;
+    case RankFigure::kLateness:
+      return theme.state.bad;
+    case RankFigure::kStepTime:
+      return theme.op.forward;
+    case RankFigure::kMemory:
+      break;
+  }
+  return theme.op.optimizer;
+}
+
+ui::Color ColorOf(const ui::Theme& theme, RankFigure figure, float share) {
+  return ui::Mix(theme.surface.raised, HueOf(theme, figure), kFaintest + (1 - kFaintest) * share);
+}
+
+bool IsAmong(const std::set<int32_t>& ranks, const RanksFrame& frame, const StripRow& row) {
+  return std::all_of(row.ranks.begin(), row.ranks.end(),
+                     [&](size_t at) { return ranks.contains(frame.grid().ranks[at]); });
+}
+
+// Cells of one look that stand side by side are one rectangle.
+void DrawCells(const RanksFrame& frame, const Strip& strip, RankFigure figure,
+               const StripPlaces& places, size_t row) {
+  constexpr int kShades = 32;
+  const ui::Box box = places.RowBox(row);
+  const float gap = places.row_height >= frame.look.Px(10) ? 1 : 0;
+  const auto shade_of = [&](size_t column) {
+    const StripCell& cell = strip.At(row, column);
+    if (cell.is_empty) return -1;
+    return static_cast<int>(std::lround(strip.ShareOf(double{cell.value}) * kShades));
+  };
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  for (size_t first = 0; first < strip.num_columns;) {
+    const int shade = shade_of(first);
+    size_t end = first + 1;
+    while (end < strip.num_columns && shade_of(end) == shade) ++end;
+    if (shade >= 0) {
+      const ui::Color color =
+          ColorOf(frame.look.theme, figure, static_cast<float>(shade) / kShades);
+      list->AddRectFilled({places.X(first), box.y0}, {places.X(end), box.y1 - gap}, color);
+    }
+    first = end;
+  }
+}
+
+// Where cells are wide enough; and each in the log.
+void DrawCellTexts(const RanksFrame& frame, const Strip& strip, RankFigure figure,
+                   const StripPlaces& places, size_t row) {
+  const Look& look = frame.look;
+  const bool has_room = places.column_width >= look.Px(kStripMostColumn) - 1 &&
+                        places.row_height >= look.Px(kStripLeastLabelHeight + 2);
+  if (!has_room && !frame.log->enabled()) return;
+  const ui::Box box = places.RowBox(row);
+  for (size_t column = 0; column < strip.num_columns; ++column) {
+    const StripCell& cell = strip.At(row, column);
+    if (cell.is_empty) continue;
+    const ui::Box of_cell{places.X(column), box.y0, places.X(column + 1), box.y1};
+    const std::string text = ui::FormatRankFigure(figure, double{cell.value});
+    if (has_room) {
+      widgets::TextStyle style = widgets::FaintOf(look);
+      style.color =
+          ui::InkOn(look.theme, ColorOf(look.theme, figure, strip.ShareOf(double{cell.value})));
+      widgets::DrawTextCentered(look, style, of_cell, text);
+    }
+    if (strip.rows[row].ranks.size() > 1 || strip.steps_a_column > 1) continue;
+    frame.log->Real(fmt::format("cell:{}:{}", cell.rank, cell.step), text, double{cell.value},
+                    ui::UnitOf(figure), of_cell);
+  }
+}
+
+void DrawRowTexts(const RanksFrame& frame, const StripRow& row, RankFigure figure,
+                  const ui::Box& box, bool has_room) {
+  const Look& look = frame.look;
+  const float middle = (box.y0 + box.y1) / 2;
+  if (row.is_slow) DrawSlowSign(frame, {box.x0 + look.Px(7), middle});
+  const bool is_hidden = IsAmong(frame.context.lanes.hidden_ranks, frame, row);
+  const bool is_pinned = IsAmong(frame.context.lanes.pinned_ranks, frame, row);
+  const std::string value = row.value ? ui::FormatRankFigure(figure, *row.value) : "";
+  std::string label = row.ranks.size() == 1 ? frame.Format(Text::kRankN, row.label)
+                                            : frame.Format(Text::kRanksGroupOf, row.ranks.size());
+  if (is_pinned) label += std::string(", ") + frame.Tr(Text::kRanksPinned);
+  if (is_hidden) label += std::string(", ") + frame.Tr(Text::kRanksHidden);
+  if (has_room || row.is_slow) {
+    widgets::TextStyle style{look.fonts.text, ui::kSmallTextSize, look.theme.ink.dim};
+    if (row.is_slow) style = {look.fonts.bold, ui::kSmallTextSize, look.theme.ink.text};
+    if (is_hidden) style.color = look.theme.ink.faint;
+    const float y = middle - look.Px(ui::kSmallTextSize + 2) / 2;
+    widgets::DrawTextClipped(look, style, {box.x0 + look.Px(16), y}, look.Px(kStripLabelWidth - 20),
+                             label);
+    widgets::DrawTextRight(look, style, {box.x1 + look.Px(kStripValueWidth - 6), y}, value);
+  }
+  const ui::Box whole{box.x0, box.y0, box.x1 + look.Px(kStripValueWidth), box.y1};
+  frame.log->Text(fmt::format("row:{}", row.label), label, whole);
+  if (row.value) {
+    frame.log->Real(fmt::format("value:{}", row.label), value, *row.value, ui::UnitOf(figure),
+                    whole);
+  }
+}
+
+std::string CellTip(const RanksFrame& frame, const StripCell& of_strip) {
+  const analysis::RankGrid& grid = frame.grid();
+  const auto index = [](const std::vector<int32_t>& numbers, int32_t number) {
+    return static_cast<size_t>(std::lower_bound(numbers.begin(), numbers.end(), number) -
+                               numbers.begin());
+  };
+  const analysis::RankCell& cell =
+      grid.At(index(grid.ranks, of_strip.rank), index(grid.steps, of_strip.step));
+  const auto text = [&cell](RankFigure figure) {
+    const std::optional<double> value = ValueOf(cell, figure);
+    return value ? ui::FormatRankFigure(figure, *value) : std::string("-");
+  };
+  return frame.Format(Text::kRanksCellTip, text(RankFigure::kExposedShare),
+                      text(RankFigure::kLateness), text(RankFigure::kStepTime),
+                      text(RankFigure::kMemory));
+}
+
+// The mouse over the label of a row.
+void HandleLabel(const RanksFrame& frame, const StripRow& row, bool clicked) {
+  if (clicked) {
+    std::vector<int32_t> ranks;
+    for (const size_t at : row.ranks) ranks.push_back(frame.grid().ranks[at]);
+    const bool hides = ImGui::GetIO().KeyShift;
+    const std::set<int32_t>& now =
+        hides ? frame.context.lanes.hidden_ranks : frame.context.lanes.pinned_ranks;
+    const ui::RankPlace place = IsAmong(now, frame, row) ? ui::RankPlace::kInOrder
+                                : hides                  ? ui::RankPlace::kHidden
+                                                         : ui::RankPlace::kPinned;
+    frame.commands->push_back(ui::PlaceRanks{std::move(ranks), place});
+  }
+  widgets::Tooltip(frame.look, frame.Format(Text::kRankN, Shortened(row.label, 60)),
+                   frame.Tr(Text::kRanksGutterTip), frame.look.theme.surface.line);
+}
+
+}  // namespace
+
+void DrawSlowSign(const RanksFrame& frame, ImVec2 centre) {
+  const float size = frame.look.Px(4);
+  ImGui::GetWindowDrawList()->AddTriangleFilled(
+      {centre.x, centre.y - size}, {centre.x + size, centre.y + size * 0.8F},
+      {centre.x - size, centre.y + size * 0.8F}, frame.look.theme.state.bad);
+}
+
+void DrawStripRow(const RanksFrame& frame, const Strip& strip, analysis::RankFigure figure,
+                  const StripPlaces& places, size_t row, bool labelled) {
+  DrawCells(frame, strip, figure, places, row);
+  DrawCellTexts(frame, strip, figure, places, row);
+  DrawRowTexts(frame, strip.rows[row], figure, places.RowBox(row), labelled);
+}
+
+void DrawStripSteps(const RanksFrame& frame, const Strip& strip, const StripPlaces& places,
+                    float y) {
+  const Look& look = frame.look;
+  float next = places.left;
+  const std::vector<int32_t>& steps = frame.grid().steps;
+  for (size_t column = 0; column < strip.num_columns; ++column) {
+    const float x = places.X(column);
+    if (x < next || x + look.Px(kLeastStepLabel) / 2 > places.right) continue;
+    next = x + look.Px(kLeastStepLabel);
+    widgets::DrawText(look, widgets::FaintOf(look), {x + look.Px(1), y},
+                      std::to_string(steps[column * strip.steps_a_column]));
+  }
+  for (const query::Marker& marker : frame.context.snapshot->markers) {
+    if (!query::IsKnobChange(marker)) continue;
+    const auto step = std::lower_bound(steps.begin(), steps.end(), marker.step);
+    if (step == steps.end()) continue;
+    const auto at = static_cast<size_t>(step - steps.begin());
+    const float x = places.X(at / strip.steps_a_column);
+    ImGui::GetWindowDrawList()->AddLine({x, y}, {x, y + look.Px(kStripHeaderHeight)},
+                                        look.theme.state.pending, look.Px(1.5F));
+  }
+}
+
+void DrawStripLegend(const RanksFrame& frame, const Strip& strip, RankFigure figure) {
+  const Look& look = frame.look;
+  ImVec2 at = ImGui::GetCursorScreenPos();
+  at.y += look.Px(5);
+  const widgets::TextStyle style = widgets::FaintOf(look);
+  const std::string low = ui::FormatRankFigure(figure, strip.low);
+  const std::string high = (strip.largest > strip.high ? "\xE2\x89\xA5 " : "") +
+                           ui::FormatRankFigure(figure, strip.high);
+  const ui::Box name =
+      widgets::DrawText(look, style, at, ui::RankFigureName(frame.context.language, figure));
+  const ui::Box low_box = widgets::DrawText(look, style, {name.x1 + look.Px(10), at.y}, low);
+  constexpr int kParts = 16;
+  const float width = look.Px(8);
+  float x = low_box.x1 + look.Px(6);
+  for (int part = 0; part < kParts; ++part, x += width) {
+    ImGui::GetWindowDrawList()->AddRectFilled(
+        {x, at.y + look.Px(2)}, {x + width, at.y + look.Px(11)},
+        ColorOf(look.theme, figure, static_cast<float>(part) / (kParts - 1)));
+  }
+  const ui::Box high_box = widgets::DrawText(look, style, {x + look.Px(6), at.y}, high);
+  frame.log->Real("legend:low", low, strip.low, ui::UnitOf(figure), low_box);
+  frame.log->Real("legend:high", high, strip.high, ui::UnitOf(figure), high_box);
+  x = high_box.x1 + look.Px(20);
+  DrawSlowSign(frame, {x, at.y + look.Px(7)});
+  const ui::Box sign =
+      widgets::DrawText(look, style, {x + look.Px(9), at.y}, frame.Tr(Text::kRanksSlowSign));
+  if (strip.steps_a_column > 1) {
+    widgets::DrawText(look, style, {sign.x1 + look.Px(20), at.y},
+                      frame.Format(Text::kRanksStepsAColumn, strip.steps_a_column));
+  }
+  ImGui::Dummy({widgets::ContentWidth(), look.Px(kStripLegendHeight)});
+}
+
+void HandleStripMouse(const RanksFrame& frame, const Strip& strip, const StripPlaces& places,
+                      bool clicked) {
+  const ImVec2 mouse = ImGui::GetIO().MousePos;
+  const float row_at = (mouse.y - places.origin.y) / places.row_height;
+  if (row_at < 0 || static_cast<size_t>(row_at) >= strip.rows.size()) return;
+  const auto row = static_cast<size_t>(row_at);
+  if (mouse.x < places.left) return HandleLabel(frame, strip.rows[row], clicked);
+  if (mouse.x >= places.right || strip.num_columns == 0) return;
+  const auto column = std::min(static_cast<size_t>((mouse.x - places.left) / places.column_width),
+                               strip.num_columns - 1);
+  const StripCell& cell = strip.At(row, column);
+  if (cell.is_empty) return;
+  const ui::Box box = places.RowBox(row);
+  ImGui::GetWindowDrawList()->AddRect({places.X(column), box.y0}, {places.X(column + 1), box.y1},
+                                      frame.look.theme.ink.text);
+  const std::string title = frame.Format(Text::kRanksRankStep, cell.rank, cell.step);
+  const ui::Box tip =
+      widgets::Tooltip(frame.look, title, CellTip(frame, cell), frame.look.theme.surface.line);
+  frame.log->Text("tooltip", title, tip);
+  if (clicked) frame.commands->push_back(ui::ShowRank{cell.rank, cell.step});
+}
+
+}  // namespace shardscope::panels

@@ -1,0 +1,73 @@
+// The strip of ranks on screen: cells, labels, steps, legend, and what the mouse does on them. UI
+// thread.
+#pragma once
+
+#include <imgui.h>
+
+#include <cstddef>
+#include <string>
+
+#include "ui/context.h"
+#include "ui/draw_log.h"
+#include "ui/panels/ranks/rank_strip.h"
+#include "ui/text.h"
+#include "ui/widgets/look.h"
+
+namespace shardscope::panels {
+
+// What drawing needs in one frame.
+struct RanksFrame {
+  const ui::Context& context;
+  const widgets::Look look;
+  ui::DrawLog* log;
+  ui::Commands* commands;
+
+  const char* Tr(ui::Text text) const { return ui::Tr(context.language, text); }
+  template <typename... Args>
+  std::string Format(ui::Text text, const Args&... args) const {
+    return ui::TrFormat(context.language, text, args...);
+  }
+  const analysis::RankGrid& grid() const { return *context.ranks->grid; }
+};
+
+// Where rows and columns stand on screen.
+struct StripPlaces {
+  ImVec2 origin;  // of the first row
+  float row_height = 0;
+  float left = 0;  // of the first column
+  float column_width = 0;
+  float right = 0;  // of the last column
+
+  ui::Box RowBox(size_t row) const {
+    const float y = origin.y + static_cast<float>(row) * row_height;
+    return {origin.x, y, right, y + row_height};
+  }
+  float X(size_t column) const { return left + static_cast<float>(column) * column_width; }
+};
+
+inline constexpr float kStripLabelWidth = 108;  // left of the columns
+inline constexpr float kStripValueWidth = 74;   // right of them
+inline constexpr float kStripHeaderHeight = 18;
+inline constexpr float kStripLegendHeight = 22;
+inline constexpr float kStripMostColumn = 46;        // how wide a column gets
+inline constexpr float kStripLeastLabelHeight = 11;  // lower rows are labelled where there is room
+
+// What marks a slow rank besides its colour: a triangle.
+void DrawSlowSign(const RanksFrame& frame, ImVec2 centre);
+
+// `labelled`: there is room for its label; a slow rank has one anyway.
+void DrawStripRow(const RanksFrame& frame, const Strip& strip, analysis::RankFigure figure,
+                  const StripPlaces& places, size_t row, bool labelled);
+
+// Numbers of steps over their columns from `y` down, and a line where a knob was turned.
+void DrawStripSteps(const RanksFrame& frame, const Strip& strip, const StripPlaces& places,
+                    float y);
+
+// What colours and signs mean, as an item of the layout.
+void DrawStripLegend(const RanksFrame& frame, const Strip& strip, analysis::RankFigure figure);
+
+// Tooltips and clicks, while the mouse is on the strip.
+void HandleStripMouse(const RanksFrame& frame, const Strip& strip, const StripPlaces& places,
+                      bool clicked);
+
+}  // namespace shardscope::panels

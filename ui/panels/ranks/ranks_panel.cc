@@ -1,0 +1,214 @@
+#include "ui/panels/ranks/ranks_panel.h"
+
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "ui/panels/ranks/draw_strip.h"
+#include "ui/ranks.h"
+#include "ui/text.h"
+#include "ui/widgets/buttons.h"
+#include "ui/widgets/fields.h"
+#include "ui/widgets/labels.h"
+#include "ui/widgets/tooltip.h"
+
+namespace shardscope::panels {
+namespace {
+
+using analysis::RankFigure;
+using ui::Text;
+using widgets::Look;
+
+constexpr float kStripLeastRowHeight = 6;
+constexpr float kStripMostRowHeight = 18;
+constexpr float kStripLeastColumn = 5;
+
+// Whose label would cover this one.
+bool IsNearSlow(const Strip& strip, size_t row, size_t rows_of_label) {
+  const size_t first = row - std::min(row, rows_of_label - 1);
+  const size_t last = std::min(row + rows_of_label, strip.rows.size());
+  for (size_t at = first; at < last; ++at) {
+    if (strip.rows[at].is_slow) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void RanksPanel::DrawSentence(const RanksFrame& frame) {
+  const Look& look = frame.look;
+  const analysis::RankFindings& findings = frame.context.ranks->findings;
+  const std::string sentence = ui::RankSentence(frame.context.language, findings);
+  widgets::TextStyle style = widgets::TextOf(look);
+  if (findings.straggler) {
+    style = widgets::BoldOf(look);
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    DrawSlowSign(frame, {at.x + look.Px(5), at.y + look.Px(7)});
+    ImGui::Indent(look.Px(14));
+  }
+  const ui::Box box = widgets::Paragraph(look, style, sentence);
+  if (findings.straggler) ImGui::Unindent(look.Px(14));
+  frame.log->Text("sentence", sentence, box);
+  if (!findings.straggler || frame.context.headless) return;
+  if (!ImGui::IsMouseHoveringRect({box.x0, box.y0}, {box.x1, box.y1})) return;
+  ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
+  shows_slow_ = ImGui::IsMouseClicked(ImGuiMouseButton_Left);
+}
+
+void RanksPanel::DrawChoices(const RanksFrame& frame) {
+  const Look& look = frame.look;
+  std::vector<std::string> figures;
+  for (int at = 0; at < analysis::kNumRankFigures; ++at) {
+    figures.emplace_back(ui::RankFigureName(frame.context.language, static_cast<RankFigure>(at)));
+  }
+  int clicked = widgets::Segmented(
+      look, "figure",
+      {.options = figures, .chosen = static_cast<int>(settings_.figure), .width = look.Px(340)});
+  if (clicked >= 0) settings_.figure = static_cast<RankFigure>(clicked);
+  ImGui::SameLine(0, look.Px(10));
+  clicked =
+      widgets::Segmented(look, "order",
+                         {.options = {frame.Tr(Text::kRanksByRank), frame.Tr(Text::kRanksByValue)},
+                          .chosen = settings_.by_value ? 1 : 0,
+                          .width = look.Px(140)});
+  if (clicked >= 0) settings_.by_value = clicked == 1;
+  clicked =
+      widgets::Segmented(look, "folds",
+                         {.options = {frame.Tr(Text::kRanksEach), frame.Tr(Text::kRanksFolded)},
+                          .chosen = settings_.folds ? 1 : 0,
+                          .width = look.Px(220)});
+  if (clicked >= 0) settings_.folds = clicked == 1;
+  ImGui::SameLine(0, look.Px(10));
+  const ui::RankFilterResult chosen =
+      ui::FilterRanks(frame.grid().ranks, ui::MeshOfRun(*frame.context.snapshot), filter_);
+  const auto* error = std::get_if<ui::RankFilterError>(&chosen);
+  widgets::TextField(look, "##filter", &filter_,
+                     {.hint = frame.Tr(Text::kRanksFilterHint),
+                      .invalid = error != nullptr,
+                      .width = look.Px(130)});
+  frame.log->Text("filter", filter_,
+                  widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
+  if (!frame.context.headless && !ImGui::IsItemActive()) {
+    widgets::ItemTooltip(look, frame.Tr(Text::kRanksFilterHint), frame.Tr(Text::kRanksFilterTip));
+  }
+  if (error == nullptr) settings_.ranks = std::get<std::vector<int32_t>>(chosen);
+  DrawLaneButtons(frame);
+  std::string problem;
+  if (error != nullptr) {
+    problem = ui::RankFilterErrorText(frame.context.language, *error);
+  } else if (settings_.ranks.empty()) {
+    problem = frame.Format(Text::kRanksNoneChosen, filter_);
+  }
+  if (problem.empty()) return;
+  widgets::TextStyle style = widgets::TextOf(look);
+  style.color = look.theme.state.bad;
+  frame.log->Text("error", problem, widgets::Paragraph(look, style, problem));
+}
+
+// What the lanes of the timeline show of them.
+void RanksPanel::DrawLaneButtons(const RanksFrame& frame) {
+  const Look& look = frame.look;
+  const auto button = [&](const char* id, Text text) {
+    ImGui::SameLine(0, look.Px(8));
+    const bool clicked = widgets::Button(look, id, frame.Tr(text));
+    frame.log->Text(id, frame.Tr(text),
+                    widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
+    return clicked;
+  };
+  const bool some = !settings_.ranks.empty() && settings_.ranks.size() < frame.grid().ranks.size();
+  if (some && button("only_these", Text::kRanksOnlyThese)) {
+    std::vector<int32_t> others;
+    for (const int32_t rank : frame.grid().ranks) {
+      if (!std::binary_search(settings_.ranks.begin(), settings_.ranks.end(), rank)) {
+        others.push_back(rank);
+      }
+    }
+    frame.commands->push_back(ui::PlaceRanks{settings_.ranks, ui::RankPlace::kInOrder});
+    frame.commands->push_back(ui::PlaceRanks{std::move(others), ui::RankPlace::kHidden});
+  }
+  const ui::Lanes& lanes = frame.context.lanes;
+  const bool is_changed = !lanes.hidden_ranks.empty() || !lanes.pinned_ranks.empty();
+  if (is_changed && button("all_lanes", Text::kRanksAllLanes)) {
+    frame.commands->push_back(ui::PlaceRanks{frame.grid().ranks, ui::RankPlace::kInOrder});
+  }
+}
+
+void RanksPanel::Update(const RanksFrame& frame, float width) {
+  settings_.most_columns =
+      static_cast<size_t>(std::max(width / frame.look.Px(kStripLeastColumn), 1.0F));
+  if (made_of_ == frame.context.ranks && made_with_ == settings_) return;
+  made_of_ = frame.context.ranks;
+  made_with_ = settings_;
+  strip_ = MakeStrip(*made_of_, settings_);
+}
+
+void RanksPanel::DrawStrip(const RanksFrame& frame) {
+  const Look& look = frame.look;
+  const float scroll_bar = ImGui::GetStyle().ScrollbarSize;
+  const float width =
+      widgets::ContentWidth() - look.Px(kStripLabelWidth + kStripValueWidth) - scroll_bar;
+  Update(frame, width);
+  if (strip_.rows.empty() || strip_.num_columns == 0) return;
+  const ImVec2 header = ImGui::GetCursorScreenPos();
+  ImGui::Dummy({widgets::ContentWidth(), look.Px(kStripHeaderHeight)});
+  const float spacing = ImGui::GetStyle().ItemSpacing.y;
+  const float room = ImGui::GetContentRegionAvail().y - look.Px(kStripLegendHeight) - 2 * spacing;
+  StripPlaces places;
+  places.row_height =
+      std::floor(std::clamp(room / static_cast<float>(strip_.rows.size()),
+                            look.Px(kStripLeastRowHeight), look.Px(kStripMostRowHeight)));
+  places.column_width =
+      std::min(width / static_cast<float>(strip_.num_columns), look.Px(kStripMostColumn));
+  places.left = header.x + look.Px(kStripLabelWidth);
+  places.right = places.left + places.column_width * static_cast<float>(strip_.num_columns);
+  DrawStripSteps(frame, strip_, places, header.y);
+  const float height = places.row_height * static_cast<float>(strip_.rows.size());
+  if (ImGui::BeginChild("strip", {0, std::max(room, look.Px(24))})) {
+    if (std::exchange(shows_slow_, false)) {
+      const auto slow = std::find_if(strip_.rows.begin(), strip_.rows.end(),
+                                     [](const StripRow& row) { return row.is_slow; });
+      const auto at = static_cast<float>(slow - strip_.rows.begin());
+      if (slow != strip_.rows.end()) {
+        ImGui::SetScrollFromPosY(ImGui::GetCursorStartPos().y + at * places.row_height, 0.5F);
+      }
+    }
+    places.origin = ImGui::GetCursorScreenPos();
+    const bool clicked = ImGui::InvisibleButton("##cells", {widgets::ContentWidth(), height});
+    const bool hovered = ImGui::IsItemHovered() && !frame.context.headless;
+    const float top = ImGui::GetWindowPos().y;
+    const float bottom = top + ImGui::GetWindowSize().y;
+    const auto every =
+        static_cast<size_t>(std::ceil(look.Px(kStripLeastLabelHeight) / places.row_height));
+    for (size_t row = 0; row < strip_.rows.size(); ++row) {
+      const ui::Box box = places.RowBox(row);
+      if (box.y1 < top || box.y0 > bottom) continue;
+      const bool labelled = row % every == 0 && !IsNearSlow(strip_, row, every);
+      DrawStripRow(frame, strip_, made_with_.figure, places, row, labelled);
+    }
+    if (hovered) HandleStripMouse(frame, strip_, places, clicked);
+  }
+  ImGui::EndChild();
+  DrawStripLegend(frame, strip_, made_with_.figure);
+}
+
+void RanksPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
+  const RanksFrame frame{context, widgets::LookOf(context), log, commands};
+  const auto say = [&](Text text) {
+    log->Text("empty", frame.Tr(text), widgets::EmptyState(frame.look, frame.Tr(text)));
+  };
+  if (context.snapshot == nullptr) return say(Text::kRanksEmpty);
+  if (context.ranks == nullptr) return say(Text::kRanksMaking);
+  if (context.ranks->findings.ranks.empty()) return say(Text::kRanksNoStep);
+  widgets::Gap(frame.look, 4);
+  DrawSentence(frame);
+  widgets::Gap(frame.look, 4);
+  DrawChoices(frame);
+  widgets::Gap(frame.look, 2);
+  DrawStrip(frame);
+}
+
+}  // namespace shardscope::panels

@@ -1,0 +1,129 @@
+#include "ui/panels/timeline/collective_lines.h"
+
+#include <imgui.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "ui/text.h"
+#include "ui/theme.h"
+#include "ui/values.h"
+#include "ui/widgets/look.h"
+
+namespace shardscope::panels {
+namespace {
+
+using timeline::LaneKind;
+using widgets::Look;
+
+// nullptr: the op is no collective of several ranks, or its row has not come.
+const query::Collective* CollectiveOfOp(const ui::Context& context,
+                                        const TimelineOverlay::Frame& frame,
+                                        const ui::SelectedOp& op) {
+  const query::RankRows* rows = context.snapshot->FindRank(op.rank);
+  const timeline::RankIndex* rank = frame.index.Find(op.rank);
+  if (op.op_run.is_none() || rows == nullptr || rank == nullptr) return nullptr;
+  const query::Collective* found =
+      frame.index.CollectiveOf(*rows, *rank, timeline::FindRow(*rows, op.op_run));
+  const bool is_joined = found != nullptr && found->kind != query::OpClass::kSendReceive;
+  return is_joined && found->group_size > 1 ? found : nullptr;
+}
+
+// None: the mouse is on none.
+ui::SelectedOp OpOf(const ui::Context& context, const timeline::Hit& hit) {
+  const bool is_op = hit.kind == timeline::Hit::Kind::kSpan && hit.count == 1 &&
+                     hit.lane.rows == timeline::LaneRows::kOps && hit.lane.kind != LaneKind::kHost;
+  const query::RankRows* rows = is_op ? context.snapshot->FindRank(hit.rank) : nullptr;
+  if (rows == nullptr || hit.row >= rows->op_runs.size()) return {};
+  return {rows->op_runs[hit.row].id, hit.rank};
+}
+
+LaneKind LaneOfTrack(const query::Snapshot& snapshot, query::TrackId track) {
+  for (const query::Track& one : snapshot.tracks) {
+    if (one.id == track) return timeline::LaneOf(one.role);
+  }
+  return LaneKind::kAllReduce;
+}
+
+}  // namespace
+
+void CollectiveLines::Update(const ui::Context& context, const TimelineOverlay::Frame& frame,
+                             const ui::SelectedOp& op) {
+  if (op == op_ && version_ == frame.index.version()) return;
+  op_ = op;
+  version_ = frame.index.version();
+  members_.clear();
+  const query::Collective* wanted = CollectiveOfOp(context, frame, op);
+  if (wanted == nullptr) return;
+  op_class_ = wanted->kind;
+  for (const query::RankRows& rows : context.snapshot->ranks) {
+    const query::Collective* found = nullptr;
+    rows.collectives.ForEachOfSteps(
+        wanted->step, wanted->step, [&](const query::Collective& row, size_t) {
+          const bool is_it =
+              row.communicator == wanted->communicator && row.sequence == wanted->sequence;
+          if (is_it) found = &row;
+        });
+    if (found == nullptr) continue;
+    const uint32_t at = timeline::FindRow(rows, found->op_run);
+    if (at == timeline::kNoRow) continue;
+    const query::OpRun& run = rows.op_runs[at];
+    members_.push_back({rows.rank, run.started_ns});
+    if (rows.rank == op.rank) lane_ = LaneOfTrack(*context.snapshot, run.track);
+  }
+}
+
+const CollectiveLines::Member* CollectiveLines::Find(int32_t rank) const {
+  const auto found =
+      std::lower_bound(members_.begin(), members_.end(), rank,
+                       [](const Member& member, int32_t wanted) { return member.rank < wanted; });
+  return found == members_.end() || found->rank != rank ? nullptr : &*found;
+}
+
+void CollectiveLines::Draw(const ui::Context& context, const TimelineOverlay::Frame& frame,
+                           const timeline::Hit& hovered, ui::DrawLog* log) {
+  const ui::SelectedOp under_mouse = OpOf(context, hovered);
+  const bool is_hovered = CollectiveOfOp(context, frame, under_mouse) != nullptr;
+  Update(
+      context, frame,
+      is_hovered ? under_mouse : ui::SelectedOp{context.selection.op_run, context.selection.rank});
+  if (members_.size() < 2) return;
+  const auto by_start = [](const Member& a, const Member& b) {
+    return a.started_ns < b.started_ns;
+  };
+  const auto [first, last] = std::minmax_element(members_.begin(), members_.end(), by_start);
+  const Look look = widgets::LookOf(context);
+  const ui::Color color = ui::WithAlpha(ui::OpColor(look.theme, op_class_), 0.9F);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  std::optional<ImVec2> before;
+  for (const timeline::Lane& lane : frame.layout.lanes) {
+    if (lane.source.kind != lane_ && lane.source.kind != LaneKind::kFolded) continue;
+    const Member* member = Find(lane.rank);
+    if (member == nullptr) continue;
+    const ImVec2 at(frame.axis.X(member->started_ns), frame.origin + lane.y + lane.height / 2);
+    if (before) list->AddLine(*before, at, color, look.Px(1.4F));
+    before = at;
+    const bool is_last = member->rank == last->rank;
+    list->AddCircleFilled(at, look.Px(is_last ? 4 : 2.2F), is_last ? look.theme.state.bad : color,
+                          12);
+    log->Int("joined:" + std::to_string(member->rank), "", member->started_ns, "ns",
+             {at.x, at.y, at.x, at.y});
+    if (!is_last || last->started_ns == first->started_ns) continue;
+    const std::string text =
+        ui::TrFormat(context.language, ui::Text::kTimelineCameLast, member->rank,
+                     ui::FormatDuration(last->started_ns - first->started_ns));
+    const ImVec2 size = widgets::TextSize(look, widgets::BoldOf(look), text);
+    // Left of the arrival, where the lane is still free of this collective; at the edge where the
+    // lane is out of sight.
+    const float lowest = frame.box.y1 - size.y - look.Px(4);
+    const float text_y = std::max(std::min(at.y - size.y / 2, lowest), frame.box.y0 + look.Px(4));
+    const ImVec2 text_at(at.x - size.x - look.Px(10), text_y);
+    list->AddRectFilled({text_at.x - look.Px(3), text_at.y - 1},
+                        {text_at.x + size.x + look.Px(3), text_at.y + size.y + 1},
+                        ui::WithAlpha(look.theme.surface.raised, 0.85F), look.Px(3));
+    log->Text("came_last", text, widgets::DrawText(look, widgets::BoldOf(look), text_at, text));
+  }
+}
+
+}  // namespace shardscope::panels

@@ -1,0 +1,38 @@
+// Lines that join one collective over the lanes of all ranks.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ui/panels/timeline/overlay.h"
+#include "ui/timeline/lane.h"
+
+namespace shardscope::panels {
+
+class CollectiveLines {
+ public:
+  // From arrival to arrival, in the order of the lanes; the rank that came last is marked, and how
+  // long the first one waited for it said. Of `hovered`, or, where that is no collective, of the
+  // selected op. Nothing for sends and receives, which have lines of their own.
+  void Draw(const ui::Context& context, const TimelineOverlay::Frame& frame,
+            const timeline::Hit& hovered, ui::DrawLog* log);
+
+ private:
+  struct Member {
+    int32_t rank = 0;
+    int64_t started_ns = 0;
+  };
+  void Update(const ui::Context& context, const TimelineOverlay::Frame& frame,
+              const ui::SelectedOp& op);
+  const Member* Find(int32_t rank) const;
+
+  // What members_ are of.
+  ui::SelectedOp op_;
+  uint64_t version_ = 0;
+
+  std::vector<Member> members_;  // by rank; empty: it is none
+  timeline::LaneKind lane_ = timeline::LaneKind::kAllGather;
+  query::OpClass op_class_ = query::OpClass::kAllGather;
+};
+
+}  // namespace shardscope::panels

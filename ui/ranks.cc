@@ -1,0 +1,174 @@
+#include "ui/ranks.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "trace/analysis/hang.h"
+#include "trace/base/text.h"
+#include "trace/base/units.h"
+#include "ui/text.h"
+#include "ui/values.h"
+
+namespace shardscope::ui {
+namespace {
+
+using FilterProblem = RankFilterError::Problem;
+using Range = std::pair<int32_t, int32_t>;  // both ends belong to it
+
+std::optional<int32_t> ParseNumber(std::string_view text) {
+  int32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
+  return number;
+}
+
+// "0-3,7"; empty: it is none.
+std::vector<Range> ParseRanges(std::string_view text) {
+  std::vector<Range> ranges;
+  for (const std::string_view part : Split(text, ',')) {
+    const size_t dash = part.find('-');
+    const std::optional<int32_t> first = ParseNumber(part.substr(0, dash));
+    const std::optional<int32_t> last =
+        dash == std::string_view::npos ? first : ParseNumber(part.substr(dash + 1));
+    if (!first || !last || *last < *first) return {};
+    ranges.emplace_back(*first, *last);
+  }
+  return ranges;
+}
+
+bool IsIn(const std::vector<Range>& ranges, int32_t number) {
+  return std::any_of(ranges.begin(), ranges.end(), [number](const Range& range) {
+    return number >= range.first && number <= range.second;
+  });
+}
+
+int64_t Rounded(double value) { return std::llround(value); }
+
+}  // namespace
+
+std::optional<plan::Mesh> MeshOfRun(const query::Snapshot& snapshot) {
+  plan::Mesh mesh;
+  const auto num_ranks = static_cast<int32_t>(snapshot.ranks.size());
+  std::optional<size_t> rest;  // that is `auto`
+  bool known = false;
+  for (size_t at = 0; at < mesh.sizes.size(); ++at) {
+    const auto dimension = static_cast<plan::MeshDimension>(at);
+    const auto found = snapshot.config.find("mesh." + std::string(words::Name(dimension)));
+    if (found == snapshot.config.end()) continue;
+    known = true;
+    const std::optional<int32_t> size = ParseNumber(found->second);
+    if (size && *size > 0 && *size <= num_ranks) {
+      mesh.sizes[at] = *size;
+    } else if (found->second == "auto" && !rest) {
+      rest = at;
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (rest) mesh.sizes[*rest] = std::max(1, num_ranks / mesh.num_ranks());
+  if (!known || mesh.num_ranks() != num_ranks) return std::nullopt;
+  return mesh;
+}
+
+std::vector<int32_t> RanksInOrder(const query::Snapshot& snapshot, const Lanes& lanes) {
+  std::vector<int32_t> ranks;
+  ranks.reserve(snapshot.ranks.size());
+  for (const query::RankRows& rows : snapshot.ranks) {
+    if (!lanes.hidden_ranks.contains(rows.rank)) ranks.push_back(rows.rank);
+  }
+  std::stable_sort(ranks.begin(), ranks.end(), [&lanes](int32_t a, int32_t b) {
+    return lanes.pinned_ranks.contains(a) && !lanes.pinned_ranks.contains(b);
+  });
+  return ranks;
+}
+
+RankFilterResult FilterRanks(const std::vector<int32_t>& ranks,
+                             const std::optional<plan::Mesh>& mesh, std::string_view text) {
+  std::vector<int32_t> chosen = ranks;
+  for (const std::string_view term : Split(text, ' ')) {
+    if (term.empty()) continue;
+    const size_t equals = term.find('=');
+    const bool is_dimension = equals != std::string_view::npos;
+    const std::vector<Range> ranges = ParseRanges(term.substr(is_dimension ? equals + 1 : 0));
+    std::optional<plan::MeshDimension> dimension;
+    if (is_dimension) {
+      dimension = words::ParseMeshDimension(term.substr(0, equals));
+      if (!dimension) return RankFilterError{FilterProblem::kUnknownDimension, std::string(term)};
+      if (!mesh) return RankFilterError{FilterProblem::kNoMesh, std::string(term)};
+    }
+    if (ranges.empty()) return RankFilterError{FilterProblem::kNoNumbers, std::string(term)};
+    std::erase_if(chosen, [&](int32_t rank) {
+      return !IsIn(ranges, dimension ? mesh->Coordinate(rank, *dimension) : rank);
+    });
+  }
+  return chosen;
+}
+
+std::string RankFilterErrorText(Language language, const RankFilterError& error) {
+  switch (error.problem) {
+    case FilterProblem::kNoMesh:
+      return TrFormat(language, Text::kRanksNoMesh, error.term);
+    case FilterProblem::kUnknownDimension:
+      return TrFormat(language, Text::kRanksUnknownDimension, error.term);
+    case FilterProblem::kNoNumbers:
+      break;
+  }
+  return TrFormat(language, Text::kRanksNoNumbers, error.term);
+}
+
+std::string RankSentence(Language language, const analysis::RankFindings& findings) {
+  if (findings.ranks.empty()) return Tr(language, Text::kRanksNoStep);
+  const analysis::RankFigures* most = MostOftenLast(findings);
+  if (most == nullptr) return Tr(language, Text::kRanksNoCollective);
+  if (!findings.straggler) {
+    return TrFormat(language, Text::kRanksEven, most->rank, FormatPercent(most->last_share()),
+                    FormatDuration(Rounded(most->last_late_ns)));
+  }
+  const analysis::Straggler& straggler = *findings.straggler;
+  const Text words = straggler.ranks.size() == 1 ? Text::kRanksSlowOne : Text::kRanksSlowSeveral;
+  std::string text =
+      TrFormat(language, words, analysis::RankList(straggler.ranks),
+               FormatPercent(straggler.last_share), FormatDuration(Rounded(straggler.late_ns)));
+  if (straggler.delay_ns_per_step <= 0) return text;
+  const std::string cost = FormatDuration(Rounded(straggler.delay_ns_per_step));
+  const std::string share = FormatPercent(straggler.delay_share);
+  return text + (straggler.stage.empty()
+                     ? TrFormat(language, Text::kRanksCost, cost, share)
+                     : TrFormat(language, Text::kRanksCostIn, cost, share, straggler.stage));
+}
+
+const char* RankFigureName(Language language, analysis::RankFigure figure) {
+  switch (figure) {
+    case analysis::RankFigure::kExposedShare:
+      break;
+    case analysis::RankFigure::kLateness:
+      return Tr(language, Text::kRanksLateness);
+    case analysis::RankFigure::kStepTime:
+      return Tr(language, Text::kRanksStepTime);
+    case analysis::RankFigure::kMemory:
+      return Tr(language, Text::kRanksMemory);
+  }
+  return Tr(language, Text::kRanksExposed);
+}
+
+std::string FormatRankFigure(analysis::RankFigure figure, double value) {
+  switch (figure) {
+    case analysis::RankFigure::kExposedShare:
+      return FormatPercent(value);
+    case analysis::RankFigure::kMemory:
+      return FormatBytes(Rounded(value));
+    case analysis::RankFigure::kLateness:
+    case analysis::RankFigure::kStepTime:
+      break;
+  }
+  return FormatDuration(Rounded(value));
+}
+
+std::string_view UnitOf(analysis::RankFigure figure) {
+  if (figure == analysis::RankFigure::kExposedShare) return "share";
+  return figure == analysis::RankFigure::kMemory ? "B" : "ns";
+}
+
+}  // namespace shardscope::ui
