@@ -21,6 +21,7 @@ from trainings import Training  # noqa: E402
 FRAME_BUDGET_MS = {"1 M": 2.0, "10 M": 6.0}
 FIRST_FRAME_BUDGET_S = {"1 M": 0.5, "10 M": 1.0}
 OPEN_RUNS = 3
+OPS_A_STEP = 100  # of a rank, as trace_generator makes them
 IDLE_S = 20
 
 
@@ -29,14 +30,14 @@ def bench(options, *arguments):
     return json.loads(done.stdout)
 
 
-def trace(options, op_runs):
+def trace(options, op_runs, *more):
     """A trace of this size, made once."""
-    folder = options.traces / str(op_runs)
+    folder = options.traces / "-".join(map(str, (op_runs, *more)))
     if not list(folder.glob("trace-*.db")) or list(folder.glob("*.live.db")):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         print(f"app: making a trace of {op_runs:,} op runs in {folder}", file=sys.stderr)
-        subprocess.run([options.build / "bin" / "trace_generator", folder, str(op_runs)], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([options.build / "bin" / "trace_generator", folder, *map(str, (op_runs, *more))], check=True, stdout=subprocess.DEVNULL)
     return folder
 
 
@@ -80,6 +81,20 @@ def frames(options, name, folder, table):
     table.add(f"{what}, with the causes of idle time, which come later", f"{area['with_causes']['median']:.0f} ms")
     table.add(f"{what}: frame build, whole run in view, p50 (p95)", f"{frame['median']:.2f} ms ({frame['p95']:.2f})",
               f"<= {budget:g} ms" if budget else "", frame["median"] <= budget if budget else None)
+
+
+def ranks(options, table):
+    num_ranks, slow = (64, 37) if options.quick else (512, 300)
+    steps = 10 if options.quick else 100
+    folder = trace(options, num_ranks * steps * OPS_A_STEP, num_ranks, "--slow-rank", slow)
+    result = bench(options, "ranks", folder)
+    name = f"{result['ranks']} ranks x {result['steps']} steps"
+    for panel, frame in result["frames"].items():
+        table.add(f"{name}: frame build with {panel} in front, p50 (p95)", f"{frame['median']:.2f} ms ({frame['p95']:.2f})",
+                  "<= 4 ms", frame["median"] <= 4)
+    table.add(f"{name}: dearest frame while it is loaded, CPU", f"{result['loading_max_ms']:.0f} ms")
+    table.add(f"{name}: ranks, made on the worker's thread", f"{result['grid_ms'] + result['findings_ms']:.0f} ms")
+    table.add(f"{name}: sums of collectives, made there, too", f"{result['collectives_ms']:.0f} ms")
 
 
 def live(options, table):
@@ -170,6 +185,7 @@ def main():
     for name, folder in sizes:
         first_frames(options, name, folder, table)
         frames(options, name, folder, table)
+    ranks(options, table)
     live(options, table)
     windows(options, sizes, table)
     print()

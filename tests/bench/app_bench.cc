@@ -2,6 +2,7 @@
 //
 // usage: app_bench open RUN [START_NS]   times of the first frames, from START_NS (CLOCK_MONOTONIC)
 //        app_bench frames RUN            CPU time of building a frame, over zooms and pans
+//        app_bench ranks RUN             what ranks and collectives cost, made and drawn
 //        app_bench live FOLDER           from a commit in another process to the frame that shows
 //        it
 // Prints one JSON object. Memory in MB (10^6 bytes) is the process's own.
@@ -18,10 +19,13 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "trace/analysis/collective_table.h"
+#include "trace/analysis/rank_findings.h"
 #include "trace/base/mutex.h"
 #include "trace/base/process.h"
 #include "trace/base/time.h"
@@ -282,6 +286,47 @@ Status Frames(const std::string& run) {
   return Status::Ok();
 }
 
+double MsOf(const std::function<void()>& work) {
+  const int64_t before_ns = ThreadCpuNs();
+  work();
+  return static_cast<double>(ThreadCpuNs() - before_ns) / kMs;
+}
+
+// Frames with this panel in front, the mouse nowhere.
+Costs FramesOf(Bench* bench, const char* panel) {
+  bench->shell().Post(ui::FocusPanel{panel});
+  bench->UntilLoaded();
+  Costs costs;
+  for (int frame = 0; frame < kFramesAView; ++frame) costs.ms.push_back(bench->Frame());
+  return costs;
+}
+
+// The timeline is measured as a run opens: its first ranks unfolded, all others in one strip each.
+Status MeasureRanks(const std::string& run) {
+  Bench bench;
+  SHARDSCOPE_RETURN_IF_ERROR(bench.Open(run));
+  const double loading_ms = bench.UntilLoaded();
+  const query::Snapshot& snapshot = *bench.context().snapshot;
+  const analysis::Figures& figures = *bench.context().figures;
+  const std::vector<analysis::StepBreakdown>& steps = bench.context().report->steps;
+  auto grid = std::make_shared<analysis::RankGrid>();
+  const double grid_ms = MsOf([&] { *grid = analysis::MakeRankGrid(snapshot, steps); });
+  const double findings_ms = MsOf(
+      [&] { (void)MakeRankOverview(snapshot, grid, figures.scope, figures.explanation.front); });
+  const double table_ms = MsOf([&] { (void)MakeCollectiveTable(snapshot, figures.scope); });
+  std::string frames;
+  for (const char* panel : {"timeline", "ranks", "collectives"}) {
+    Costs costs = FramesOf(&bench, panel);
+    frames += fmt::format(R"({}"{}":{})", frames.empty() ? "" : ",", panel, costs.Json());
+  }
+  fmt::print(
+      R"({{"ranks":{},"steps":{},"loading_max_ms":{:.1f},"grid_ms":{:.1f},"findings_ms":{:.1f},)"
+      R"("collectives_ms":{:.1f},"frames":{{{}}}}})"
+      "\n",
+      grid->ranks.size(), grid->steps.size(), loading_ms, grid_ms, findings_ms, table_ms, frames);
+  return Status::Ok();
+}
+
 // Whether the frame drawn last showed rows of the run.
 bool ShowsRows(const ui::Context& context) {
   return context.snapshot != nullptr && context.view.end_ns > context.view.start_ns &&
@@ -421,8 +466,9 @@ Status MeasureLive(const std::string& folder) {
 Status Run(const std::string& what, const std::string& run, int64_t start_ns) {
   if (what == "open") return MeasureOpen(run, start_ns);
   if (what == "frames") return Frames(run);
+  if (what == "ranks") return MeasureRanks(run);
   if (what == "live") return MeasureLive(run);
-  return Status::Error("app_bench: what to do: open, frames or live");
+  return Status::Error("app_bench: what to do: open, frames, ranks or live");
 }
 
 }  // namespace
@@ -431,7 +477,7 @@ Status Run(const std::string& what, const std::string& run, int64_t start_ns) {
 int main(int argc, char** argv) {
   shardscope::ReturnLargeBlocks();  // as the app does
   if (argc < 3) {
-    fmt::print(stderr, "usage: app_bench open|frames|live RUN [START_NS]\n");
+    fmt::print(stderr, "usage: app_bench open|frames|ranks|live RUN [START_NS]\n");
     return 2;
   }
   const int64_t start_ns = argc > 3 ? std::atoll(argv[3]) : shardscope::MonotonicNs();
