@@ -6,18 +6,20 @@
 #include <utility>
 
 #include "trace/analysis/derived.h"
+#include "trace/analysis/row_index.h"
 
 namespace shardscope::analysis {
 namespace {
 
 constexpr size_t kListedStalls = 20;
 // Steps looked at at a time: what is known of each of their ops is in memory meanwhile.
-constexpr int64_t kStepsOfAPart = 256;
+constexpr int kStepsOfAPart = 256;
 
 // Collectives and stalls of the steps whose times count, a few steps at a time.
 void AddDetails(const query::Snapshot& snapshot, const std::vector<StepBreakdown>& steps,
                 Figures* figures) {
   const int64_t last = figures->scope.last;
+  const int steps_of_a_part = StepsAtATime(snapshot, kStepsOfAPart);
   StallGroups groups;
   int num_rank_steps = 0;
   // Wide, because a damaged file may have steps at the ends of int32.
@@ -26,7 +28,7 @@ void AddDetails(const query::Snapshot& snapshot, const std::vector<StepBreakdown
     if (row.step < figures->scope.first_timed || row.step > last) continue;
     ++num_rank_steps;
     if (row.step <= done) continue;
-    done = std::min(row.step + kStepsOfAPart - 1, last);
+    done = std::min(int64_t{row.step} + steps_of_a_part - 1, last);
     const int part_last = static_cast<int>(done);
     std::vector<CollectiveRun> runs = snapshot.derived
                                           ? DerivedCollectives(snapshot, row.step, part_last)

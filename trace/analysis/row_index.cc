@@ -63,6 +63,13 @@ StepIndex IndexStep(const query::Snapshot& snapshot, int32_t rank, int32_t step)
   return result.empty() ? StepIndex{rank, step} : std::move(result.front());
 }
 
+int StepsAtATime(const query::Snapshot& snapshot, int most) {
+  constexpr int kFewRanks = 16;
+  constexpr int kLeastSteps = 8;
+  const auto ranks = std::max(static_cast<int>(snapshot.ranks.size()), 1);
+  return std::clamp(most * kFewRanks / ranks, std::min(kLeastSteps, most), most);
+}
+
 std::vector<std::pair<int, int>> StepRanges(const query::Snapshot& snapshot, int first_step,
                                             int last_step) {
   std::set<int32_t> steps;
@@ -72,9 +79,10 @@ std::vector<std::pair<int, int>> StepRanges(const query::Snapshot& snapshot, int
     }
   }
   std::vector<std::pair<int, int>> ranges;
-  int in_range = kStepsOfARange;
+  const int most = StepsAtATime(snapshot, kStepsOfARange);
+  int in_range = most;
   for (const int32_t step : steps) {
-    if (in_range == kStepsOfARange) {
+    if (in_range == most) {
       ranges.emplace_back(step, step);
       in_range = 0;
     }

@@ -45,6 +45,8 @@ StepIndex IndexStep(const query::Snapshot& snapshot, int32_t rank, int32_t step)
 // The steps of [first_step, last_step] that any rank has finished, in ranges of at most
 // kStepsOfARange of them: what IndexSteps() gives of more at once would be hundreds of megabytes.
 inline constexpr int kStepsOfARange = 64;
+// How many steps are looked at at once: `most` of up to 16 ranks, fewer of more, at least 8.
+int StepsAtATime(const query::Snapshot& snapshot, int most);
 std::vector<std::pair<int, int>> StepRanges(const query::Snapshot& snapshot, int first_step,
                                             int last_step);
 

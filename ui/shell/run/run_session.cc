@@ -1,6 +1,5 @@
 #include "ui/shell/run/run_session.h"
 
-#include <algorithm>
 #include <chrono>
 #include <string_view>
 #include <utility>
@@ -19,10 +18,9 @@ constexpr double kReconnectSeconds = 1;
 
 constexpr size_t kRowsBetweenLooks = 4096;  // at whether the index is still wanted
 
-// What one frame may take into the index: rows for some 4 ms, steps of ranks for some 8 ms. What is
-// more arrives over some frames.
+// What one frame may take into the index: rows for some 4 ms, steps for some 8 ms. What is more
+// arrives over some frames.
 constexpr size_t kRowsPerFrame = 30'000;
-constexpr size_t kStallRankStepsPerFrame = 128;
 constexpr size_t kStallStepsPerFrame = 16;
 constexpr double kLogSeconds = 0.5;
 constexpr size_t kMaxLogLines = 2000;
@@ -313,9 +311,7 @@ bool RunSession::FindStalls(const ui::View& view, float width, bool whole) {
   const timeline::Range range{view.start_ns, view.end_ns};
   const auto least_ns = static_cast<int64_t>(static_cast<double>(range.length_ns()) *
                                              double{timeline::kMinStall} / double{width});
-  const size_t ranks = std::max<size_t>(shown_->ranks.size(), 1);
-  const size_t steps = std::clamp<size_t>(kStallRankStepsPerFrame / ranks, 1, kStallStepsPerFrame);
-  return index_->FindStalls(*shown_, range, least_ns, whole ? SIZE_MAX : steps);
+  return index_->FindStalls(*shown_, range, least_ns, whole ? SIZE_MAX : kStallStepsPerFrame);
 }
 
 void SessionCloser::Close(std::unique_ptr<RunSession> session) {
