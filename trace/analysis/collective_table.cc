@@ -199,9 +199,9 @@ std::string PrintCollectives(const CollectiveTable& table) {
               FormatBandwidth(sums.bus_bandwidth()) + (sums.is_emulated ? " *" : ""),
               FormatDuration(mean(sums.exposed_ns, table.num_rank_steps))});
   }
-  return "\nCollectives: a call is a rank's part of one; size, wait and transfer of a call, sent "
-         "and "
-         "exposed of a rank\n" +
+  return "\nCollectives: a call is a rank's part of one; size, wait and transfer are means of "
+         "calls, "
+         "sent and exposed of all ranks\n" +
          text.Print() + (is_emulated ? "  * on an emulated link\n" : "");
 }
 
