@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "trace/analysis/capped_sum.h"
 #include "trace/analysis/collectives.h"
 #include "trace/analysis/op_share.h"
 #include "trace/analysis/row_index.h"
@@ -120,8 +121,8 @@ class TableMaker {
       const int64_t arrival_ns = std::clamp(last.run->started_ns, run.started_ns, end_ns);
       CollectiveSums sums;
       sums.calls = 1;
-      sums.payload_bytes = member.row->payload_bytes;
-      sums.wire_bytes = member.row->wire_bytes;
+      sums.payload_bytes = std::max<int64_t>(member.row->payload_bytes, 0);
+      sums.wire_bytes = std::max<int64_t>(member.row->wire_bytes, 0);
       sums.wait_ns = arrival_ns - run.started_ns;
       sums.transfer_ns = end_ns - arrival_ns;
       sums.exposed_ns = computed_[member.row->rank].NotIn(run.started_ns, end_ns);
@@ -165,11 +166,11 @@ class TableMaker {
 
 void CollectiveSums::Add(const CollectiveSums& other) {
   calls += other.calls;
-  payload_bytes += other.payload_bytes;
-  wire_bytes += other.wire_bytes;
-  wait_ns += other.wait_ns;
-  transfer_ns += other.transfer_ns;
-  exposed_ns += other.exposed_ns;
+  AddCapped(other.payload_bytes, &payload_bytes);
+  AddCapped(other.wire_bytes, &wire_bytes);
+  AddCapped(other.wait_ns, &wait_ns);
+  AddCapped(other.transfer_ns, &transfer_ns);
+  AddCapped(other.exposed_ns, &exposed_ns);
   is_emulated = is_emulated || other.is_emulated;
 }
 

@@ -111,6 +111,13 @@ TEST(CollectiveTable, MergedRowsHaveTheSameSums) {
   }
 }
 
+TEST(CollectiveTable, NoSumOverflows) {
+  CollectiveSums sums;
+  for (int i = 0; i < 4; ++i) sums.Add({.calls = 1, .wait_ns = int64_t{1} << 61});
+  EXPECT_EQ(sums.calls, 4);
+  EXPECT_EQ(sums.wait_ns, INT64_MAX);
+}
+
 TEST(CollectiveTable, GroupsOfADimensionAreOne) {
   CollectiveGroup first;
   first.key = {"all_gather", "block0", "shard/0"};

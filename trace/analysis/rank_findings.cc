@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "trace/analysis/capped_sum.h"
 #include "trace/analysis/collectives.h"
 #include "trace/analysis/hang.h"
 #include "trace/base/units.h"
@@ -63,8 +64,8 @@ RankFigures FiguresOf(int32_t rank, const std::vector<const RankCell*>& cells, R
     step_ns.push_back(static_cast<double>(cell->step_ns));
     exposed_ns.push_back(static_cast<double>(cell->exposed_ns));
     late_ns.push_back(Mean(cell->late_ns, cell->num_collectives));
-    late_sum_ns += cell->late_ns;
-    last_late_sum_ns += cell->last_late_ns;
+    AddCapped(cell->late_ns, &late_sum_ns);
+    AddCapped(cell->last_late_ns, &last_late_sum_ns);
     figures.num_collectives += cell->num_collectives;
     figures.num_last += cell->num_last;
     figures.peak_bytes = std::max(figures.peak_bytes, cell->peak_bytes);
@@ -183,7 +184,7 @@ int32_t WorstStepOf(const RankGrid& grid, const ScopedSteps& scope,
     int64_t late_ns = 0;
     for (size_t rank = 0; rank < grid.ranks.size(); ++rank) {
       if (std::binary_search(ranks.begin(), ranks.end(), grid.ranks[rank])) {
-        late_ns += grid.At(rank, step).late_ns;
+        AddCapped(grid.At(rank, step).late_ns, &late_ns);
       }
     }
     if (late_ns <= worst_ns) continue;
@@ -200,16 +201,16 @@ void AddDelay(const Front& front, Straggler* straggler) {
   for (const FrontPart& part : front.parts) {
     const std::vector<int32_t>& ranks = straggler->ranks;
     if (part.delay_ns <= 0 || !std::binary_search(ranks.begin(), ranks.end(), part.rank)) continue;
-    total_ns += part.delay_ns;
+    AddCapped(part.delay_ns, &total_ns);
     auto stage = std::find_if(stages.begin(), stages.end(),
                               [&](const auto& entry) { return entry.first == part.stage; });
     if (stage == stages.end()) stage = stages.insert(stage, {part.stage, 0});
-    stage->second += part.delay_ns;
+    AddCapped(part.delay_ns, &stage->second);
   }
   straggler->delay_ns_per_step = Mean(total_ns, front.num_steps);
   straggler->delay_share = Mean(total_ns, front.total_ns);
   for (const auto& [stage, stage_ns] : stages) {
-    if (stage_ns * 2 > total_ns) straggler->stage = stage;
+    if (stage_ns > total_ns / 2) straggler->stage = stage;
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "trace/analysis/capped_sum.h"
 #include "trace/analysis/collectives.h"
 #include "trace/analysis/memory.h"
 #include "trace/analysis/row_index.h"
@@ -108,10 +109,10 @@ class GridMaker {
       const int64_t usual_ns = members[middle < at ? middle : middle + 1].run->started_ns;
       const int64_t late_ns = std::max<int64_t>(0, member.run->started_ns - usual_ns);
       ++cell->num_collectives;
-      cell->late_ns += late_ns;
+      AddCapped(late_ns, &cell->late_ns);
       if (&member != last) continue;
       ++cell->num_last;
-      cell->last_late_ns += late_ns;
+      AddCapped(late_ns, &cell->last_late_ns);
     }
   }
 
