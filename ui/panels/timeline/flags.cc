@@ -61,6 +61,12 @@ void DrawFlags(const ui::Context& context, const timeline::Axis& axis, const ui:
   const widgets::Look look = widgets::LookOf(context);
   const std::vector<Flag> flags = FlagsInView(context.bookmarks, axis);
   const ImVec2 mouse = ImGui::GetIO().MousePos;
+  // The ruler beneath, in which a drag marks a stretch, is the active item meanwhile.
+  const bool is_over_window =
+      !context.headless && ImGui::IsWindowHovered(ImGuiHoveredFlags_AllowWhenBlockedByActiveItem);
+  const bool is_clicked =
+      ImGui::IsMouseReleased(ImGuiMouseButton_Left) &&
+      std::fabs(ImGui::GetMouseDragDelta(ImGuiMouseButton_Left, 0).x) < look.Px(kFlagWidth) / 2;
   std::string notes;
   size_t num_notes = 0;
   float drawn_x = -1;
@@ -72,8 +78,8 @@ void DrawFlags(const ui::Context& context, const timeline::Axis& axis, const ui:
       log->Text("flag:" + bookmark.id, bookmark.note, area);
     }
     drawn_x = flag.x;
-    const bool is_hovered = !context.headless && ImGui::IsWindowHovered() && mouse.x >= area.x0 &&
-                            mouse.x < area.x1 && mouse.y >= area.y0 && mouse.y < area.y1;
+    const bool is_hovered = is_over_window && mouse.x >= area.x0 && mouse.x < area.x1 &&
+                            mouse.y >= area.y0 && mouse.y < area.y1;
     if (!is_hovered) continue;
     const auto link = ui::ParseLink(bookmark.link);
     const auto* parsed = std::get_if<ui::Link>(&link);
@@ -83,7 +89,7 @@ void DrawFlags(const ui::Context& context, const timeline::Axis& axis, const ui:
                : parsed != nullptr    ? LinkLabel(context.language, *parsed)
                                       : bookmark.link;
     }
-    if (num_notes == 1 && parsed != nullptr && ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
+    if (num_notes == 1 && parsed != nullptr && is_clicked) {
       commands->push_back(ui::GoToLink{*parsed});
     }
   }
