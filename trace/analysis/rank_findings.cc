@@ -307,7 +307,7 @@ const RankFigures* MostOftenLast(const RankFindings& findings) {
 }
 
 std::string RankSentence(const RankFindings& findings) {
-  if (findings.ranks.empty()) return "No step is finished.";
+  if (findings.ranks.empty()) return "No step is finished yet.";
   const RankFigures* most = MostOftenLast(findings);
   if (most == nullptr) return "No collective is known of all its ranks: none waits for another.";
   if (!findings.straggler) {

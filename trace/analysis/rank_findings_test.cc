@@ -133,7 +133,7 @@ TEST(RankFindings, LessThanClocksDisagreeIsNotLate) {
 }
 
 TEST(RankFindings, NothingToSay) {
-  EXPECT_EQ(RankSentence(FindInRanks({}, Steps(0, 3), {})), "No step is finished.");
+  EXPECT_EQ(RankSentence(FindInRanks({}, Steps(0, 3), {})), "No step is finished yet.");
   RankGrid alone = EqualRanks(1, 3);
   for (RankCell& cell : alone.cells) cell.num_collectives = cell.num_last = 0;
   const RankFindings findings = FindInRanks(alone, Steps(0, 2), {});
