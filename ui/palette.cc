@@ -21,15 +21,17 @@ constexpr int kInOrder = 1;
 constexpr size_t kLeastInOrder = 3;
 constexpr float kPaletteScales[] = {1.0F, 1.25F, 1.5F, 2.0F, 3.0F};
 
-bool HasInOrder(std::string_view text, std::string_view word) {
-  for (const char c : text) {
-    if (!word.empty() && word.front() == c) word.remove_prefix(1);
-  }
-  return word.empty();
-}
-
 bool IsStart(std::string_view text, size_t at) {
   return at == 0 || Contains(" .-_(/", text.substr(at - 1, 1));
+}
+
+// The first of its letters at the start of a word.
+bool HasInOrder(std::string_view text, std::string_view word) {
+  size_t found = 0;
+  for (size_t at = 0; at < text.size() && found < word.size(); ++at) {
+    if (text[at] == word[found] && (found > 0 || IsStart(text, at))) ++found;
+  }
+  return found == word.size();
 }
 
 int ScoreOfWord(std::string_view text, std::string_view word) {
