@@ -145,9 +145,11 @@ def along_spans(stage):
     app.key("bracketleft")
     app.until("what it waited for", lambda shown: place(shown) and place(shown)[0] != place(first)[0])
     app.key("0")
-    whole = app.until("the whole run", lambda shown: shown.span_ns > 5 * first.span_ns)
+    app.until("most of the run", lambda shown: shown.span_ns > 2 * first.span_ns)
+    stage.wait(0.5)
+    whole = app.shown()
     app.key("alt+Left")
-    app.until("the view before", lambda shown: shown.span_ns < whole.span_ns / 2)
+    app.until("the view before", lambda shown: shown.span_ns < 0.7 * whole.span_ns)
     app.key("alt+Right")
     app.until("the whole run", lambda shown: shown.span_ns == whole.span_ns)
 

@@ -16,8 +16,8 @@ using ui::Text;
 using ui::Tr;
 using widgets::Look;
 
-constexpr float kLeastCardWidth = 210;
-constexpr float kCardHeight = 104;
+constexpr float kLeastCardWidth = 180;
+constexpr float kCardHeight = 118;
 constexpr float kCardGap = 8;
 constexpr float kCardTextPadding = 12;
 

@@ -114,7 +114,7 @@ void MarkLanes(const ui::Context& context, const timeline::Layout& layout, float
     const float y = origin + block.y;
     if (bottom >= y && top < y + block.height) ranks.push_back(block.rank);
   }
-  if (ranks.size() == layout.ranks.size()) ranks.clear();  // all
+  if (ranks.size() == snapshot.ranks.size()) ranks.clear();  // all, none of them hidden
   commands->push_back(ui::SelectArea{analysis::AreaQuery{time, std::move(ranks)}});
 }
 
