@@ -1,5 +1,6 @@
 #include "ui/shell/run/sql_worker.h"
 
+#include <memory>
 #include <utility>
 
 #include "trace/base/time.h"
@@ -36,7 +37,12 @@ void SqlWorker::Start(const std::string& sql) {
 
 void SqlWorker::Cancel() {
   const MutexLock lock(mutex_);
-  next_.reset();
+  if (next_) {  // which the thread has not come to
+    auto answer = std::make_shared<ui::SqlAnswer>();
+    answer->query = *std::exchange(next_, std::nullopt);
+    answer->is_cancelled = true;
+    answer_ = std::move(answer);
+  }
   cancel_.request_stop();
 }
 

@@ -68,6 +68,7 @@ TEST_F(SqlWorkerTest, ListsTablesAndAnswers) {
 TEST_F(SqlWorkerTest, CancelsWhatRuns) {
   worker_->Start(kEndless);
   worker_->Cancel();  // before or after it began
+  EXPECT_TRUE(Answered(kEndless).answer->is_cancelled);
   worker_->Start("SELECT 1");
   EXPECT_EQ(Answered("SELECT 1").answer->rows.rows.size(), 1u);
 
