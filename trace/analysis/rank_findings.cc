@@ -245,6 +245,22 @@ std::optional<Straggler> StragglerOf(const RankFindings& findings,
   return several;
 }
 
+// A rank that is late to few of its collectives may still be the one that a step waits for.
+std::optional<Straggler> DelayedRank(const RankFindings& findings, const Front& front) {
+  for (const RankDelay& delay : front.delays) {
+    if (!delay.is_lasting) continue;
+    for (const RankFigures& rank : findings.ranks) {
+      if (rank.rank != delay.rank) continue;
+      Straggler one;
+      one.ranks = {rank.rank};
+      one.last_share = rank.last_share();
+      one.late_ns = rank.last_late_ns;
+      return one;
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 RankFindings FindInRanks(const RankGrid& grid, const ScopedSteps& scope, const Front& front,
@@ -275,6 +291,7 @@ RankFindings FindInRanks(const RankGrid& grid, const ScopedSteps& scope, const F
     if (is_late && rank.late_ns >= least_ns) late.push_back(&rank);
   }
   findings.straggler = StragglerOf(findings, late);
+  if (!findings.straggler) findings.straggler = DelayedRank(findings, front);
   if (findings.straggler) {
     findings.straggler->worst_step = WorstStepOf(grid, scope, findings.straggler->ranks);
     AddDelay(front, &*findings.straggler);

@@ -100,6 +100,26 @@ TEST(RankFindings, TheSlowRankIsNamedWithItsShare) {
   EXPECT_EQ(findings.groups[1], (std::vector<int32_t>{37}));
 }
 
+// Late to one collective of each step: too few for its share of the last places, and still all wait.
+TEST(RankFindings, WhoeverTheFrontNamesIsNamed) {
+  const RankGrid grid = EqualRanks(8, 20);
+  Front front;
+  front.num_steps = 20;
+  front.total_ns = 20 * kStepNs;
+  for (int32_t step = 0; step < 20; ++step) {
+    front.parts.push_back({step, "data", 5, kStepNs / 4, 6'000'000});
+  }
+  EXPECT_FALSE(FindInRanks(grid, Steps(0, 19), front).straggler);
+  front.delays.push_back({.rank = 2, .stage = "optimizer", .is_lasting = false});
+  EXPECT_FALSE(FindInRanks(grid, Steps(0, 19), front).straggler);
+  front.delays.push_back({.rank = 5, .stage = "data", .is_lasting = true});
+  const auto straggler = FindInRanks(grid, Steps(0, 19), front).straggler;
+  ASSERT_TRUE(straggler);
+  EXPECT_EQ(straggler->ranks, (std::vector<int32_t>{5}));
+  EXPECT_EQ(straggler->delay_ns_per_step, 6'000'000);
+  EXPECT_EQ(straggler->stage, "data");
+}
+
 TEST(RankFindings, SeveralSlowRanksAreNamedTogether) {
   RankGrid grid = EqualRanks(64, 20);
   MakeSlow({8, 9, 10, 11, 12, 13, 14, 15}, &grid);
