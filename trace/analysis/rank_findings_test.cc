@@ -100,7 +100,8 @@ TEST(RankFindings, TheSlowRankIsNamedWithItsShare) {
   EXPECT_EQ(findings.groups[1], (std::vector<int32_t>{37}));
 }
 
-// Late to one collective of each step: too few for its share of the last places, and still all wait.
+// Late to one collective of each step: too few for its share of the last places, and still all
+// wait.
 TEST(RankFindings, WhoeverTheFrontNamesIsNamed) {
   const RankGrid grid = EqualRanks(8, 20);
   Front front;
