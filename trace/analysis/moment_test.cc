@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "tests/lesson/lesson_snapshot.h"
 #include "trace/analysis/breakdown.h"
@@ -52,13 +53,15 @@ class MomentTest : public testing::Test {
   }
 
   Moment At(int64_t us, Interval range = {0, 310 * kUs}) {
-    return Moments(test_.Build(), range).At(us * kUs);
+    snapshots_.push_back(test_.Build());
+    return Moments(snapshots_.back(), range).At(us * kUs);
   }
   static std::string Words(const RankMoment& moment) {
     return MomentSentence(moment, EnglishMomentWords());
   }
 
   TestSnapshot test_;
+  std::vector<query::SnapshotPtr> snapshots_;  // moments point into them
   query::PlanOpId forward0_, gather_, copy_, forward1_;
 };
 
