@@ -214,6 +214,14 @@ void AddDelay(const Front& front, Straggler* straggler) {
   }
 }
 
+Straggler AsStraggler(const RankFigures& rank) {
+  Straggler one;
+  one.ranks = {rank.rank};
+  one.last_share = rank.last_share();
+  one.late_ns = rank.last_late_ns;
+  return one;
+}
+
 // Of the ranks that are late in most steps those that come last to most.
 std::optional<Straggler> StragglerOf(const RankFindings& findings,
                                      const std::vector<const RankFigures*>& late) {
@@ -222,13 +230,7 @@ std::optional<Straggler> StragglerOf(const RankFindings& findings,
     return a->last_share() < b->last_share();
   });
   if (most == late.end()) return std::nullopt;
-  if (ComeLastTooOften((*most)->last_share(), 1, num_ranks)) {
-    Straggler one;
-    one.ranks = {(*most)->rank};
-    one.last_share = (*most)->last_share();
-    one.late_ns = (*most)->last_late_ns;
-    return one;
-  }
+  if (ComeLastTooOften((*most)->last_share(), 1, num_ranks)) return AsStraggler(**most);
   if (late.size() * 2 > findings.ranks.size()) return std::nullopt;
   Straggler several;
   int64_t num_last = 0;
@@ -250,12 +252,7 @@ std::optional<Straggler> DelayedRank(const RankFindings& findings, const Front& 
   for (const RankDelay& delay : front.delays) {
     if (!delay.is_lasting) continue;
     for (const RankFigures& rank : findings.ranks) {
-      if (rank.rank != delay.rank) continue;
-      Straggler one;
-      one.ranks = {rank.rank};
-      one.last_share = rank.last_share();
-      one.late_ns = rank.last_late_ns;
-      return one;
+      if (rank.rank == delay.rank) return AsStraggler(rank);
     }
   }
   return std::nullopt;
