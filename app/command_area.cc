@@ -207,11 +207,7 @@ void AddAreaCommand(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand(
       "area", "How the time of ranks divides between two moments, and what took how long");
   const auto arguments = std::make_shared<AreaArguments>();
-  command
-      ->add_option("run", arguments->run,
-                   "Run folder or trace file, live or not; or what `import` takes")
-      ->required()
-      ->type_name("RUN");
+  AddRunArgument(command, &arguments->run);
   CLI::Option* from = command->add_option(
       "--from", arguments->from, "Where it begins, since the start of the run (default 0)");
   CLI::Option* to =

@@ -133,11 +133,7 @@ void AddBookmarksCommand(CLI::App& app, int* exit_code) {
   CLI::App* command =
       app.add_subcommand("bookmarks", "List, add and remove bookmarks and notes of a run");
   const auto arguments = std::make_shared<BookmarksArguments>();
-  command
-      ->add_option("run", arguments->run,
-                   "Run folder or trace file, live or not; or what `import` takes")
-      ->required()
-      ->type_name("RUN");
+  AddRunArgument(command, &arguments->run);
   CLI::Option* json = command->add_flag("--json", arguments->json, "The list as JSON");
   CLI::Option* add =
       command

@@ -60,6 +60,12 @@ int ParseErrorCode(const CLI::App& app) {
   return command != nullptr && command->get_name() == "record" ? kRecordFailed : 1;
 }
 
+void AddRunArgument(CLI::App* command, std::string* run) {
+  command->add_option("run", *run, "Run folder or trace file, live or not; or what `import` takes")
+      ->required()
+      ->type_name("RUN");
+}
+
 int EndCommand(const std::string& command, const Status& status) {
   if (!status.ok()) Say("shardscope " + command + ": " + status.message());
   return status.ok() ? 0 : 1;

@@ -148,11 +148,7 @@ void AddMomentCommand(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand(
       "moment", "What every rank does at one time of a run, in words, and what is live then");
   const auto arguments = std::make_shared<MomentArguments>();
-  command
-      ->add_option("run", arguments->run,
-                   "Run folder or trace file, live or not; or what `import` takes")
-      ->required()
-      ->type_name("RUN");
+  AddRunArgument(command, &arguments->run);
   command
       ->add_option("--at", arguments->at,
                    "12.5s from the start of the run, or step=3+4.2ms from the start of a step")

@@ -185,11 +185,7 @@ void AddRanksCommand(CLI::App& app, int* exit_code) {
   CLI::App* command =
       app.add_subcommand("ranks", "Which rank the others wait for, and which ranks are alike");
   const auto arguments = std::make_shared<RanksArguments>();
-  command
-      ->add_option("run", arguments->run,
-                   "Run folder or trace file, live or not; or what `import` takes")
-      ->required()
-      ->type_name("RUN");
+  AddRunArgument(command, &arguments->run);
   command->add_flag("--json", arguments->json,
                     "JSON in nanoseconds and bytes, with every rank in every step");
   command->add_flag("--all", arguments->all, "A line a rank, also of ranks that are alike");

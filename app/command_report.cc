@@ -149,11 +149,7 @@ void AddReportCommand(CLI::App& app, int* exit_code) {
   auto arguments = std::make_shared<ReportArguments>();
   CLI::App* command = app.add_subcommand(
       "report", "Times, exposed communication, stalls, memory and losses of a run");
-  command
-      ->add_option("run", arguments->run,
-                   "Run folder or trace file, live or not; or what `import` takes")
-      ->required()
-      ->type_name("RUN");
+  AddRunArgument(command, &arguments->run);
   command->add_flag("--json", arguments->json, "JSON with all steps, in nanoseconds and bytes");
   command->add_flag("--all", arguments->all,
                     "List all steps of them, not only the last 10; with --json also every stall");

@@ -110,11 +110,7 @@ void AddSearchCommand(CLI::App& app, int* exit_code) {
       "search",
       "Find ops, GPU work, ranges and markers of a run: how many, and how long they took");
   const auto arguments = std::make_shared<SearchArguments>();
-  command
-      ->add_option("run", arguments->run,
-                   "Run folder or trace file, live or not; or what `import` takes")
-      ->required()
-      ->type_name("RUN");
+  AddRunArgument(command, &arguments->run);
   command
       ->add_option(
           "query", arguments->query,

@@ -27,6 +27,9 @@ int ParseErrorCode(const CLI::App& app);
 // The exit code of `command`: 0, or 1 after its error was printed.
 int EndCommand(const std::string& command, const Status& status);
 
+// RUN, that `command` has to be given: a run, or what is imported first.
+void AddRunArgument(CLI::App* command, std::string* run);
+
 // Each adds a subcommand; when that is used, `exit_code` gets its exit code, and errors have been
 // printed.
 
