@@ -78,8 +78,7 @@ class Names {
 
   std::vector<AreaName> Take() {
     for (size_t at = 0; at < rows_.size(); ++at) {
-      rows_[at].duration_ns.p50 = Percentile(durations_[at], 0.5);
-      rows_[at].duration_ns.p95 = Percentile(std::move(durations_[at]), 0.95);
+      rows_[at].duration_ns = PercentilesOf(std::move(durations_[at]));
     }
     std::erase_if(rows_, [](const AreaName& row) { return row.count == 0; });
     std::sort(rows_.begin(), rows_.end(), [](const AreaName& a, const AreaName& b) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "trace/analysis/derived.h"
 #include "trace/analysis/op_share.h"
@@ -32,12 +33,12 @@ bool IsOnComputeTrack(const query::Snapshot& snapshot, query::TrackId track) {
   return false;
 }
 
-Percentiles PercentilesOf(const std::vector<const StepBreakdown*>& rows,
-                          int64_t StepBreakdown::*field) {
+Percentiles PercentilesOfField(const std::vector<const StepBreakdown*>& rows,
+                               int64_t StepBreakdown::*field) {
   std::vector<double> values;
   values.reserve(rows.size());
   for (const StepBreakdown* row : rows) values.push_back(static_cast<double>(row->*field));
-  return {Percentile(values, 0.5), Percentile(values, 0.95)};
+  return PercentilesOf(std::move(values));
 }
 
 double Sum(const std::vector<const StepBreakdown*>& rows, int64_t StepBreakdown::*field) {
@@ -222,6 +223,11 @@ double Percentile(std::vector<double> values, double share) {
   return *below + (position - std::floor(position)) * (*above - *below);
 }
 
+Percentiles PercentilesOf(std::vector<double> values) {
+  const double p50 = Percentile(values, 0.5);
+  return {p50, Percentile(std::move(values), 0.95)};
+}
+
 Summary SummarizeRange(const std::vector<StepBreakdown>& steps, int first_step, int last_step) {
   std::vector<const StepBreakdown*> in_range;
   std::vector<const StepBreakdown*> rows;  // without warm-up
@@ -238,11 +244,11 @@ Summary SummarizeRange(const std::vector<StepBreakdown>& steps, int first_step, 
   summary.num_ranks = static_cast<int>(ranks.size());
   if (rows.empty()) return summary;
   summary.num_steps = static_cast<int>(CompleteSteps(rows, summary.num_ranks).size());
-  summary.step_ns = PercentilesOf(rows, &StepBreakdown::step_ns);
-  summary.exposed_ns = PercentilesOf(rows, &StepBreakdown::exposed_ns);
-  summary.idle_ns = PercentilesOf(rows, &StepBreakdown::idle_ns);
-  summary.compute_ns = PercentilesOf(rows, &StepBreakdown::compute_ns);
-  summary.communication_ns = PercentilesOf(rows, &StepBreakdown::communication_ns);
+  summary.step_ns = PercentilesOfField(rows, &StepBreakdown::step_ns);
+  summary.exposed_ns = PercentilesOfField(rows, &StepBreakdown::exposed_ns);
+  summary.idle_ns = PercentilesOfField(rows, &StepBreakdown::idle_ns);
+  summary.compute_ns = PercentilesOfField(rows, &StepBreakdown::compute_ns);
+  summary.communication_ns = PercentilesOfField(rows, &StepBreakdown::communication_ns);
   summary.exposed_share = Ratio(summary.exposed_ns.p50, summary.step_ns.p50);
   summary.overlap_ratio =
       Ratio(Sum(rows, &StepBreakdown::overlap_ns), Sum(rows, &StepBreakdown::communication_ns));

@@ -89,6 +89,7 @@ struct Percentiles {
   double p50 = 0;
   double p95 = 0;
 };
+Percentiles PercentilesOf(std::vector<double> values);
 
 // Over ranks and steps. Shares are those of the medians beside them, so that what is shown together
 // agrees; where a step is far from the others, sums would differ.

@@ -62,8 +62,7 @@ class Collector {
   SearchResult Take() {
     DropLast();
     std::sort(result_.hits.begin(), result_.hits.end(), IsBefore);
-    result_.duration_ns.p50 = Percentile(durations_, 0.5);
-    result_.duration_ns.p95 = Percentile(std::move(durations_), 0.95);
+    result_.duration_ns = PercentilesOf(std::move(durations_));
     return std::move(result_);
   }
 
