@@ -75,10 +75,14 @@ bool ShapesSchedule(const std::string& key) {
                                                 "optimizer.kind",
                                                 "optimizer.state",
                                                 "optimizer.momentum",
+                                                "checkpointing",
+                                                "offload",
+                                                "comm.communicators",
                                                 "host.run_ahead",
                                                 "unit.root",
                                                 "run.ranks",
                                                 "train.micro_batches",
+                                                "train.clip",
                                                 "model.layers"};
   return std::ranges::find(kNames, key) != std::end(kNames);
 }

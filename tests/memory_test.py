@@ -122,10 +122,12 @@ class MemoryTest(ProgramTest):
 
     def test_the_planned_largest_batch_and_model_train_within_5_percent_of_the_plan(self):
         limit = 3_000_000
+        # Slow links keep what is on its way in memory for as long as the waits allow; of more steps one comes to the bound.
+        slow = ("link.bandwidth=50MB/s", "link.host.bandwidth=50MB/s", "train.steps=10")
         for at, (policy, key) in enumerate((("strategy=full", "train.batch"), ("strategy=ddp", "model.layers"), ("strategy=zero1", "model.dim"),
                                             ("strategy=full", "model.seq"), ("strategy=full model.kind=llama", "model.layers"),
                                             ("strategy=zero1 offload=optimizer", "train.batch"), ("offload=optimizer", "model.dim"))):
-            settings = (*policy.split(), "train.steps=3", "model.dim=48", "model.heads=2", "train.batch=2")
+            settings = (*policy.split(), *slow, "model.dim=48", "model.heads=2", "train.batch=2")
             given = self.plan_memory(*settings, limit=f"{limit}B")["rows"][0]
             largest = given["largest"][key]
             settings = (*settings, f"{key}={largest}")
