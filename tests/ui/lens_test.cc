@@ -228,6 +228,19 @@ TEST_F(LensTest, XShowsThePlanUnderEachLane) {
   }));
 }
 
+TEST_F(LensTest, LensAndPlanBringTheTimelineToTheFront) {
+  for (const ImGuiKeyChord key : {ImGuiKey_P, ImGuiKey_X}) {
+    EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+      test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_7);
+      test->Yield(5);
+      ASSERT_EQ(Drawn("timeline", "minimap"), nullptr);
+      test->KeyPress(key);
+      test->Yield(5);
+      EXPECT_NE(Drawn("timeline", "minimap"), nullptr);
+    }));
+  }
+}
+
 TEST_F(LensTest, ClosingTheRunClosesIt) {
   EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) { Open(test, ImGuiKey_P); }));
   harness_.shell().Post(ui::CloseRun{});

@@ -4,6 +4,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,22 +28,36 @@ constexpr int kVersion = 1;
 constexpr size_t kMostFileBytes = size_t{64} << 20;
 constexpr std::string_view kSuffix = "bookmarks.json";
 
-// From construction to destruction no other program changes files of this folder in this way.
-// Where the file system knows no locks, the last writer wins.
-class FolderLock {
+// From construction to destruction no other program changes `file` in this way. The folder itself
+// is locked by the trainer for as long as it records into it. Where the file system knows no locks,
+// the last writer wins.
+class FileLock {
  public:
-  explicit FolderLock(const std::string& folder)
-      : descriptor_(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    if (descriptor_ >= 0) (void)flock(descriptor_, LOCK_EX);
+  explicit FileLock(const std::string& file) : path_(file + ".lock") {
+    while (true) {
+      descriptor_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+      if (descriptor_ < 0 || flock(descriptor_, LOCK_EX) != 0 || IsInPlace()) return;
+      (void)close(descriptor_);  // it was removed by the one before
+    }
   }
-  ~FolderLock() {
-    if (descriptor_ >= 0) (void)close(descriptor_);
+  ~FileLock() {
+    if (descriptor_ < 0) return;
+    (void)unlink(path_.c_str());
+    (void)close(descriptor_);
   }
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
 
  private:
-  int descriptor_;
+  bool IsInPlace() const {
+    struct stat held = {};
+    struct stat there = {};
+    return fstat(descriptor_, &held) == 0 && stat(path_.c_str(), &there) == 0 &&
+           held.st_ino == there.st_ino && held.st_dev == there.st_dev;
+  }
+
+  std::string path_;
+  int descriptor_ = -1;
 };
 
 Status Wrong(const std::string& file, const std::string& what) {
@@ -142,7 +157,7 @@ Result<std::vector<Bookmark>> Read(const std::string& file) {
 }
 
 Result<std::vector<Bookmark>> Apply(const std::string& file, const std::vector<Change>& changes) {
-  const FolderLock lock(fs::path(file).parent_path().string());
+  const FileLock lock(file);
   SHARDSCOPE_ASSIGN_OR_RETURN(Json json, Load(file));
   for (const Change& change : changes) ApplyTo(change, &json["bookmarks"]);
   if (json["bookmarks"].size() > kMostBookmarks) {

@@ -5,14 +5,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <iterator>
 #include <set>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "trace/base/process.h"
 
 namespace shardscope::bookmarks {
 namespace {
@@ -54,6 +58,19 @@ TEST_F(BookmarksTest, AreAddedChangedAndRemoved) {
   ASSERT_TRUE(Apply(file_, {{second}}).ok());
   EXPECT_THAT(Read(file_).value(), testing::ElementsAre(first, second));
   EXPECT_THAT(Apply(file_, {{first, true}, {first, true}}).value(), testing::ElementsAre(second));
+}
+
+// As a trainer does that records into the run.
+TEST_F(BookmarksTest, AreKeptWhileTheFolderIsLocked) {
+  FolderLock trainer(folder_);
+  const Bookmark one = NewBookmark("step=3", "while it trains");
+  auto kept = std::async(std::launch::async, [&] { return Apply(file_, {{one}}); });
+  EXPECT_EQ(kept.wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  trainer = FolderLock();
+  EXPECT_THAT(kept.get().value(), testing::ElementsAre(one));
+  for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+    EXPECT_EQ(entry.path().filename(), "bookmarks.json");
+  }
 }
 
 TEST_F(BookmarksTest, WhatIsNotKnownStays) {

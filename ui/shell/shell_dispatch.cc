@@ -315,12 +315,15 @@ struct Dispatcher {
     shell.context_.lanes.hidden_ranks.erase(hit.rank);
     shell.context_.revealed = {hit, shell.context_.revealed.count + 1};
   }
+  // Where it is in front it does not take the keyboard from the search.
+  void ShowTimeline() const {
+    if (!shell.panel_frames_.IsInFront("timeline")) shell.focus_ = "timeline";
+  }
   // Selects it and brings it into view.
   void Show(const analysis::SearchHit& hit) const {
     SelectAndReveal(hit);
     Reveal(hit.start_ns, hit.end_ns);
-    // Where it is in front it does not take the keyboard from the search.
-    if (!shell.panel_frames_.IsInFront("timeline")) shell.focus_ = "timeline";
+    ShowTimeline();
   }
   void Show(const ui::Link& link, const timeline::LinkPlace& place) const {
     if (place.hit) {
@@ -391,6 +394,7 @@ struct Dispatcher {
     const int64_t room = std::llround(static_cast<double>(length_ns) * kLensMargin);
     (*this)(is_seen ? ui::SetView{view.start_ns, view.end_ns}
                     : ui::SetView{range.start_ns - room, range.end_ns + room});
+    ShowTimeline();
   }
   void operator()(const ui::CloseLens&) const { shell.lens_player_.Close(); }
   void operator()(const ui::PlayLens& command) const {
@@ -408,6 +412,7 @@ struct Dispatcher {
   void operator()(const ui::ShowPlan& command) const {
     shell.context_.plan = {.is_on = command.show};
     shell.wants_frame_ = true;  // that has it made
+    if (command.show) ShowTimeline();
   }
   void operator()(const ui::ShowLegend& command) const {
     shell.context_.lanes.legend = shell.options_.settings.legend = command.show;

@@ -293,6 +293,7 @@ void Overlays::GoTo(const ui::Context& context, ui::Commands* commands) {
   if (const std::optional<int32_t> step = ParseStep(typed)) {
     if (context.snapshot != nullptr && timeline::FindStep(*context.snapshot, *step)) {
       commands->push_back(ui::ShowStep{*step});
+      commands->push_back(ui::FocusPanel{"timeline"});
     } else {
       error_ = TrFormat(context.language, Text::kGoToNoSuchStep, typed);
       typed_.clear();
