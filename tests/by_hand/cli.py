@@ -10,7 +10,7 @@ import tempfile
 import time
 import traceback
 
-from by_hand import items_finished, items_live, items_look, items_start
+from by_hand import items_finished, items_live, items_look, items_start, items_views
 from by_hand.app import busy_loops
 from by_hand.desktop import Desktop
 from by_hand.stage import Stage
@@ -30,6 +30,8 @@ ITEMS = {item.__name__: item for item in (
     items_finished.fit_a_span, items_finished.tooltips, items_finished.memory, items_finished.jump_in_the_minimap,
     items_finished.whole_run, items_finished.measure_a_stretch, items_finished.along_spans, items_finished.pick_a_stall, items_finished.read_the_log,
     items_finished.go_to_a_step, items_finished.fold_all, items_finished.legend,
+    items_views.keep_a_bookmark, items_views.copy_a_link, items_views.find_a_setting, items_views.ranks_at_a_glance, items_views.sort_collectives, items_views.play_a_step,
+    items_views.plan_beside, items_views.take_a_lesson, items_views.close_a_run, items_views.search_a_run,
     items_look.palette, items_look.keys, items_look.menu, items_look.help, items_look.chinese, items_look.light_theme,
     items_look.large_text, items_look.scale_two, items_look.reset_the_layout,
 )}

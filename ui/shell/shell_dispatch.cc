@@ -106,6 +106,7 @@ struct Dispatcher {
     shell.EndImport();
     shell.CloseSession();
     shell.link_.reset();
+    shell.focus_ = "runs";
   }
   void operator()(const ui::CancelImport&) const { shell.EndImport(); }
   void operator()(const ui::StartRun& command) const {

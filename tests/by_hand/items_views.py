@@ -1,0 +1,149 @@
+"""Other views of a run, and what is kept of it: bookmarks, links, ranks, collectives, the time lens, the plan, lessons."""
+
+from by_hand.items_start import fill
+from by_hand.stage import state, step
+
+
+def keep_a_bookmark(stage):
+    """B on a live run, a note, Enter: Ctrl+8 lists it, its file is in the run's folder, a click goes there."""
+    app = stage.live()
+    app.key("b")
+    app.until("the form", lambda shown: shown.find("bookmark", "field:##note"))
+    app.type("slow start")
+    app.until("the note", lambda shown: shown.text("bookmark", "field:##note") == "slow start")
+    app.key("Return")
+    app.key("ctrl+8")
+    shown = app.until("it in the list", lambda shown: shown.all("bookmarks", "bookmark:"))
+    kept = shown.all("bookmarks", "bookmark:")[0]
+    assert kept.text.startswith("slow start\nstep "), kept.text
+    assert "slow start" in (stage.run / "bookmarks.json").read_text()
+    stage.take_picture()
+    last = step(shown)
+    app.until("later steps", lambda shown: step(shown) > last + 5)
+    app.click(kept)
+    marked = int(kept.text.split("\nstep ")[1].split()[0].rstrip(","))
+    app.until("its step", lambda shown: shown.find("timeline", f"step:{marked}") and not shown.view["follow"])
+
+
+def copy_a_link(stage):
+    """Ctrl+Shift+C, elsewhere, then G and the link pasted: the same stretch is in view again."""
+    app = stage.live()
+    app.key("ctrl+shift+c")
+    link = app.until("what was copied", lambda shown: shown.find("notice", "done")).text("notice", "done")
+    at = int(link.split("#step=")[1].split("&")[0])
+    app.key("Home")
+    app.until("the whole run", lambda shown: not shown.view["follow"])
+    app.key("g")
+    app.until("the question", lambda shown: shown.find("go_to", "field:##step"))
+    app.key("ctrl+v")
+    app.until("the link", lambda shown: f"#step={at}" in (shown.text("go_to", "field:##step") or ""))
+    stage.take_picture()
+    app.key("Return")
+    app.until("its step", lambda shown: not shown.all("go_to") and shown.find("timeline", f"step:{at}"))
+
+
+def find_a_setting(stage):
+    """Ctrl+Shift+P, words of a setting, Enter: Run control shows it, marked."""
+    app = stage.live()
+    app.key("ctrl+shift+p")
+    app.until("the palette", lambda shown: shown.find("palette", "field:##query"))
+    app.type("rate limit")
+    app.until("the setting", lambda shown: shown.text("palette", "marked:Rate limit") == "prefetch.limit")
+    app.key("Return")
+    shown = app.until("its mark", lambda shown: shown.find("run_control", "shown_key"))
+    assert shown.text("run_control", "shown_key") == "prefetch.limit" and not shown.all("palette")
+
+
+def ranks_at_a_glance(stage):
+    """Ctrl+6 on a live run: a sentence and a cell for each step of each rank; a click on a cell shows that step in the timeline."""
+    app = stage.live()
+    app.key("ctrl+6")
+    shown = app.until("cells of both ranks", lambda shown: shown.all("ranks", "cell:0:") and shown.all("ranks", "cell:1:"))
+    assert shown.text("ranks", "sentence")
+    stage.take_picture()
+    app.click(shown.find("ranks", "cell:1:1"))
+    app.until("step 1", lambda shown: shown.find("timeline", "step:1") and not shown.view["follow"])
+
+
+def sort_collectives(stage):
+    """Ctrl+7: a row for each collective of each unit; a click on a head sorts, another word adds up by kind."""
+    app = stage.live()
+    app.key("ctrl+7")
+    calls = lambda shown: [item.value for item in shown.all("collectives", "calls:")]
+    rows = len(calls(app.until("rows", calls)))
+    app.click(app.item("collectives", "header:calls"))
+    app.until("the most called first", lambda shown: len(calls(shown)) == rows and calls(shown) == sorted(calls(shown), reverse=True))
+    app.click(app.item("collectives", "segment:by kind"))
+    app.until("fewer rows", lambda shown: 0 < len(calls(shown)) < rows)
+
+
+def play_a_step(stage):
+    """P while another tab is in front: the timeline comes, a line moves through one step; - is slower, Space stops, Esc closes."""
+    app = stage.live()
+    app.key("ctrl+7")
+    app.until("another tab", lambda shown: not shown.all("timeline"))
+    app.key("p")
+    place = lambda shown: shown.text("timeline", "lens_now")
+    first = place(app.until("the line", place))
+    app.until("it moving", lambda shown: place(shown) and place(shown) != first)
+    speed = app.shown().text("timeline", "lens_speed")
+    app.key("minus")
+    app.until("slower", lambda shown: shown.text("timeline", "lens_speed") not in (None, speed))
+    app.key("space")
+    app.until("a pause", lambda shown: shown.text("timeline", "lens_play") == "Play")
+    stopped = place(app.shown())
+    stage.wait(0.5)
+    assert place(app.shown()) == stopped, "it plays on"
+    assert state(app.shown()) == "LIVE", "Space paused the training"
+    stage.take_picture()
+    app.key("Escape")
+    app.until("no line", lambda shown: not place(shown))
+
+
+def plan_beside(stage):
+    """X: under each lane what the Schedule has planned, with a sentence; X again: gone."""
+    app = stage.live()
+    app.key("x")
+    shown = app.until("the plan", lambda shown: shown.find("timeline", "plan") and shown.find("timeline", "plan_ops"))
+    assert "plans" in shown.text("timeline", "plan")
+    stage.take_picture()
+    app.key("x")
+    app.until("no plan", lambda shown: not shown.find("timeline", "plan"))
+
+
+def take_a_lesson(stage):
+    """Ctrl+5, a lesson, its run, its quiz: the run comes up live beside the text, the answer is judged with its reason."""
+    app = stage.open()
+    app.until("a window", lambda shown: shown.all("runs"))
+    app.key("ctrl+5")
+    app.click(app.item("lessons", "lesson:prefetch"))
+    app.click(app.item("lessons", "button:start"))
+    shown = app.until("its run", lambda shown: state(shown) == "LIVE" and step(shown) >= 2)
+    run = next(path for path in stage.folder.rglob("trace-*.live.db")).parent
+    stage.end_training_of(run)
+    assert shown.text("lessons", "title")
+    app.click(app.item("lessons", "quiz.choice:exposed"))
+    app.click(app.until("its button", lambda shown: shown.find("lessons", "quiz.check")).find("lessons", "quiz.check"))
+    app.until("a judgement", lambda shown: shown.find("lessons", "quiz.verdict"))
+
+
+def close_a_run(stage):
+    """Ctrl+W: the start page, with the run among the recent ones; a click opens it again."""
+    app = stage.open(stage.finished())
+    app.until("its spans", lambda shown: shown.all("timeline", "op_run:"))
+    app.key("ctrl+w")
+    shown = app.until("the start page", lambda shown: shown.all("runs", "run:") and not shown.text("top_bar", "state"))
+    stage.take_picture()
+    app.click(shown.all("runs", "run:")[0])
+    app.until("its spans again", lambda shown: shown.all("timeline", "op_run:"))
+
+
+def search_a_run(stage):
+    """/ on a live run, a unit's name: how many ops there are and how long they take; F3 selects the next."""
+    app = stage.live()
+    app.key("slash")
+    fill(app, app.item("search", "field:##query"), "unit:block1")
+    hits = app.until("hits", lambda shown: shown.find("search", "count") and shown.find("search", "hit:0")).find("search", "count").value
+    app.until("more of them as it trains", lambda shown: shown.find("search", "count").value > hits)
+    app.key("F3")
+    app.until("one of them", lambda shown: "block1" in (shown.text("details", "title") or ""))
