@@ -49,10 +49,10 @@ std::vector<const config::KeyInfo*> NewRunForm::KeysToShow(ui::Language language
                                                            bool only_changed) const {
   const auto matching = MatchingKeys(language, query);
   std::vector<const config::KeyInfo*> keys;
+  if (!only_changed) keys = matching;
   for (const config::KeyInfo& key : config::AllKeys()) {
-    const bool matches =
-        !only_changed && std::find(matching.begin(), matching.end(), &key) != matching.end();
-    if (matches || IsChanged(key.name)) keys.push_back(&key);
+    const bool listed = std::find(keys.begin(), keys.end(), &key) != keys.end();
+    if (IsChanged(key.name) && !listed) keys.push_back(&key);
   }
   return keys;
 }

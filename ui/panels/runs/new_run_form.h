@@ -27,8 +27,8 @@ class NewRunForm {
   bool IsChanged(const std::string& key) const { return typed_.count(key) > 0; }
   size_t num_changed() const { return typed_.size(); }
 
-  // The keys to show: those that match what is searched for (MatchingKeys), and whatever was
-  // changed, so that no key that counts or needs correction is out of sight. `only_changed`: these
+  // The keys to show: those that match what is searched for (MatchingKeys), behind them whatever
+  // was changed, so that no key that counts or needs correction is left out. `only_changed`: these
   // alone.
   std::vector<const config::KeyInfo*> KeysToShow(ui::Language language, std::string_view query,
                                                  bool only_changed) const;

@@ -65,6 +65,7 @@ TEST(NewRunForm, WhatWasChangedIsShownWhateverIsSearchedFor) {
   const auto shown = NamesOf(form.KeysToShow(ui::Language::kEnglish, "bandwidth", false));
   EXPECT_THAT(shown, testing::IsSupersetOf({"link.bandwidth", "train.steps", "run.ranks"}));
   EXPECT_THAT(shown, testing::Not(testing::Contains("model.dim")));
+  EXPECT_NE(shown.front(), "run.ranks");  // what was searched for comes first
   EXPECT_THAT(NamesOf(form.KeysToShow(ui::Language::kEnglish, "", true)),
               testing::ElementsAre("run.ranks", "train.steps"));
   EXPECT_EQ(form.ChangesText(), "run.ranks  4 → 2\ntrain.steps  100 → many");

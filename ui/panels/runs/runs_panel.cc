@@ -306,6 +306,7 @@ void RunsPanel::DrawNewRun(const RunsFrame& frame) {
   widgets::TextField(
       frame.look, "##search", &search_,
       {.hint = frame.Tr(Text::kRunsSearch), .width = frame.look.Px(kNameColumn + kFormFieldWidth)});
+  if (ImGui::IsItemActivated()) reveals_form_ = true;  // the keys that it finds are below
   // Under the cards the keys may have little room of their own: then they scroll with the rest.
   const float room = ImGui::GetContentRegionAvail().y;
   const float height = room < frame.look.Px(kLeastKeys) ? frame.look.Px(kLeastKeys) : 0;

@@ -90,15 +90,17 @@ void AreaMarker::HandleRuler(const ui::Context& context, const Axis& axis, const
     moves_ = true;  // no click
     return;
   }
-  if (ImGui::IsItemActive()) {
-    commands->push_back(ui::HoldView{});
-    const bool is_far = std::fabs(ImGui::GetMouseDragDelta(ImGuiMouseButton_Left, 0).x) >
-                        kLeastDrag * context.scale;
-    moves_ = moves_ || is_far;
-    const Interval time = InRun(snapshot, fixed_ns_, axis.Ns(x));
-    if (!moves_ || !is_far || time.end_ns <= time.start_ns) return;
+  // A frame may see the last move and the release at once.
+  const bool is_released = ImGui::IsItemDeactivated();
+  if (!ImGui::IsItemActive() && !is_released) return;
+  if (!is_released) commands->push_back(ui::HoldView{});
+  const bool is_far =
+      std::fabs(ImGui::GetMouseDragDelta(ImGuiMouseButton_Left, 0).x) > kLeastDrag * context.scale;
+  moves_ = moves_ || is_far;
+  const Interval time = InRun(snapshot, fixed_ns_, axis.Ns(x));
+  if (moves_ && is_far && time.end_ns > time.start_ns) {
     commands->push_back(ui::SelectArea{analysis::AreaQuery{time, ranks_}});
-  } else if (ImGui::IsItemDeactivated() && !moves_ && context.area.query) {
+  } else if (is_released && !moves_ && context.area.query) {
     commands->push_back(ui::SelectArea{});
   }
 }
