@@ -4,13 +4,16 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "app/import/import_progress.h"
 #include "app/say.h"
+#include "trace/analysis/memory_change.h"
 #include "trace/analysis/moment.h"
 #include "trace/analysis/moment_words.h"
 #include "trace/base/text.h"
@@ -20,12 +23,14 @@
 namespace shardscope::app {
 namespace {
 
+using analysis::MemoryChange;
 using analysis::RankMoment;
 using analysis::RunningOp;
 
 struct MomentArguments {
   std::string run;
   std::string at;
+  std::string since;
   bool json = false;
 };
 
@@ -81,11 +86,36 @@ nlohmann::json JsonOf(const RankMoment& moment) {
   return json;
 }
 
-std::string PrintMomentJson(const query::Snapshot& snapshot, const analysis::Moment& moment) {
+nlohmann::json JsonOf(const MemoryChange& change) {
+  nlohmann::json json = {{"rank", change.rank},
+                         {"bytes", change.bytes},
+                         {"categories", nlohmann::json::object()},
+                         {"units", nlohmann::json::array()}};
+  for (size_t at = 0; at < change.categories.size(); ++at) {
+    if (change.categories[at] == 0) continue;
+    json["categories"][Name(static_cast<query::MemoryCategory>(at))] = change.categories[at];
+  }
+  for (const auto& [key, bytes] : change.units) {
+    json["units"].push_back(
+        {{"category", Name(key.first)}, {"unit", key.second}, {"bytes", bytes}});
+  }
+  return json;
+}
+
+// `since`: null: the moment alone.
+std::string PrintMomentJson(const query::Snapshot& snapshot, const analysis::Moment& moment,
+                            const analysis::Moment* since) {
   nlohmann::json json = {{"time_ns", moment.time_ns},
                          {"from_start_ns", moment.time_ns - snapshot.start_ns},
                          {"ranks", nlohmann::json::array()}};
   for (const RankMoment& rank : moment.ranks) json["ranks"].push_back(JsonOf(rank));
+  if (since != nullptr) {
+    json["since_ns"] = since->time_ns;
+    json["memory_changes"] = nlohmann::json::array();
+    for (const MemoryChange& change : MemoryChanges(*since, moment)) {
+      json["memory_changes"].push_back(JsonOf(change));
+    }
+  }
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
@@ -126,6 +156,36 @@ std::string PrintMomentText(const query::Snapshot& snapshot, const analysis::Mom
   return Printable(text, "\n");
 }
 
+std::string Signed(int64_t bytes) {
+  const char* sign = bytes < 0 ? "-" : bytes > 0 ? "+" : "";
+  return sign + FormatBytes(std::abs(bytes));
+}
+
+// What came and what went, in all, by category and by unit.
+std::string PrintChangesText(const query::Snapshot& snapshot, const analysis::Moment& since,
+                             const analysis::Moment& moment) {
+  std::string text = fmt::format("live then, beside {:.6f} s from the start\n",
+                                 static_cast<double>(since.time_ns - snapshot.start_ns) / 1e9);
+  for (const MemoryChange& change : MemoryChanges(since, moment)) {
+    text += fmt::format("  rank {}: {}\n", change.rank, Signed(change.bytes));
+    for (size_t at = 0; at < change.categories.size(); ++at) {
+      const auto category = static_cast<query::MemoryCategory>(at);
+      std::string units;
+      bool is_changed = change.categories[at] != 0;
+      for (const auto& [key, bytes] : change.units) {
+        if (key.first != category) continue;
+        is_changed = true;  // as much came as went
+        if (key.second.empty()) continue;
+        units += (units.empty() ? "" : ", ") + key.second + " " + Signed(bytes);
+      }
+      if (!is_changed) continue;
+      text += fmt::format("    {} {}{}\n", Name(category), Signed(change.categories[at]),
+                          units.empty() ? "" : " (" + units + ")");
+    }
+  }
+  return Printable(text, "\n");
+}
+
 Status RunMoment(const MomentArguments& arguments) {
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::string run, RunOfPath(arguments.run));
   const Result<query::SnapshotPtr> snapshot = query::ReadSnapshot(run);
@@ -134,10 +194,17 @@ Status RunMoment(const MomentArguments& arguments) {
   if (!time_ns.ok()) return Status::Error("--at " + time_ns.message());
   const analysis::Moment moment =
       analysis::Moments(*snapshot, {*time_ns, *time_ns + 1}).At(*time_ns);
+  std::optional<analysis::Moment> since;
+  if (!arguments.since.empty()) {
+    const Result<int64_t> since_ns = analysis::ParseMoment(**snapshot, arguments.since);
+    if (!since_ns.ok()) return Status::Error("--since " + since_ns.message());
+    since = analysis::Moments(*snapshot, {*since_ns, *since_ns + 1}).At(*since_ns);
+  }
   if (arguments.json) {
-    PrintExact(PrintMomentJson(**snapshot, moment));
+    PrintExact(PrintMomentJson(**snapshot, moment, since ? &*since : nullptr));
   } else {
     Print(PrintMomentText(**snapshot, moment));
+    if (since) Print(PrintChangesText(**snapshot, *since, moment));
   }
   return Status::Ok();
 }
@@ -153,6 +220,11 @@ void AddMomentCommand(CLI::App& app, int* exit_code) {
       ->add_option("--at", arguments->at,
                    "12.5s from the start of the run, or step=3+4.2ms from the start of a step")
       ->required()
+      ->type_name("TIME");
+  command
+      ->add_option("--since", arguments->since,
+                   "Another moment: what has become live since then and what has gone, by category "
+                   "and unit")
       ->type_name("TIME");
   command->add_flag("--json", arguments->json,
                     "JSON in nanoseconds and bytes, with ids of op runs");

@@ -43,6 +43,7 @@ struct ShotArguments {
   std::string area;
   std::string at;
   bool plan = false;
+  bool critical_path = false;
   AnimationArguments animation;
   float scale = 1;
   int step = -1;
@@ -109,6 +110,7 @@ Result<shell::ShotOptions> OptionsOf(const ShotArguments& arguments) {
   options.search = arguments.search;
   options.at = arguments.at;
   options.plan = arguments.plan;
+  options.critical_path = arguments.critical_path;
   options.step = arguments.step;
   if (!arguments.scope.empty()) {
     const Result<analysis::Scope> scope = analysis::ParseScope(arguments.scope);
@@ -176,8 +178,9 @@ Status TakeShot(const ShotArguments& arguments) {
 void AddViewOptions(CLI::App* command, const std::shared_ptr<ShotArguments>& arguments) {
   command
       ->add_option("--panel", arguments->panel,
-                   "The tab in the middle: timeline, ranks, collectives or log, default timeline")
-      ->check(CLI::IsMember({"timeline", "ranks", "collectives", "log"}));
+                   "The tab in the middle: timeline, ranks, collectives or log, default timeline; "
+                   "or advice, at the right")
+      ->check(CLI::IsMember({"timeline", "ranks", "collectives", "log", "advice"}));
   command
       ->add_option("--search", arguments->search,
                    "What is looked for: its hits are listed and lit (`shardscope search` says how)")
@@ -194,6 +197,9 @@ void AddViewOptions(CLI::App* command, const std::shared_ptr<ShotArguments>& arg
       ->type_name("TIME");
   command->add_flag("--plan", arguments->plan,
                     "Under each lane what the Schedule plans there, from what this run's ops take");
+  command->add_flag("--critical-path", arguments->critical_path,
+                    "The longest chain of the step over all ranks, outlined in the lanes, with its "
+                    "parts added up");
   command
       ->add_option("--step", arguments->step,
                    "Show steps K-1 to K+1 (default: around the newest change of a knob, else "

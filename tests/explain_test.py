@@ -2,6 +2,7 @@
 trace with SQL."""
 
 import collections
+import json
 import unittest
 
 from programs import APP, ProgramTest
@@ -53,6 +54,40 @@ class ExplainTest(ProgramTest):
         losses = sum(loss["ns_per_step"] for loss in report["losses_per_step"] if loss["cause"] != "slow_rank")
         self.assertAlmostEqual(losses / lost_ns, 1, places=6)
 
+    def drawn(self, run, *options):
+        """The items of a picture by panel and id."""
+        done = self.run_program(APP, "shot", run, *options, "--json", check=False)
+        if done.returncode != 0 and "EGL" in done.stderr:
+            self.skipTest(done.stderr)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return {(item["panel"], item["id"]): item for item in json.loads(done.stdout)["items"]}
+
+    def test_the_picture_has_the_path_of_the_report(self):
+        run, _ = self.train("run", "train.steps=5", SLOTS, *SLOW_LINK, ranks=2)
+        for step in (2, 3):
+            items = self.drawn(run, "--step", step, "--critical-path")
+            parts = {key[1].removeprefix("path_part:"): item["value"] for key, item in items.items() if key[1].startswith("path_part:")}
+            expected = collections.Counter()
+            for group in self.report(run, "--steps", f"{step}:{step + 1}")["critical_path"]:
+                expected[group["kind"]] += group["ns_per_step"]
+            self.assertEqual(parts, dict(expected))
+            kinds = {row["kind"]: row["ns"] for row in
+                     self.sql(run, f"SELECT kind, sum(path_ns) AS ns FROM path_part WHERE step = {step} GROUP BY kind")}
+            self.assertEqual(parts, kinds)
+            length_ns = self.sql(run, f"SELECT max(end_ns) - max(start_ns) AS ns FROM step WHERE step = {step}")[0]["ns"]
+            self.assertEqual(sum(parts.values()), length_ns)
+            self.assertIn(f"Step {step}: ", items["timeline", "critical_path"]["text"])
+
+    def test_the_cards_have_the_advice_of_the_report(self):
+        run, _ = self.train("run", "train.steps=5", SLOTS, *SLOW_LINK, "host.run_ahead=0", ranks=2)
+        advice = self.report(run)["advice"]
+        self.assertGreater(len(advice), 0)
+        items = self.drawn(run, "--panel", "advice", "--size", "1600x1800")
+        for at, item in enumerate(advice):
+            self.assertEqual(items["advice", f"title:{at}"]["text"], item["title"])
+            self.assertEqual(items["advice", f"remedy:{at}"]["text"], item["remedy"])
+            self.assertEqual(items["advice", f"saving:{at}"]["value"], item["saving_ns_per_step"])
+        self.assertNotIn(("advice", f"title:{len(advice)}"), items)
 
 if __name__ == "__main__":
     unittest.main()

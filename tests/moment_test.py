@@ -70,6 +70,27 @@ class MomentTest(ProgramTest):
                 states.add(rank["state"])
         self.assertLessEqual({"computes", "waits"}, states)
 
+    def test_the_change_of_memory_is_that_of_sql(self):
+        run, _ = self.train("run", "train.steps=4", *SLOW)
+        start = self.sql(run, "SELECT MIN(start_ns) AS ns FROM step WHERE step = 2")[0]["ns"]
+        changed = ("SELECT rank, category, unit, SUM(bytes) AS bytes FROM memory_event WHERE executed_ns > {0} AND executed_ns <= {1} "
+                   "GROUP BY rank, category, unit HAVING SUM(bytes) != 0")
+        for time_ns in self.times_of(run, 2):
+            at = f"step=2+{time_ns - start}ns"
+            told = json.loads(self.run_program(APP, "moment", run, "--at", at, "--since", "step=2", "--json").stdout)
+            self.assertEqual(told["since_ns"], start)
+            rows = self.sql(run, changed.format(start, time_ns))
+            self.assertEqual([change["rank"] for change in told["memory_changes"]], [0, 1])
+            for change in told["memory_changes"]:
+                units = {(row["category"], row["unit"]): row["bytes"] for row in rows if row["rank"] == change["rank"]}
+                self.assertEqual({(row["category"], row["unit"]): row["bytes"] for row in change["units"]}, units)
+                self.assertEqual(change["bytes"], sum(bytes for (category, _), bytes in units.items() if category != "host"))
+        text = self.run_program(APP, "moment", run, "--at", at, "--since", "step=2").stdout
+        self.assertIn("  rank 0: ", text)
+        done = self.run_program(APP, "moment", run, "--at", at, "--since", "step=77", check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("--since no step 77", done.stderr)
+
     def test_the_text_has_the_sentences_of_the_json(self):
         run, _ = self.train("run", "train.steps=3", *SLOW)
         for at in ("step=1+2ms", "step=2", "0"):

@@ -138,6 +138,10 @@ constexpr Action kActions[] = {
      [](const Context& context) { return ChangeSlowness(context, -1); }},
     {Text::kCommandPlan, ImGuiKey_X, "X",
      [](const Context& context) { return Commands{ShowPlan{!context.plan.is_on}}; }},
+    {Text::kCommandCriticalPath, ImGuiKey_K, "K",
+     [](const Context& context) {
+       return Commands{ShowCriticalPath{!context.critical_path.is_on}};
+     }},
     {Text::kCommandFoldAll, ImGuiKey_Z, "Z", FoldOrUnfold},
     {Text::kCommandLegend, 0, "",
      [](const Context& context) { return Commands{ShowLegend{!context.lanes.legend}}; }},
@@ -164,6 +168,8 @@ constexpr Action kActions[] = {
     {Text::kCommandAllLanes, 0, "", ShowAllLanes},
     {Text::kCommandBookmarks, ImGuiMod_Ctrl | ImGuiKey_8, "Ctrl+8",
      [](const Context&) { return Commands{FocusPanel{"bookmarks"}}; }},
+    {Text::kCommandAdvice, ImGuiMod_Ctrl | ImGuiKey_9, "Ctrl+9",
+     [](const Context&) { return Commands{FocusPanel{"advice"}}; }},
     {Text::kCommandRunControl, 0, "",
      [](const Context&) { return Commands{FocusPanel{"run_control"}}; }},
     {Text::kCommandMemory, 0, "", [](const Context&) { return Commands{FocusPanel{"memory"}}; }},

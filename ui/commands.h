@@ -173,6 +173,9 @@ struct StepLens {     // to where an op begins or ends
 struct ShowPlan {
   bool show = true;
 };
+struct ShowCriticalPath {
+  bool show = true;
+};
 struct ShowLegend {
   bool show = true;
 };
@@ -197,16 +200,15 @@ struct DismissNotice {};
 struct DismissProblems {};  // puts the banner over the panels away
 struct Quit {};
 
-using Command =
-    std::variant<OpenRun, CloseRun, CancelImport, StartRun, SetView, UndoView, RedoView, ShowStep,
-                 GoToLink, CopyLink, AddBookmark, EditBookmark, KeepBookmark, RemoveBookmark,
-                 CopyBookmark, SetFollow, HoldView, SelectOp, SelectSpan, SelectArea,
-                 SelectNeighbour, FitSelection, JumpToOp, SetHover, ShowRank, PlaceRanks,
-                 ToggleRank, FoldRanks, SetKnob, SetScope, ShowKey, RevertPending, DoAction,
-                 SetLanguage, SetTheme, SetScale, ResetLayout, ShowOverlay, ShowSearch, SearchFor,
-                 SelectHit, OpenLens, CloseLens, PlayLens, SetLensSlowness, SeekLens, StepLens,
-                 ShowPlan, ShowLegend, FocusPanel, OpenSql, RunSql, CancelSql, OpenLessons,
-                 ShowLesson, StartLesson, AnswerLesson, DismissNotice, DismissProblems, Quit>;
+using Command = std::variant<
+    OpenRun, CloseRun, CancelImport, StartRun, SetView, UndoView, RedoView, ShowStep, GoToLink,
+    CopyLink, AddBookmark, EditBookmark, KeepBookmark, RemoveBookmark, CopyBookmark, SetFollow,
+    HoldView, SelectOp, SelectSpan, SelectArea, SelectNeighbour, FitSelection, JumpToOp, SetHover,
+    ShowRank, PlaceRanks, ToggleRank, FoldRanks, SetKnob, SetScope, ShowKey, RevertPending,
+    DoAction, SetLanguage, SetTheme, SetScale, ResetLayout, ShowOverlay, ShowSearch, SearchFor,
+    SelectHit, OpenLens, CloseLens, PlayLens, SetLensSlowness, SeekLens, StepLens, ShowPlan,
+    ShowCriticalPath, ShowLegend, FocusPanel, OpenSql, RunSql, CancelSql, OpenLessons, ShowLesson,
+    StartLesson, AnswerLesson, DismissNotice, DismissProblems, Quit>;
 using Commands = std::vector<Command>;
 
 }  // namespace shardscope::ui

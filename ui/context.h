@@ -245,6 +245,14 @@ struct PlanState {
   std::shared_ptr<const PlanBesideActual> made;  // of the step in focus; null until it is made
 };
 
+// The critical path of a step, over the lanes.
+struct CriticalPathState {
+  bool is_on = false;
+  // Of the step in focus, or of the newest finished one before it; until that is made, of the one
+  // before; null: none is made.
+  std::shared_ptr<const analysis::StepPath> made;
+};
+
 struct Context {
   query::SnapshotPtr snapshot;  // null: no run open
   std::string path;             // of the run, as it was opened: absolute, what a link names
@@ -268,6 +276,7 @@ struct Context {
   Revealed revealed;
   LensState lens;
   PlanState plan;
+  CriticalPathState critical_path;
   Bookmarks bookmarks;
   Notice notice;
   ShownKey shown_key;

@@ -114,7 +114,7 @@ TEST(Text, ChineseMixesInOnlyNames) {
       " AdamW CPU broadcast reduce CUPTI CUDA_DEVICE_MAX_CONNECTIONS English GPU Gloo LibTorch "
       "NCCL PyTorch"
       " Shardscope Transformer UTF-8 all-gather all-reduce reduce-scatter bf16 fp32 fp64 ms"
-      " op p50 p95 rank s shardscope-train token A D S W Ctrl End Shift Ctrl+2 a b n all"
+      " op p50 p95 rank s shardscope-train token A D K S W Ctrl End Shift Ctrl+2 Ctrl+9 a b n all"
       " auto block block0 blocks cpu cuda emulated f1b gpipe head interleaved list local module"
       " pre hang size step MLP README.md docs shardscope report sql Ctrl+P"
       " BPE GB GELU Hugging Face LlamaForCausalLM SwiGLU budget bytes checkpoints config.json every"

@@ -69,8 +69,12 @@ bool HasCause(const analysis::Verdict& verdict) {
 std::string VerdictLine(Language language, const analysis::Verdict& verdict) {
   const std::string share = FormatPercent(verdict.share);
   if (!HasCause(verdict)) return TrFormat(language, TextOf(verdict.bound), share);
-  const std::string reason = TrFormat(language, TextsOf(verdict).reason, verdict.rank);
+  const std::string reason = LossReason(language, verdict.cause, verdict.rank);
   return TrFormat(language, TextOf(verdict.bound), share, reason);
+}
+
+std::string LossReason(Language language, LossKind kind, int32_t rank) {
+  return TrFormat(language, kLossTexts[static_cast<size_t>(kind)].reason, rank);
 }
 
 std::string VerdictTry(Language language, const analysis::Verdict& verdict) {

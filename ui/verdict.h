@@ -1,6 +1,7 @@
 // The verdict on a run in the language of the app.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "trace/analysis/explain/verdict.h"
@@ -10,6 +11,9 @@ namespace shardscope::ui {
 
 // "31% exposed communication: collectives are issued late".
 std::string VerdictLine(Language language, const analysis::Verdict& verdict);
+
+// "collectives are issued late"; `rank`: the slow one.
+std::string LossReason(Language language, analysis::LossKind kind, int32_t rank);
 
 // "First try: prefetch one unit further ahead"; empty if there is nothing to gain.
 std::string VerdictTry(Language language, const analysis::Verdict& verdict);

@@ -114,6 +114,29 @@ def plan_beside(stage):
     app.until("no plan", lambda shown: not shown.find("timeline", "plan"))
 
 
+def follow_an_advice(stage):
+    """Ctrl+9 on a live run: a card for each thing that would help; its button turns the knob, Undo turns it back."""
+    app = stage.live()
+    app.key("ctrl+9")
+    value = lambda shown: shown.text("run_control", "knob:reshard_after_forward")
+    app.click(app.item("advice", "knob:reshard_after_forward"))
+    app.until("the new value", lambda shown: value(shown) == "false" and shown.find("advice", "undo"))
+    stage.take_picture()
+    app.click(app.item("advice", "undo"))
+    app.until("the old value", lambda shown: value(shown) == "true" and not shown.find("advice", "undo"))
+
+
+def light_the_critical_path(stage):
+    """K on a live run: the critical path of the step in view is outlined, with what it is made of; K again: gone."""
+    app = stage.live()
+    app.key("k")
+    shown = app.until("its parts", lambda shown: shown.all("timeline", "path_part:"))
+    assert shown.text("timeline", "critical_path").startswith("Step ")
+    stage.take_picture()
+    app.key("k")
+    app.until("no path", lambda shown: not shown.all("timeline", "path_part:"))
+
+
 def take_a_lesson(stage):
     """Ctrl+5, a lesson, its run, its quiz: the run comes up live beside the text, the answer is judged with its reason."""
     app = stage.open()

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <variant>
@@ -12,6 +13,7 @@
 #include "tests/lesson/lesson_snapshot.h"
 #include "trace/analysis/moment.h"
 #include "trace/analysis/moment_words.h"
+#include "trace/analysis/report.h"
 #include "ui/shell/shot.h"
 
 namespace shardscope::shell {
@@ -119,6 +121,52 @@ TEST(PlanShot, OutlinesWhatIsPlannedUnderTheLanes) {
       TakeShot(std::make_shared<const query::Snapshot>(foreign), {.step = 5, .plan = true});
   EXPECT_THAT(none->log.Find("timeline", "plan")->text, testing::HasSubstr("No plan to show"));
   EXPECT_EQ(none->log.Find("timeline", "plan_ops"), nullptr);
+}
+
+TEST(CriticalPathShot, ItsPartsAreThoseOfTheStepsReport) {
+  for (const int32_t step : {4, 17}) {
+    const auto shot = TakeShot(LensLesson(), {.step = step, .critical_path = true});
+    ASSERT_TRUE(shot.ok()) << shot.message();
+    const analysis::Scope scope{.kind = analysis::ScopeKind::kSteps, .first = step, .last = step};
+    const analysis::Report report = analysis::MakeReport(*LensLesson(), {.scope = scope});
+    std::map<std::string, double> expected;
+    for (const analysis::PathGroup& group : report.figures.explanation.path) {
+      expected["path_part:" + std::string(Name(group.kind))] += group.ns_per_step;
+    }
+    ASSERT_GT(expected.size(), 2u);
+    std::map<std::string, double> drawn;
+    int64_t stretches_ns = 0;
+    double sum_ns = 0;
+    for (const ui::DrawnItem& item : shot->log.items()) {
+      if (item.id.starts_with("path_part:")) drawn[item.id] = std::get<double>(item.value);
+      if (item.id.starts_with("path:")) stretches_ns += std::get<int64_t>(item.value);
+    }
+    EXPECT_EQ(drawn, expected);
+    for (const auto& [kind, ns] : expected) sum_ns += ns;
+    EXPECT_DOUBLE_EQ(static_cast<double>(stretches_ns), sum_ns);  // all of it is in the picture
+    EXPECT_THAT(shot->log.Find("timeline", "critical_path")->text,
+                testing::StartsWith(fmt::format("Step {}: ", step)));
+  }
+  const auto without = TakeShot(LensLesson(), {.step = 4});
+  EXPECT_EQ(without->log.Find("timeline", "critical_path"), nullptr);
+}
+
+TEST(CriticalPathShot, ItsNamesAreTheAnalysis) {
+  const auto shot = TakeShot(LensLesson(), {.step = 4, .critical_path = true});
+  int parts = 0;
+  for (int kind = 0; kind < analysis::kNumPathKinds; ++kind) {
+    const std::string name(Name(static_cast<analysis::PathKind>(kind)));
+    const ui::DrawnItem* item = shot->log.Find("timeline", "path_part:" + name);
+    if (item == nullptr) continue;
+    ++parts;
+    EXPECT_THAT(item->text, testing::StartsWith(name + " "));
+  }
+  EXPECT_GT(parts, 1);
+  const auto chinese = TakeShot(
+      LensLesson(), {.step = 4, .language = ui::Language::kChinese, .critical_path = true});
+  ASSERT_TRUE(chinese.ok()) << chinese.message();
+  EXPECT_THAT(chinese->log.Find("timeline", "path_part:compute")->text,
+              testing::StartsWith("计算 "));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ui/panels/advice/advice_panel.h"
 #include "ui/panels/bookmarks/bookmarks_panel.h"
 #include "ui/panels/collectives/collectives_panel.h"
 #include "ui/panels/details/details_panel.h"
@@ -67,6 +68,7 @@ constexpr std::array kPanels = {
     PanelWindow{"log", Text::kTabLog, DockSlot::kCenterTop, Make<panels::LogPanel>},
     PanelWindow{"memory", Text::kTabMemory, DockSlot::kCenterBottom, Make<panels::MemoryPanel>},
     PanelWindow{"overlap", Text::kTabOverlap, DockSlot::kRightTop, Make<panels::OverlapPanel>},
+    PanelWindow{"advice", Text::kTabAdvice, DockSlot::kRightTop, Make<panels::AdvicePanel>},
     PanelWindow{"details", Text::kTabDetails, DockSlot::kRightBottom, Make<panels::DetailsPanel>},
 };
 

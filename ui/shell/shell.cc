@@ -22,6 +22,7 @@
 #include "ui/timeline/gpu/work_facts.h"
 #include "ui/timeline/run_index.h"
 #include "ui/timeline/shown_steps.h"
+#include "ui/timeline/steps.h"
 
 namespace shardscope::shell {
 namespace {
@@ -189,7 +190,10 @@ void Shell::ShowFirst(const query::Snapshot& snapshot, int32_t step) {
     context_.lanes.folded_ranks.insert(snapshot.ranks[i].rank);
   }
   if (snapshot.state == query::TraceState::kLive && !options_.headless) return;
-  const timeline::Range range{view_.view().start_ns, view_.view().end_ns};
+  timeline::Range range{view_.view().start_ns, view_.view().end_ns};
+  if (const auto asked = step < 0 ? std::nullopt : timeline::FindStep(snapshot, step)) {
+    range = timeline::Range{asked->start_ns, asked->end_ns};
+  }
   if (const auto op_run = timeline::MostInstructiveOp(snapshot, range)) {
     context_.selection = {*op_run, snapshot.ranks.front().rank, {}};
   } else if (const auto work = timeline::LongestWork(snapshot, range)) {
@@ -297,6 +301,7 @@ void Shell::UpdateContext() {
     UpdateBookmarks();
     context_.focus.step = timeline::FocusedStep(context_);
     session_->UpdatePlan(options_.headless, context_.focus.step, &context_.plan);
+    session_->UpdateCriticalPath(options_.headless, context_.focus.step, &context_.critical_path);
     session_->AskForFigures({.scope = timeline::WantedScope(context_),
                              .ranks = panel_frames_.IsInFront("ranks"),
                              .collectives = panel_frames_.IsInFront("collectives")},

@@ -415,6 +415,10 @@ struct Dispatcher {
     shell.wants_frame_ = true;  // that has it made
     if (command.show) ShowTimeline();
   }
+  void operator()(const ui::ShowCriticalPath& command) const {
+    shell.context_.critical_path = {.is_on = command.show};
+    shell.wants_frame_ = true;  // that has it made
+  }
   void operator()(const ui::ShowLegend& command) const {
     shell.context_.lanes.legend = shell.options_.settings.legend = command.show;
     SaveSettings(shell.options_.settings, shell.options_.settings_folder);
@@ -553,6 +557,7 @@ void Shell::CloseSession() {
   context_.hover_ns = -1;
   context_.lens = {};
   context_.plan.made = nullptr;
+  context_.critical_path.made = nullptr;
   context_.bookmarks = {};
   if (context_.overlay == ui::Overlay::kBookmark) context_.overlay = ui::Overlay::kNone;
   context_.sql = {.history = std::move(context_.sql.history)};

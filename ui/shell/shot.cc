@@ -106,6 +106,7 @@ Status SetStage(const query::Snapshot& snapshot, const ShotOptions& options, She
     shell->Post(ui::SearchFor{options.search});
   }
   if (options.plan) shell->Post(ui::ShowPlan{});
+  if (options.critical_path) shell->Post(ui::ShowCriticalPath{});
   if (options.at.empty()) return Status::Ok();
   const Result<int64_t> at_ns = analysis::ParseMoment(snapshot, options.at);
   if (!at_ns.ok()) return Status::Error("--at " + at_ns.message());
@@ -136,7 +137,8 @@ std::optional<std::vector<query::TimeRange>> TimesOfShot(const query::Snapshot& 
   const bool whole_run = !options.scope || options.scope->kind == analysis::ScopeKind::kWholeRun;
   // A picture of all ranks or collectives is made of all rows.
   const bool whole_panel = options.panel == "ranks" || options.panel == "collectives";
-  if (!whole_run || whole_panel || !options.search.empty() || !options.at.empty() || options.plan) {
+  const bool whole_steps = options.plan || options.critical_path;
+  if (!whole_run || whole_panel || !options.search.empty() || !options.at.empty() || whole_steps) {
     return std::nullopt;
   }
   ui::View view = InitialView(summary, options.step);

@@ -28,6 +28,7 @@ struct ShotOptions {
   std::optional<analysis::AreaText> area;  // that is marked; shown, unless `step` is given
   std::string search;                      // query of the search, which is open then; empty: closed
   bool plan = false;                       // what the Schedule plans under each lane
+  bool critical_path = false;              // of the step in focus, over the lanes
   std::string at;  // where the time lens stands (analysis::ParseMoment); empty: it is off
   std::optional<ui::Link> link;  // where to go; before all of the above
 };

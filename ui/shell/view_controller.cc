@@ -63,6 +63,10 @@ ui::View InitialView(const query::Snapshot& snapshot, int32_t step) {
     // Around a change: all of the first step under it, and of the step before what fits while names
     // of spans can still be read.
     if (before && !asked) view.start_ns += Scale(before->end_ns - before->start_ns, 0.4);
+    if (asked) {  // in the middle, where the focus is, however long its neighbours are
+      view.start_ns = std::max(view.start_ns, 2 * (middle->start_ns + margin) - view.end_ns);
+      view.end_ns = std::min(view.end_ns, 2 * (middle->end_ns - margin) - view.start_ns);
+    }
     return view;
   }
   const size_t last = spans.size() - 1;

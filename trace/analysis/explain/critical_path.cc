@@ -89,23 +89,27 @@ class PathWalk {
   }
 
   // The stretch from `from_ns` to what was reached so far.
-  // `op`: that ran, or had to wait; nullptr: the step ended.
-  void Emit(int64_t from_ns, PathKind kind, const query::PlanOp* op) {
+  // `run`: that ran, or had to wait; nullptr: the step ended.
+  void Emit(int64_t from_ns, PathKind kind, const IndexedRun* run) {
     from_ns = std::max(from_ns, start_ns_);
     if (from_ns >= time_ns_) return;
     PathPart& part = parts_->emplace_back();
     part.step = rank_->index.step;
     part.rank = number_;
     part.kind = kind;
-    part.name = op == nullptr ? "end" : ShortName(*op);
-    part.phase = op == nullptr ? "" : op->phase;
+    part.name = "end";
+    if (run != nullptr) {
+      part.op_run = run->run->id;
+      part.name = ShortName(*run->op);
+      part.phase = run->op->phase;
+    }
     part.start_ns = from_ns;
     part.end_ns = time_ns_;
     time_ns_ = from_ns;
   }
 
-  void Gap(const IndexedRun* before, PathKind kind, const query::PlanOp* op) {
-    Emit(before == nullptr ? start_ns_ : before->run->ended_ns, kind, op);
+  void Gap(const IndexedRun* before, PathKind kind, const IndexedRun* waited) {
+    Emit(before == nullptr ? start_ns_ : before->run->ended_ns, kind, waited);
   }
 
   // Goes through one run and to what it followed; nullptr: to nothing.
@@ -113,10 +117,10 @@ class PathWalk {
     const IndexedRun* run = &passed;
     const auto row = step_.collectives.find({number_, run->run->id});
     if (row != step_.collectives.end()) {
-      Emit(row->second.last_arrival_ns, PathKind::kTransfer, run->op);
+      Emit(row->second.last_arrival_ns, PathKind::kTransfer, run);
       run = GoToLastRank(row->second, run);
     }
-    Emit(run->run->started_ns, KindOf(*run->op), run->op);
+    Emit(run->run->started_ns, KindOf(*run->op), run);
     return Before(*run);
   }
 
@@ -144,7 +148,7 @@ class PathWalk {
   // issued it late.
   const IndexedRun* Before(const IndexedRun& run) {
     if (run.run->slot_wait_ns > 0)
-      Emit(run.run->started_ns - run.run->slot_wait_ns, PathKind::kSlot, run.op);
+      Emit(run.run->started_ns - run.run->slot_wait_ns, PathKind::kSlot, &run);
     const IndexedRun* before = nullptr;
     const auto consider = [&](const IndexedRun* candidate) {
       if (candidate == nullptr || candidate == &run) return;
@@ -157,17 +161,17 @@ class PathWalk {
     const int64_t ready_ns = before == nullptr ? start_ns_ : before->run->ended_ns;
     const int64_t issued_ns = std::min(run.run->issued_ns, time_ns_);
     if (issued_ns > ready_ns) {
-      Emit(issued_ns, PathKind::kWait, run.op);
+      Emit(issued_ns, PathKind::kWait, &run);
       before = nullptr;
       for (const auto& [other, runs] : rank_->by_end) {
         if (!runs.empty() && IsOfHost(*runs.front()->op)) consider(LastEnded(runs, time_ns_));
       }
       const auto same = rank_->by_end.find(run.run->track);
       if (same != rank_->by_end.end()) consider(LastEnded(same->second, time_ns_));
-      Gap(before, PathKind::kHost, run.op);
+      Gap(before, PathKind::kHost, &run);
       return before;
     }
-    Gap(before, PathKind::kWait, run.op);
+    Gap(before, PathKind::kWait, &run);
     return before;
   }
 
@@ -218,6 +222,23 @@ void AppendSteps(const query::Snapshot& snapshot, int first, int last,
   }
 }
 
+std::vector<PathShare> SharesOf(const std::vector<PathPart>& parts) {
+  using Key = std::tuple<int32_t, int32_t, PathKind, std::string>;
+  std::map<Key, int64_t> sums;
+  for (const PathPart& part : parts) {
+    std::string name;
+    if (part.kind == PathKind::kCompute) name = part.phase;
+    if (part.kind == PathKind::kTransfer) name = part.name;
+    sums[{part.step, part.rank, part.kind, std::move(name)}] += part.end_ns - part.start_ns;
+  }
+  std::vector<PathShare> shares;
+  for (const auto& [key, path_ns] : sums) {
+    const auto& [step, rank, kind, name] = key;
+    shares.push_back({step, rank, kind, name, path_ns});
+  }
+  return shares;
+}
+
 }  // namespace
 
 std::string_view Name(PathKind kind) { return kPathKindNames[static_cast<size_t>(kind)]; }
@@ -235,22 +256,23 @@ std::vector<PathPart> CriticalPath(const query::Snapshot& snapshot, int first_st
   return parts;
 }
 
+int32_t NewestStepOfAll(const query::Snapshot& snapshot) {
+  int32_t newest = snapshot.ranks.empty() ? -1 : INT32_MAX;
+  for (const query::RankRows& rows : snapshot.ranks) {
+    newest = std::min(newest, rows.steps.empty() ? -1 : rows.steps.back().step);
+  }
+  return newest;
+}
+
+StepPath PathOfStep(const query::Snapshot& snapshot, int32_t step) {
+  StepPath path{step, CriticalPath(snapshot, step, step), {}};
+  path.groups = GroupPath(SharesOf(path.parts));
+  return path;
+}
+
 std::vector<PathShare> PathShares(const query::Snapshot& snapshot, int first_step, int last_step) {
   if (snapshot.derived) return DerivedPathShares(snapshot, first_step, last_step);
-  using Key = std::tuple<int32_t, int32_t, PathKind, std::string>;
-  std::map<Key, int64_t> sums;
-  for (const PathPart& part : CriticalPath(snapshot, first_step, last_step)) {
-    std::string name;
-    if (part.kind == PathKind::kCompute) name = part.phase;
-    if (part.kind == PathKind::kTransfer) name = part.name;
-    sums[{part.step, part.rank, part.kind, std::move(name)}] += part.end_ns - part.start_ns;
-  }
-  std::vector<PathShare> shares;
-  for (const auto& [key, path_ns] : sums) {
-    const auto& [step, rank, kind, name] = key;
-    shares.push_back({step, rank, kind, name, path_ns});
-  }
-  return shares;
+  return SharesOf(CriticalPath(snapshot, first_step, last_step));
 }
 
 std::vector<PathGroup> GroupPath(const std::vector<PathShare>& shares) {

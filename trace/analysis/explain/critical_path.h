@@ -32,8 +32,9 @@ struct PathPart {
   int32_t step = 0;
   int32_t rank = 0;
   PathKind kind = PathKind::kWait;
-  std::string name;   // short name of the op, or of the op that had to wait
-  std::string phase;  // of that op
+  query::OpRunId op_run = query::OpRunId::None();  // that ran, or had to wait; none: the step ended
+  std::string name;                                // short name of that op, or "end"
+  std::string phase;                               // of that op
   int64_t start_ns = 0;
   int64_t end_ns = 0;
 };
@@ -52,6 +53,9 @@ struct PathShare {
 // Where an op waited for a collective, the path goes on with the rank that came to it last.
 std::vector<PathPart> CriticalPath(const query::Snapshot& snapshot, int first_step, int last_step);
 
+// The newest step that all ranks have finished, and so has a path; -1: none.
+int32_t NewestStepOfAll(const query::Snapshot& snapshot);
+
 // The same added up, by step; also of a snapshot that has derived rows instead of op runs.
 std::vector<PathShare> PathShares(const query::Snapshot& snapshot, int first_step, int last_step);
 
@@ -63,5 +67,13 @@ struct PathGroup {
   double share = 0;  // of the whole path
 };
 std::vector<PathGroup> GroupPath(const std::vector<PathShare>& shares);
+
+// The path of one step, and what its parts add up to.
+struct StepPath {
+  int32_t step = -1;
+  std::vector<PathPart> parts;    // empty: not all ranks have finished it, or its ops are not there
+  std::vector<PathGroup> groups;  // dearest first, what a report of this step alone has
+};
+StepPath PathOfStep(const query::Snapshot& snapshot, int32_t step);
 
 }  // namespace shardscope::analysis

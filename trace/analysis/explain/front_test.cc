@@ -237,5 +237,36 @@ TEST(CriticalPath, GoesOnWithTheLateRank) {
   EXPECT_EQ(path[2].end_ns, 90);
 }
 
+TEST(CriticalPath, OfOneStepHasItsOpsAndItsSums) {
+  const FrontRun run(3, 5, false, Injection{1, "data", 20 * kMs, -1});
+  const query::Snapshot& snapshot = run.snapshot();
+  ASSERT_EQ(NewestStepOfAll(snapshot), kSteps - 1);
+  for (int32_t step = 0; step < kSteps; ++step) {
+    const StepPath path = PathOfStep(snapshot, step);
+    EXPECT_EQ(path.step, step);
+    ASSERT_FALSE(path.parts.empty());
+    double sum_ns = 0;
+    for (const PathGroup& group : path.groups) sum_ns += group.ns_per_step;
+    EXPECT_DOUBLE_EQ(sum_ns, static_cast<double>(run.step_ns(step)));
+    const auto expected = GroupPath(PathShares(snapshot, step, step));
+    ASSERT_EQ(path.groups.size(), expected.size());
+    for (size_t at = 0; at < expected.size(); ++at) {
+      EXPECT_EQ(path.groups[at].name, expected[at].name);
+      EXPECT_DOUBLE_EQ(path.groups[at].ns_per_step, expected[at].ns_per_step);
+    }
+    for (const PathPart& part : path.parts) {
+      if (part.name == "end") continue;
+      // The op that it names is of that rank and step.
+      const query::RankRows* rows = snapshot.FindRank(part.rank);
+      const auto found = std::ranges::find(rows->op_runs, part.op_run, &query::OpRun::id);
+      ASSERT_NE(found, rows->op_runs.end());
+      EXPECT_EQ(found->step, step);
+      EXPECT_LE(part.end_ns, found->ended_ns);
+    }
+  }
+  EXPECT_TRUE(PathOfStep(snapshot, kSteps).parts.empty());
+  EXPECT_EQ(NewestStepOfAll(query::Snapshot()), -1);
+}
+
 }  // namespace
 }  // namespace shardscope::analysis

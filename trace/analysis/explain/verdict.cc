@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "trace/base/text.h"
 #include "trace/base/units.h"
@@ -40,7 +41,8 @@ constexpr std::array<LossWords, kNumLossKinds> kLossWords = {{
      "issue them earlier: FSDP2 set_modules_to_forward_prefetch, set_modules_to_backward_prefetch; "
      "FSDP1 forward_prefetch=True, backward_prefetch=BACKWARD_PRE, limit_all_gathers=False; DDP a "
      "smaller bucket_cap_mb",
-     "prefetch.forward, prefetch.backward_depth, prefetch.limit"},
+     "prefetch.forward, prefetch.backward, prefetch.backward_depth, prefetch.limit, "
+     "host.run_ahead"},
     {LossKind::kQueued, Bound::kCommunication, "collectives queue behind others",
      "do not reshard after forward, or prefetch earlier",
      "prefetch earlier, gather less in backward (reshard_after_forward=False), or give gathers and "
@@ -129,21 +131,47 @@ bool IsOfReductions(const Loss& loss, const RunTraits& traits) {
          Contains(loss.ops.front().blocking_name, "reduce");
 }
 
-std::string RemedyOf(const Loss& loss, const RunTraits& traits) {
-  const LossWords& words = WordsOf(loss.kind);
-  if (loss.kind == LossKind::kSlowTransfer && !traits.gathers)
-    return std::string(kSendLessOfGradients);
-  if (IsOfReductions(loss, traits))
-    return std::string(traits.on_gpu ? kReduceEarlier : kReduceLessOften);
-  if (loss.kind == LossKind::kHost && !traits.on_gpu) {
-    return "larger work per op: a larger batch or model, fewer units";
+constexpr std::string_view kLargerOps = "larger work per op: a larger batch or model, fewer units";
+
+RemedyCase CaseOf(const Loss& loss, const RunTraits& traits) {
+  if (loss.kind == LossKind::kSlowTransfer && !traits.gathers) return RemedyCase::kOfGradients;
+  if (IsOfReductions(loss, traits)) {
+    return traits.on_gpu ? RemedyCase::kOfReductions : RemedyCase::kOfReductionsOnCpu;
   }
-  if (traits.imported || words.knob.empty()) return std::string(words.remedy);
-  return fmt::format("{} (here: {})", words.remedy, words.knob);
+  if (loss.kind == LossKind::kHost && !traits.on_gpu) return RemedyCase::kWithoutGpu;
+  return RemedyCase::kUsual;
+}
+
+std::string_view RemedyOf(LossKind kind, RemedyCase remedy_case) {
+  switch (remedy_case) {
+    case RemedyCase::kUsual:
+      break;
+    case RemedyCase::kOfGradients:
+      return kSendLessOfGradients;
+    case RemedyCase::kOfReductions:
+      return kReduceEarlier;
+    case RemedyCase::kOfReductionsOnCpu:
+      return kReduceLessOften;
+    case RemedyCase::kWithoutGpu:
+      return kLargerOps;
+  }
+  return WordsOf(kind).remedy;
+}
+
+// Kind, case, remedy and knobs.
+Advice AdviceOf(const Loss& loss, const RunTraits& traits) {
+  Advice advice;
+  advice.kind = loss.kind;
+  advice.remedy_case = CaseOf(loss, traits);
+  advice.remedy = RemedyOf(loss.kind, advice.remedy_case);
+  if (traits.imported || advice.remedy_case != RemedyCase::kUsual) return advice;
+  advice.knobs = WordsOf(loss.kind).knob;
+  if (!advice.knobs.empty()) advice.remedy += fmt::format(" (here: {})", advice.knobs);
+  return advice;
 }
 
 std::string FirstTry(const Loss& loss, const RunTraits& traits) {
-  if (loss.kind == LossKind::kHost && !traits.on_gpu) return RemedyOf(loss, traits);
+  if (loss.kind == LossKind::kHost && !traits.on_gpu) return std::string(kLargerOps);
   if (IsOfReductions(loss, traits)) return traits.on_gpu ? "smaller units" : "larger units";
   return std::string(WordsOf(loss.kind).first);
 }
@@ -247,12 +275,16 @@ std::vector<Advice> MakeAdvice(const Losses& losses, const RunTraits& traits) {
       return BoundOf(other.kind) == Bound::kRanks && BoundOf(loss.kind) == Bound::kRanks;
     });
     if (told) continue;
-    std::string title(WordsOf(loss.kind).title);
+    Advice item = AdviceOf(loss, traits);
+    item.title = WordsOf(loss.kind).title;
     if (loss.kind == LossKind::kSlowRank)
-      title = fmt::format("rank {} holds up the others", loss.rank);
-    title.front() = static_cast<char>(std::toupper(title.front()));
-    advice.push_back({loss.kind, title, RemedyOf(loss, traits), EvidenceOf(loss, losses), saving_ns,
-                      loss.rank, loss.step});
+      item.title = fmt::format("rank {} holds up the others", loss.rank);
+    item.title.front() = static_cast<char>(std::toupper(item.title.front()));
+    item.evidence = EvidenceOf(loss, losses);
+    item.saving_ns_per_step = saving_ns;
+    item.rank = loss.rank;
+    item.step = loss.step;
+    advice.push_back(std::move(item));
     left_ns = std::max(0.0, left_ns - saving_ns);
   }
   return advice;

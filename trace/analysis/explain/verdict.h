@@ -39,10 +39,21 @@ struct RunTraits {
   bool gathers = true;  // parameters are sharded (FSDP, ZeRO-3), not only gradients reduced
 };
 
+// What helps against a kind of loss, where that is not the usual.
+enum class RemedyCase : uint8_t {
+  kUsual,
+  kOfGradients,   // kSlowTransfer where nothing is gathered
+  kOfReductions,  // kLateIssue of reductions, on a GPU
+  kOfReductionsOnCpu,
+  kWithoutGpu,  // kHost
+};
+
 struct Advice {
   LossKind kind = LossKind::kHost;
+  RemedyCase remedy_case = RemedyCase::kUsual;
   std::string title;     // "All-gathers are issued late"
   std::string remedy;    // what to change
+  std::string knobs;     // keys of this program that do it, as in `remedy`; empty: none
   std::string evidence;  // "12.3 ms a step: AG block1 -> F (rank 1, step 7), AG block2 -> F"
   double saving_ns_per_step = 0;  // at most
   int32_t rank = -1;              // of the worst case; -1: none

@@ -150,6 +150,8 @@ TEST(Advice, OfReductionsIsNotToPrefetch) {
   RunTraits traits{.imported = true};
   EXPECT_THAT(MakeVerdict(losses, traits).sentence, HasSubstr("First try: larger units."));
   EXPECT_THAT(MakeAdvice(losses, traits).front().remedy, HasSubstr("fewer and larger units"));
+  EXPECT_EQ(MakeAdvice(losses, traits).front().remedy_case, RemedyCase::kOfReductionsOnCpu);
+  EXPECT_EQ(MakeAdvice(losses, traits).front().knobs, "");
   traits.on_gpu = true;
   EXPECT_THAT(MakeAdvice(losses, traits).front().remedy, HasSubstr("reduce earlier"));
   traits.imported = false;

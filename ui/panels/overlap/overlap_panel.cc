@@ -148,16 +148,26 @@ void DrawScope(const ui::Context& context, ImVec2 at, ui::DrawLog* log, ui::Comm
 }
 
 // What bounds these steps, in one line.
-void DrawVerdict(const ui::Context& context, const ui::Box& box, ui::DrawLog* log) {
+void DrawVerdict(const ui::Context& context, const ui::Box& box, ui::DrawLog* log,
+                 ui::Commands* commands) {
   const Look look = widgets::LookOf(context);
   const analysis::Verdict& verdict = context.figures->explanation.verdict;
   const std::string line = ui::VerdictLine(context.language, verdict);
   const ui::Box drawn = widgets::DrawTextClipped(look, widgets::BoldOf(look), {box.x0, box.y0},
                                                  box.x1 - box.x0, line);
   log->Text("verdict", line, drawn);
-  if (context.headless || !ImGui::IsMouseHoveringRect({box.x0, box.y0}, {box.x1, box.y1})) return;
-  widgets::Tooltip(look, line, ui::VerdictTry(context.language, verdict),
-                   context.theme->surface.line);
+  const ImVec2 cursor = ImGui::GetCursorScreenPos();
+  ImGui::SetCursorScreenPos({box.x0, box.y0});
+  if (ImGui::InvisibleButton("##verdict", {box.x1 - box.x0, box.y1 - box.y0})) {
+    commands->push_back(ui::FocusPanel{"advice"});
+  }
+  if (!context.headless) {
+    std::string detail = ui::VerdictTry(context.language, verdict);
+    if (!detail.empty()) detail += "\n";
+    detail += ui::Tr(context.language, ui::Text::kAdviceMore);
+    widgets::ItemTooltip(look, line, detail);
+  }
+  ImGui::SetCursorScreenPos(cursor);
 }
 
 void DrawStalls(const ui::Context& context, const ui::Box& box, ui::DrawLog* log,
@@ -218,7 +228,7 @@ void OverlapPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
   ImVec2 room = ImGui::GetContentRegionAvail();
   if (!context.figures->scope.empty()) {
     const float height = look.Px(kVerdictHeight);
-    DrawVerdict(context, {top.x, top.y, top.x + room.x, top.y + height}, log);
+    DrawVerdict(context, {top.x, top.y, top.x + room.x, top.y + height}, log, commands);
     top.y += height;
     room.y -= height;
   }

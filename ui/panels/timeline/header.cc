@@ -10,6 +10,7 @@
 
 #include "ui/context.h"
 #include "ui/draw_log.h"
+#include "ui/panels/timeline/critical_path.h"
 #include "ui/panels/timeline/flags.h"
 #include "ui/panels/timeline/lens_bar.h"
 #include "ui/panels/timeline/plan_lanes.h"
@@ -250,6 +251,27 @@ void DrawLegendToggle(const ui::Context& context, const ui::Box& gutter, ui::Dra
   }
 }
 
+// An outlined box with its name: shows or hides the critical path.
+void DrawPathToggle(const ui::Context& context, const ui::Box& gutter, ui::DrawLog* log,
+                    ui::Commands* commands) {
+  const Look look = widgets::LookOf(context);
+  const bool on = context.critical_path.is_on;
+  const ui::Color color = on ? look.theme.ink.text : look.theme.ink.dim;
+  const float x = gutter.x0 + look.Px(ui::kGrid);
+  const float y = gutter.y0 + look.Px(5);
+  ImGui::GetWindowDrawList()->AddRect({x, y}, {x + look.Px(10), y + look.Px(8)}, color, 0,
+                                      look.Px(on ? 2 : 1));
+  const widgets::TextStyle style{on ? look.fonts.bold : look.fonts.text, ui::kSmallTextSize, color};
+  const char* text = ui::Tr(context.language, ui::Text::kPathButton);
+  const ui::Box drawn =
+      widgets::DrawText(look, style, {x + look.Px(14), gutter.y0 + look.Px(2)}, text);
+  const ui::Box box{x, gutter.y0, drawn.x1, gutter.y1};
+  log->Int("show_critical_path", text, on ? 1 : 0, "", box);
+  if (Toggle(context, "##critical_path", box, ui::Text::kPathButtonTip)) {
+    commands->push_back(ui::ShowCriticalPath{!on});
+  }
+}
+
 }  // namespace
 
 void TimelineHeader::Draw(const ui::Context& context, const Axis& axis, ui::DrawLog* log,
@@ -271,6 +293,12 @@ void TimelineHeader::Draw(const ui::Context& context, const Axis& axis, ui::Draw
   float bottom = context.lanes.legend
                      ? DrawTimelineLegend(context, {ruler.x0, ruler.y1, ruler.x1, 0}, log)
                      : ruler.y1;
+  // In the first line under the ruler, which the legend has or its own parts.
+  if (context.lanes.legend || context.critical_path.is_on) {
+    DrawPathToggle(context, {gutter.x0, ruler.y1, gutter.x1, ruler.y1 + look.Px(kLine)}, log,
+                   commands);
+  }
+  if (context.critical_path.is_on) bottom = DrawPathLegend(context, axis, bottom, log);
   if (context.plan.is_on) bottom = DrawPlanSentence(context, axis, bottom, log);
   if (context.lens.is_on) bottom = DrawLensBar(context, axis, bottom, log, commands);
   ImGui::SetCursorScreenPos({ImGui::GetCursorScreenPos().x, bottom});

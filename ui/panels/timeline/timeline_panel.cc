@@ -11,6 +11,7 @@
 #include "trace/analysis/names.h"
 #include "trace/base/units.h"
 #include "ui/panels/timeline/area_marker.h"
+#include "ui/panels/timeline/critical_path.h"
 #include "ui/panels/timeline/hit_marks.h"
 #include "ui/panels/timeline/overlay.h"
 #include "ui/panels/timeline/pair_lines.h"
@@ -243,6 +244,7 @@ void TimelinePanel::DrawLanes(const ui::Context& context, const Axis& axis, cons
   timeline::DrawErrors(context, analysis::ErrorsOf(*context.snapshot), axis, box,
                        std::round(label_y), log);
   DrawPlanLanes(context, {*index_, layout_, axis, box, origin}, log);
+  DrawCriticalPath(context, {*index_, layout_, axis, box, origin}, log);
   DrawHitMarks(context, {*index_, layout_, axis, box, origin}, log);
   DrawAreaInLanes(context, {*index_, layout_, axis, box, origin}, log);
   DrawPairLines(context, {*index_, layout_, axis, box, origin}, log);

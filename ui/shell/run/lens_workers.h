@@ -1,10 +1,11 @@
-// What the time lens and the plan beside it show, made on threads of their own.
+// What the time lens, the plan and the critical path show of a step, made on threads of their own.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <stop_token>
 
+#include "trace/analysis/explain/critical_path.h"
 #include "trace/analysis/moment.h"
 #include "trace/query/snapshot.h"
 #include "ui/planned_step.h"
@@ -42,6 +43,20 @@ using PlanWorker = NewestWorker<PlanRequest, ui::PlanBesideActual>;
 inline std::shared_ptr<const ui::PlanBesideActual> MakePlan(const PlanRequest& request,
                                                             const std::stop_token&) {
   return ui::PlanBeside(*request.snapshot, request.step, request.known.get());
+}
+
+// The critical path of a step that all ranks have finished, which later rows do not change.
+struct PathRequest {
+  query::SnapshotPtr snapshot;
+  int32_t step = -1;
+  bool operator==(const PathRequest&) const = default;
+  bool Asks(const PathRequest& other) const { return step == other.step; }
+};
+using PathWorker = NewestWorker<PathRequest, analysis::StepPath>;
+inline std::shared_ptr<const analysis::StepPath> MakePath(const PathRequest& request,
+                                                          const std::stop_token&) {
+  return std::make_shared<const analysis::StepPath>(
+      analysis::PathOfStep(*request.snapshot, request.step));
 }
 
 }  // namespace shardscope::shell

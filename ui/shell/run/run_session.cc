@@ -22,6 +22,7 @@ constexpr size_t kRowsBetweenLooks = 4096;  // at whether the index is still wan
 // arrives over some frames.
 constexpr size_t kRowsPerFrame = 30'000;
 constexpr size_t kStallStepsPerFrame = 16;
+constexpr size_t kMostPaths = 64;  // that are kept of a run
 constexpr double kLogSeconds = 0.5;
 constexpr size_t kMaxLogLines = 2000;
 constexpr size_t kMaxLogRead = 256 * 1024;  // bytes a look; of a longer log only the end is read
@@ -347,6 +348,34 @@ void RunSession::UpdatePlan(bool at_once, int32_t step, ui::PlanState* plan) {
   if (plan_worker_ == nullptr) plan_worker_ = std::make_unique<PlanWorker>(MakePlan, wake_);
   if (is_new) plan_worker_->Ask(request);
   if (auto latest = plan_worker_->Latest()) plan->made = std::move(latest);
+}
+
+void RunSession::UpdateCriticalPath(bool at_once, int32_t step, ui::CriticalPathState* path) {
+  // Of a preview there are only some rows.
+  if (!path->is_on || shown_ == nullptr || shown_->loading) {
+    path->made = nullptr;
+    if (path_worker_ != nullptr) path_worker_->Forget();
+    return;
+  }
+  const int32_t newest = analysis::NewestStepOfAll(*shown_);
+  const int32_t wanted = step < 0 ? newest : std::min(step, newest);
+  auto known = paths_.find(wanted);
+  if (known == paths_.end() && wanted >= 0) {
+    const PathRequest request{shown_, wanted};
+    std::shared_ptr<const analysis::StepPath> made;
+    if (at_once) {
+      made = MakePath(request, {});
+    } else {
+      if (path_worker_ == nullptr) path_worker_ = std::make_unique<PathWorker>(MakePath, wake_);
+      path_worker_->Ask(request);
+      made = path_worker_->Latest();
+    }
+    if (made != nullptr && made->step == wanted) {
+      if (paths_.size() >= kMostPaths) paths_.clear();
+      known = paths_.emplace(wanted, std::move(made)).first;
+    }
+  }
+  if (known != paths_.end()) path->made = known->second;
 }
 
 bool RunSession::TakeRows(bool whole) {

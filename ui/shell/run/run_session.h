@@ -133,6 +133,9 @@ class RunSession {
 
   // Once a frame: has the plan of `step` made, and puts it into `plan`.
   void UpdatePlan(bool at_once, int32_t step, ui::PlanState* plan);
+  // Likewise its critical path, or that of the newest step before it that all ranks have finished;
+  // those that were made are kept.
+  void UpdateCriticalPath(bool at_once, int32_t step, ui::CriticalPathState* path);
   // Reads the bookmarks of the run and follows their file. `opened`: as bookmarks::FileOf() has it.
   void FollowBookmarks(const std::string& opened);
   // Null until then.
@@ -172,6 +175,8 @@ class RunSession {
   std::unique_ptr<MomentsWorker> moments_worker_;  // from the first lens on
   std::unique_ptr<PlanWorker> plan_worker_;        // from the first plan on
   std::optional<int32_t> asked_plan_;              // of which step
+  std::unique_ptr<PathWorker> path_worker_;        // from the first critical path on
+  std::map<int32_t, std::shared_ptr<const analysis::StepPath>> paths_;  // by step
   std::unique_ptr<SqlWorker> sql_;
   std::unique_ptr<BookmarksWorker> bookmarks_;
   BookmarkPlacer bookmark_placer_;

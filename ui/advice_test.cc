@@ -1,0 +1,127 @@
+#include "ui/advice.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <variant>
+
+#include "engine/config/config.h"
+#include "tests/lesson/lesson_snapshot.h"
+#include "trace/analysis/report.h"
+#include "trace/base/text.h"
+
+namespace shardscope::ui {
+namespace {
+
+using analysis::Advice;
+using analysis::LossKind;
+using analysis::RemedyCase;
+using testing::HasSubstr;
+
+class AdviceTest : public testing::Test {
+ protected:
+  AdviceTest() : report_(analysis::MakeReport(*analysis::MakeLessonSnapshot(2, 12, 99))) {}
+
+  const analysis::Explanation& explanation() const { return report_.figures.explanation; }
+
+  analysis::Report report_;
+};
+
+TEST_F(AdviceTest, EnglishIsWhatTheReportSays) {
+  ASSERT_FALSE(explanation().advice.empty());
+  for (const Advice& advice : explanation().advice) {
+    EXPECT_EQ(AdviceTitle(Language::kEnglish, advice), advice.title);
+    EXPECT_EQ(AdviceRemedy(Language::kEnglish, advice), advice.remedy);
+    EXPECT_THAT(AdviceRemedy(Language::kChinese, advice), HasSubstr(advice.knobs));
+  }
+}
+
+TEST_F(AdviceTest, EveryRemedyHasItsChinese) {
+  const auto chinese = [](LossKind kind, RemedyCase remedy_case) {
+    Advice advice;
+    advice.kind = kind;
+    advice.remedy_case = remedy_case;
+    advice.remedy = "english";
+    return AdviceRemedy(Language::kChinese, advice);
+  };
+  for (int kind = 0; kind < analysis::kNumLossKinds; ++kind) {
+    EXPECT_NE(chinese(static_cast<LossKind>(kind), RemedyCase::kUsual), "english") << kind;
+  }
+  EXPECT_NE(chinese(LossKind::kSlowTransfer, RemedyCase::kOfGradients), "english");
+  EXPECT_NE(chinese(LossKind::kLateIssue, RemedyCase::kOfReductions), "english");
+  EXPECT_NE(chinese(LossKind::kLateIssue, RemedyCase::kOfReductionsOnCpu), "english");
+  EXPECT_NE(chinese(LossKind::kHost, RemedyCase::kWithoutGpu), "english");
+}
+
+TEST_F(AdviceTest, PlacesAreThoseOfTheEvidence) {
+  size_t stalls = 0;
+  for (const Advice& advice : explanation().advice) {
+    for (const AdvicePlace& place : PlacesOf(Language::kEnglish, explanation(), advice)) {
+      EXPECT_THAT(advice.evidence, HasSubstr(place.text));
+      ASSERT_FALSE(place.jump.empty());
+      stalls += std::holds_alternative<FitSelection>(place.jump.back()) ? 1 : 0;
+      const auto* rank = std::get_if<ShowRank>(&place.jump.back());
+      if (rank == nullptr) continue;
+      EXPECT_EQ(rank->rank, advice.rank);
+      EXPECT_EQ(rank->step, advice.step);
+    }
+  }
+  EXPECT_GT(stalls, 0u);
+}
+
+TEST_F(AdviceTest, OfLateIssueTheKnobsThatIssueEarlier) {
+  Context context;
+  context.control.connection = ConnectionState::kConnected;
+  context.control.status.values = {{"prefetch.forward", "3"},
+                                   {"prefetch.backward", "none"},
+                                   {"prefetch.limit", "2"},
+                                   {"host.run_ahead", "-1"}};
+  Advice advice;
+  advice.knobs =
+      "prefetch.forward, prefetch.backward, prefetch.backward_depth, prefetch.limit, "
+      "host.run_ahead, precision.param, strategy=hybrid";
+  const auto told = [&] {
+    std::string text;
+    for (const AdvisedKnob& knob : AdvisedKnobs(context, advice)) {
+      text += knob.key + " " + knob.from + ">" + knob.to + " ";
+    }
+    return text;
+  };
+  EXPECT_EQ(told(), "prefetch.backward none>pre prefetch.limit 2>0 ");
+  context.control.status.values = {{"prefetch.forward", "0"},
+                                   {"prefetch.backward", "pre"},
+                                   {"prefetch.backward_depth", "1"},
+                                   {"prefetch.limit", "0"},
+                                   {"host.run_ahead", "0"}};
+  EXPECT_EQ(told(), "prefetch.forward 0>1 prefetch.backward_depth 1>2 host.run_ahead 0>-1 ");
+}
+
+// What a button asks for is a key that the advice names, and a value that the key takes.
+TEST_F(AdviceTest, KnobsAreKeysAndValuesOfTheTraining) {
+  for (const Advice& advice : explanation().advice) {
+    for (const AdvisedKnob& knob : AdvisedKnobs(Context(), advice)) {
+      const config::KeyInfo* key = config::FindKey(knob.key);
+      ASSERT_NE(key, nullptr);
+      EXPECT_TRUE(key->live);
+      EXPECT_TRUE(config::Canonical(*key, knob.to).ok()) << knob.key << knob.to;
+      EXPECT_THAT(advice.remedy, HasSubstr(knob.key));
+    }
+  }
+  EXPECT_EQ(AdvisedValue("reshard_after_forward", "true"), "false");
+  EXPECT_EQ(AdvisedValue("reshard_after_forward", "false"), std::nullopt);
+  EXPECT_EQ(AdvisedValue("train.lr", "0.1"), std::nullopt);
+}
+
+TEST_F(AdviceTest, WithoutAdviceTheReasonIsSaid) {
+  analysis::Verdict verdict;
+  EXPECT_THAT(NoAdvice(Language::kEnglish, verdict), HasSubstr("No step is finished"));
+  verdict.bound = analysis::Bound::kCompute;
+  verdict.share = 0.97;
+  EXPECT_THAT(NoAdvice(Language::kEnglish, verdict), HasSubstr("compute takes 97"));
+  verdict.bound = analysis::Bound::kCommunication;
+  EXPECT_THAT(NoAdvice(Language::kEnglish, verdict), HasSubstr("no single change"));
+}
+
+}  // namespace
+}  // namespace shardscope::ui

@@ -1,0 +1,187 @@
+#include "ui/panels/advice/advice_panel.h"
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "trace/base/units.h"
+#include "ui/scope.h"
+#include "ui/text.h"
+#include "ui/values.h"
+#include "ui/verdict.h"
+#include "ui/widgets/buttons.h"
+#include "ui/widgets/labels.h"
+#include "ui/widgets/tooltip.h"
+
+namespace shardscope::panels {
+namespace {
+
+using ui::Text;
+using ui::Tr;
+using ui::TrFormat;
+using widgets::Look;
+
+// A word in the accent's colour that brings a place into view.
+bool PlaceLink(const Look& look, const char* id, const std::string& text, ui::Box* box) {
+  widgets::TextStyle style = widgets::TextOf(look);
+  style.color = look.theme.state.accent;
+  const ImVec2 size = widgets::TextSize(look, style, text);
+  const float width = std::min(size.x, widgets::ContentWidth());
+  const bool clicked = ImGui::InvisibleButton(id, {std::max(width, 1.0F), size.y});
+  const ImVec2 at = ImGui::GetItemRectMin();
+  *box = widgets::DrawTextClipped(look, style, at, width, text);
+  if (ImGui::IsItemHovered() || ImGui::IsItemFocused()) {
+    ImGui::GetWindowDrawList()->AddLine({box->x0, box->y1}, {box->x1, box->y1}, style.color);
+  }
+  return clicked;
+}
+
+}  // namespace
+
+struct AdvicePanel::Frame {
+  const ui::Context& context;
+  Look look;
+  ui::DrawLog* log;
+  ui::Commands* commands;
+
+  const analysis::Explanation& explanation() const { return context.figures->explanation; }
+  const char* Tr(Text text) const { return ui::Tr(context.language, text); }
+  // Tooltips stay out of pictures.
+  void Tip(const std::string& title, Text text) const {
+    if (!context.headless) widgets::ItemTooltip(look, title, Tr(text));
+  }
+};
+
+void AdvicePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
+  const Frame frame{context, widgets::LookOf(context), log, commands};
+  if (context.snapshot == nullptr || context.figures == nullptr || context.figures->scope.empty()) {
+    const Text why = context.snapshot == nullptr      ? Text::kAdviceEmpty
+                     : ui::IsRecordedProgram(context) ? Text::kAdviceRecorded
+                                                      : Text::kOverlapNoSteps;
+    log->Text("empty", frame.Tr(why), widgets::EmptyState(frame.look, frame.Tr(why)));
+    return;
+  }
+  if (run_folder_ != context.snapshot->run_folder) turned_.clear();
+  run_folder_ = context.snapshot->run_folder;
+  if (ImGui::BeginChild("cards")) DrawCards(frame);
+  ImGui::EndChild();
+}
+
+void AdvicePanel::DrawCards(const Frame& frame) {
+  const ui::Context& context = frame.context;
+  const std::string line = ui::VerdictLine(context.language, frame.explanation().verdict);
+  frame.log->Text("verdict", line,
+                  widgets::Paragraph(frame.look, widgets::BoldOf(frame.look), line));
+  const ui::ScopeMenu menu = ui::ScopeMenuOf(context);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const auto scope = widgets::DrawChipMenu(
+      frame.look, "scope", at,
+      {menu.label, menu.tip, frame.Tr(Text::kScopeTipChoose), menu.options, menu.chosen});
+  frame.log->Text("scope", menu.label, scope.box);
+  if (scope.clicked >= 0) frame.commands->push_back(ui::ScopeOption(scope.clicked));
+  ImGui::SetCursorScreenPos({at.x, scope.box.y1});
+  widgets::Gap(frame.look, 4);
+  DrawUndo(frame);
+  const std::vector<analysis::Advice>& advice = frame.explanation().advice;
+  for (size_t i = 0; i < advice.size(); ++i) DrawCard(frame, i);
+  if (!advice.empty()) return;
+  const std::string none = ui::NoAdvice(context.language, frame.explanation().verdict);
+  frame.log->Text("none", none, widgets::Paragraph(frame.look, widgets::DimOf(frame.look), none));
+}
+
+void AdvicePanel::DrawCard(const Frame& frame, size_t at) {
+  const Look& look = frame.look;
+  const ui::Language language = frame.context.language;
+  const analysis::Explanation& explanation = frame.explanation();
+  const analysis::Advice& advice = explanation.advice[at];
+  const widgets::Card card(look, fmt::format("advice{}", at).c_str());
+  const std::string title = ui::AdviceTitle(language, advice);
+  frame.log->Text(fmt::format("title:{}", at), title,
+                  widgets::Paragraph(look, widgets::BoldOf(look), title));
+  const double step_ns = explanation.losses.step_ns;
+  const std::string saves = TrFormat(
+      language, Text::kAdviceSaves, ui::FormatDuration(std::llround(advice.saving_ns_per_step)),
+      FormatPercent(step_ns > 0 ? advice.saving_ns_per_step / step_ns : 0));
+  frame.log->Real(fmt::format("saving:{}", at), saves, advice.saving_ns_per_step, "ns",
+                  widgets::Paragraph(look, widgets::TextOf(look), saves));
+  const std::string remedy = ui::AdviceRemedy(language, advice);
+  frame.log->Text(fmt::format("remedy:{}", at), remedy,
+                  widgets::Paragraph(look, widgets::DimOf(look), remedy));
+  DrawPlaces(frame, at);
+  DrawKnobs(frame, at);
+}
+
+void AdvicePanel::DrawPlaces(const Frame& frame, size_t at) {
+  const ui::Language language = frame.context.language;
+  const auto places = ui::PlacesOf(language, frame.explanation(), frame.explanation().advice[at]);
+  if (places.empty()) return;
+  widgets::FaintHeading(frame.look, frame.Tr(Text::kAdviceSeen));
+  for (size_t i = 0; i < places.size(); ++i) {
+    ui::Box box;
+    const bool clicked =
+        PlaceLink(frame.look, fmt::format("place{}", i).c_str(), places[i].text, &box);
+    frame.Tip(places[i].text, Text::kAdviceJumpTip);
+    frame.log->Text(fmt::format("place:{}:{}", at, i), places[i].text, box);
+    if (!clicked) continue;
+    frame.commands->insert(frame.commands->end(), places[i].jump.begin(), places[i].jump.end());
+  }
+}
+
+void AdvicePanel::DrawKnobs(const Frame& frame, size_t at) {
+  const ui::Context& context = frame.context;
+  const auto knobs = ui::AdvisedKnobs(context, frame.explanation().advice[at]);
+  if (knobs.empty()) return;
+  widgets::Gap(frame.look, 4);
+  for (const ui::AdvisedKnob& knob : knobs) {
+    const std::string label = ui::KeyLabel(context.language, knob.key);
+    if (const auto pending = ui::PendingValue(context, knob.key)) {
+      const std::string text = TrFormat(context.language, Text::kAdvicePending, label, *pending);
+      frame.log->Text("pending:" + knob.key, text,
+                      widgets::Paragraph(frame.look, widgets::DimOf(frame.look), text));
+      continue;
+    }
+    const bool turns = ui::CanSteer(context);
+    const std::string text =
+        turns ? TrFormat(context.language, Text::kAdviceTurn, label, knob.from, knob.to)
+              : TrFormat(context.language, Text::kAdviceInNewRun, label, knob.to);
+    const bool clicked = turns ? widgets::Button(frame.look, knob.key.c_str(), text)
+                               : widgets::LinkText(frame.look, knob.key.c_str(), text);
+    frame.log->Text("knob:" + knob.key, text,
+                    widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
+    if (turns) frame.Tip(text, Text::kAdviceTurnTip);
+    if (!clicked) continue;
+    if (!turns) {
+      frame.commands->push_back(ui::ShowKey{.key = knob.key, .in_form = true});
+      continue;
+    }
+    turned_.push_back(knob);
+    frame.commands->push_back(ui::SetKnob{knob.key, knob.to});
+  }
+}
+
+// Back to what was, as long as the knob stands where a button here has put it.
+void AdvicePanel::DrawUndo(const Frame& frame) {
+  const ui::Context& context = frame.context;
+  if (!ui::CanSteer(context)) return;
+  while (!turned_.empty()) {
+    const ui::AdvisedKnob& last = turned_.back();
+    const std::string value =
+        ui::PendingValue(context, last.key).value_or(ui::ValueInForce(context, last.key));
+    if (value == last.to) break;
+    turned_.pop_back();
+  }
+  if (turned_.empty()) return;
+  const ui::AdvisedKnob last = turned_.back();
+  const std::string text = TrFormat(context.language, Text::kAdviceUndo,
+                                    ui::KeyLabel(context.language, last.key), last.to, last.from);
+  const bool clicked = widgets::Button(frame.look, "undo", text);
+  frame.log->Text("undo", text, widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
+  if (!clicked) return;
+  turned_.pop_back();
+  frame.commands->push_back(ui::SetKnob{last.key, last.from});
+}
+
+}  // namespace shardscope::panels
