@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "app/import/import_progress.h"
@@ -186,19 +187,22 @@ std::string PrintChangesText(const query::Snapshot& snapshot, const analysis::Mo
   return Printable(text, "\n");
 }
 
+Result<analysis::Moment> MomentOf(const query::SnapshotPtr& snapshot, std::string_view option,
+                                  const std::string& text) {
+  const Result<int64_t> time_ns = analysis::ParseMoment(*snapshot, text);
+  if (!time_ns.ok()) return Status::Error(fmt::format("{} {}", option, time_ns.message()));
+  return analysis::Moments(snapshot, {*time_ns, *time_ns + 1}).At(*time_ns);
+}
+
 Status RunMoment(const MomentArguments& arguments) {
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::string run, RunOfPath(arguments.run));
   const Result<query::SnapshotPtr> snapshot = query::ReadSnapshot(run);
   if (!snapshot.ok()) return snapshot.status();
-  const Result<int64_t> time_ns = analysis::ParseMoment(**snapshot, arguments.at);
-  if (!time_ns.ok()) return Status::Error("--at " + time_ns.message());
-  const analysis::Moment moment =
-      analysis::Moments(*snapshot, {*time_ns, *time_ns + 1}).At(*time_ns);
+  SHARDSCOPE_ASSIGN_OR_RETURN(const analysis::Moment moment,
+                              MomentOf(*snapshot, "--at", arguments.at));
   std::optional<analysis::Moment> since;
   if (!arguments.since.empty()) {
-    const Result<int64_t> since_ns = analysis::ParseMoment(**snapshot, arguments.since);
-    if (!since_ns.ok()) return Status::Error("--since " + since_ns.message());
-    since = analysis::Moments(*snapshot, {*since_ns, *since_ns + 1}).At(*since_ns);
+    SHARDSCOPE_ASSIGN_OR_RETURN(since, MomentOf(*snapshot, "--since", arguments.since));
   }
   if (arguments.json) {
     PrintExact(PrintMomentJson(**snapshot, moment, since ? &*since : nullptr));

@@ -54,14 +54,6 @@ class ExplainTest(ProgramTest):
         losses = sum(loss["ns_per_step"] for loss in report["losses_per_step"] if loss["cause"] != "slow_rank")
         self.assertAlmostEqual(losses / lost_ns, 1, places=6)
 
-    def drawn(self, run, *options):
-        """The items of a picture by panel and id."""
-        done = self.run_program(APP, "shot", run, *options, "--json", check=False)
-        if done.returncode != 0 and "EGL" in done.stderr:
-            self.skipTest(done.stderr)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return {(item["panel"], item["id"]): item for item in json.loads(done.stdout)["items"]}
-
     def test_the_picture_has_the_path_of_the_report(self):
         run, _ = self.train("run", "train.steps=5", SLOTS, *SLOW_LINK, ranks=2)
         for step in (2, 3):
@@ -88,6 +80,7 @@ class ExplainTest(ProgramTest):
             self.assertEqual(items["advice", f"remedy:{at}"]["text"], item["remedy"])
             self.assertEqual(items["advice", f"saving:{at}"]["value"], item["saving_ns_per_step"])
         self.assertNotIn(("advice", f"title:{len(advice)}"), items)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -103,10 +103,7 @@ class MomentTest(ProgramTest):
     def test_the_picture_says_what_the_command_says(self):
         run, _ = self.train("run", "train.steps=4", *SLOW)
         at = "step=2+3ms"
-        done = self.run_program(APP, "shot", run, "--at", at, "--json", check=False)
-        if done.returncode != 0 and "EGL" in done.stderr:
-            self.skipTest(done.stderr)
-        items = {(item["panel"], item["id"]): item for item in json.loads(done.stdout)["items"]}
+        items = self.drawn(run, "--at", at)
         moment = self.moment(run, at)
         self.assertEqual(items["timeline", "lens_now"]["value"], 3_000_000)
         for rank in moment["ranks"]:

@@ -49,6 +49,14 @@ class ProgramTest(unittest.TestCase):
         done = self.run_program(*self.train_command(out, *settings, ranks=ranks), *extra)
         return out, done
 
+    def drawn(self, run, *options):
+        """The items of a picture by panel and id."""
+        done = self.run_program(APP, "shot", run, *options, "--json", check=False)
+        if done.returncode != 0 and "EGL" in done.stderr:
+            self.skipTest(done.stderr)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return {(item["panel"], item["id"]): item for item in json.loads(done.stdout)["items"]}
+
     def start_training(self, name, *settings, ranks=2, environment=None):
         """A training in the background, with these variables besides ours; killed when the test ends."""
         out = self.root / name

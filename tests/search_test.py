@@ -112,10 +112,7 @@ class SearchTest(ProgramTest):
         run, _ = self.train("run", "train.steps=4", *SLOW)
         query = "kind:all_gather exposed"
         found = self.search(run, query)
-        done = self.run_program(APP, "shot", run, "--search", query, "--json", check=False)
-        if done.returncode != 0 and "EGL" in done.stderr:
-            self.skipTest(done.stderr)
-        items = {item["id"]: item for item in json.loads(done.stdout)["items"] if item["panel"] == "search"}
+        items = {name: item for (panel, name), item in self.drawn(run, "--search", query).items() if panel == "search"}
         self.assertEqual(items["query"]["text"], query)
         self.assertEqual(items["count"]["value"], found["count"])
         self.assertEqual(items["sum"]["value"], found["sum_ns"])

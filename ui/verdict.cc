@@ -34,9 +34,7 @@ constexpr std::array<LossTexts, analysis::kNumLossKinds> kLossTexts = {{
     {Text::kLossCopy, Text::kTryCopy},
 }};
 
-const LossTexts& TextsOf(const analysis::Verdict& verdict) {
-  return kLossTexts[static_cast<size_t>(verdict.cause)];
-}
+const LossTexts& TextsOf(LossKind kind) { return kLossTexts[static_cast<size_t>(kind)]; }
 
 Text TextOf(Bound bound) {
   switch (bound) {
@@ -74,12 +72,12 @@ std::string VerdictLine(Language language, const analysis::Verdict& verdict) {
 }
 
 std::string LossReason(Language language, LossKind kind, int32_t rank) {
-  return TrFormat(language, kLossTexts[static_cast<size_t>(kind)].reason, rank);
+  return TrFormat(language, TextsOf(kind).reason, rank);
 }
 
 std::string VerdictTry(Language language, const analysis::Verdict& verdict) {
   if (!HasCause(verdict)) return "";
-  return TrFormat(language, Text::kVerdictTry, Tr(language, TextsOf(verdict).first_try));
+  return TrFormat(language, Text::kVerdictTry, Tr(language, TextsOf(verdict.cause).first_try));
 }
 
 }  // namespace shardscope::ui

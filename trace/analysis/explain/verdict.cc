@@ -171,8 +171,17 @@ Advice AdviceOf(const Loss& loss, const RunTraits& traits) {
 }
 
 std::string FirstTry(const Loss& loss, const RunTraits& traits) {
-  if (loss.kind == LossKind::kHost && !traits.on_gpu) return std::string(kLargerOps);
-  if (IsOfReductions(loss, traits)) return traits.on_gpu ? "smaller units" : "larger units";
+  switch (CaseOf(loss, traits)) {
+    case RemedyCase::kOfReductions:
+      return "smaller units";
+    case RemedyCase::kOfReductionsOnCpu:
+      return "larger units";
+    case RemedyCase::kWithoutGpu:
+      return std::string(kLargerOps);
+    case RemedyCase::kUsual:
+    case RemedyCase::kOfGradients:
+      break;
+  }
   return std::string(WordsOf(loss.kind).first);
 }
 
