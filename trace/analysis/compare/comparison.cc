@@ -71,7 +71,13 @@ class Rows {
       : sides_(sides), units_(units), one_imported_(one_imported) {}
 
   std::vector<ComparedRow> Take() {
-    for (const auto& [key, row] : sides_.a.rows) places_[Common(key)].first.push_back(&row);
+    for (const auto& [key, row] : sides_.a.rows) {
+      places_[Common(key)].first.push_back(&row);
+      const auto place = sides_.a.places.find(key);
+      if (place == sides_.a.places.end()) continue;
+      RowPlace& longest = places_of_a_[Common(key)];
+      if (place->second.length_ns > longest.length_ns) longest = place->second;
+    }
     for (const auto& [key, row] : sides_.b.rows) {
       RowKey in_a = Common(key);
       const auto unit = units_.name_in_a.find(key.unit);
@@ -112,6 +118,8 @@ class Rows {
     if (unit != b_units_.end()) row.b_unit = unit->second;
     AddCounts(a, sides_.a, &row.a_count, &row.a_busy_ns);
     AddCounts(b, sides_.b, &row.b_count, &row.b_busy_ns);
+    const auto place = places_of_a_.find(key);
+    if (place != places_of_a_.end()) row.place = place->second;
     row.on_path = DeltaOf(OnPath(a, sides_.a), OnPath(b, sides_.b), sides_);
     return row;
   }
@@ -121,6 +129,7 @@ class Rows {
   const bool one_imported_;
   std::map<RowKey, Lists> places_;
   std::map<RowKey, std::string> b_units_;
+  std::map<RowKey, RowPlace> places_of_a_;
 };
 
 std::vector<ComparedWork> WorkByNames(const WorkByName& a, const WorkByName& b,
@@ -155,6 +164,7 @@ ComparedSide SideOf(const ComparedRun& run, const MeasuredSide& measured) {
   if (measured.steps.empty()) return side;
   side.first_step = measured.steps.front();
   side.last_step = measured.steps.back();
+  side.step_ns = PerRank(measured.step_ns, measured);
   side.knobs_turned = KnobsTurnedWithin(*run.snapshot, measured.steps);
   side.schedule = ScheduleOf(*run.snapshot, measured);
   side.peaks = PeaksOf(*run.snapshot, measured);
@@ -177,6 +187,15 @@ std::string_view Name(ComparisonVerdict verdict) {
   return kNames[static_cast<size_t>(verdict)];
 }
 
+RowState StateOf(const ComparedRow& row) {
+  const bool is_op = row.key.part != StepPart::kIdle;
+  if (is_op && row.a_count == 0) return RowState::kAdded;
+  if (is_op && row.b_count == 0) return RowState::kGone;
+  const Shift& shift = row.on_path.shift;
+  if (!shift.excludes_zero()) return RowState::kAlike;
+  return shift.low_ns > 0 ? RowState::kSlower : RowState::kFaster;
+}
+
 Comparison Compare(const ComparedRun& a, const ComparedRun& b) {
   Comparison comparison;
   const auto measure = [](const ComparedRun& run) {
@@ -197,6 +216,7 @@ Comparison Compare(const ComparedRun& a, const ComparedRun& b) {
     const auto part = static_cast<StepPart>(at);
     comparison.parts[at] = DeltaOf(OfPart(part, sides.a), OfPart(part, sides.b), sides);
   }
+  comparison.histogram = HistogramOf(comparison.a.step_ns, comparison.b.step_ns);
   const bool one_imported = a.snapshot->IsImported() != b.snapshot->IsImported();
   comparison.rows = Rows(sides, comparison.units, one_imported).Take();
   comparison.settings = SettingDifferences(*a.snapshot, comparison.a.first_step, *b.snapshot,

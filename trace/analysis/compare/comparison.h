@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "trace/analysis/compare/histogram.h"
 #include "trace/analysis/compare/named_work.h"
 #include "trace/analysis/compare/setup.h"
 #include "trace/analysis/compare/shift.h"
@@ -39,7 +40,12 @@ struct ComparedRow {
   double a_busy_ns = 0;  // that they took, hidden or not
   double b_busy_ns = 0;
   Delta on_path;
+  RowPlace place;  // in A; none where A has no such op
 };
+
+// What became of a row in B. Idle time is no op: it is never added or gone.
+enum class RowState : uint8_t { kAlike, kSlower, kFaster, kAdded, kGone };
+RowState StateOf(const ComparedRow& row);
 
 struct ComparedWork {  // a kernel, or an operator
   std::string name;
@@ -55,6 +61,7 @@ struct ComparedSide {
   int num_steps = 0;
   int32_t first_step = 0;
   int32_t last_step = -1;
+  std::vector<int64_t> step_ns;       // of each, the mean over its ranks
   std::vector<int32_t> knobs_turned;  // steps within, at which one was
   ScheduleFacts schedule;
   PeakFacts peaks;
@@ -67,6 +74,7 @@ struct Comparison {
   ComparedSide b;
   Delta step;
   std::array<Delta, kNumStepParts> parts;  // by StepPart; they add up to `step`
+  StepHistogram histogram;                 // of the times of all steps of both
   std::vector<ComparedRow> rows;           // the largest difference first
   UnitMatch units;
   std::vector<SettingDifference> settings;

@@ -51,24 +51,24 @@ std::string StepText(const Comparison& comparison) {
   return "\n" + table.Print();
 }
 
-std::string StateOf(const ComparedRow& row) {
-  if (row.key.part == StepPart::kIdle) return "";
-  if (row.a_count == 0) return "added";
-  return row.b_count == 0 ? "gone" : "";
+std::string StateWord(const ComparedRow& row) {
+  const RowState state = StateOf(row);
+  if (state == RowState::kAdded) return "added";
+  return state == RowState::kGone ? "gone" : "";
 }
 
 std::string RowsText(const Comparison& comparison, int num_rows) {
   TextTable table({"what", "phase", "unit", "", "A", "B", "difference", "share"}, 4);
   for (const ComparedRow& row : comparison.rows) {
     if (num_rows > 0 && table.size() == static_cast<size_t>(num_rows)) break;
-    if (row.on_path.ns() == 0 && StateOf(row).empty()) continue;
+    if (row.on_path.ns() == 0 && StateWord(row).empty()) continue;
     const bool is_idle = row.key.part == StepPart::kIdle;
     const std::string what = !is_idle ? fmt::format("{}, {}", Name(row.key.part), row.key.kind)
                              : row.key.kind.empty() ? std::string("idle, end of the step")
                                                     : "idle, before " + row.key.kind;
     const std::string unit =
         row.b_unit.empty() ? row.key.unit : fmt::format("{} = {}", row.key.unit, row.b_unit);
-    table.Add({what, row.key.phase, unit, StateOf(row), DurationOf(row.on_path.a_ns),
+    table.Add({what, row.key.phase, unit, StateWord(row), DurationOf(row.on_path.a_ns),
                DurationOf(row.on_path.b_ns), Signed(row.on_path.ns()),
                SharePart(row.on_path.ns(), comparison.step.ns())});
   }
@@ -145,6 +145,7 @@ CompareJson SideJson(const ComparedSide& side) {
           {"num_steps", side.num_steps},
           {"first_step", side.first_step},
           {"last_step", side.last_step},
+          {"step_ns", side.step_ns},
           {"knobs_turned", side.knobs_turned},
           {"schedules", schedule.names},
           {"forward_lead", LeadJson(schedule.forward_lead)},
@@ -164,7 +165,7 @@ CompareJson RowJson(const ComparedRow& row) {
           {"unit", row.key.unit},
           {"b_unit", row.b_unit.empty() ? row.key.unit : row.b_unit},
           {"communicator", row.key.communicator},
-          {"state", StateOf(row)},
+          {"state", StateWord(row)},
           {"a_count", row.a_count},
           {"b_count", row.b_count},
           {"a_busy_ns", row.a_busy_ns},
@@ -197,6 +198,11 @@ std::string PrintComparisonJson(const Comparison& comparison) {
   json["parts"] = CompareJson::object();
   for (size_t at = 0; at < kNumStepParts; ++at)
     json["parts"][std::string(Name(static_cast<StepPart>(at)))] = DeltaJson(comparison.parts[at]);
+  const StepHistogram& histogram = comparison.histogram;
+  json["histogram"] = {{"first_ns", histogram.first_ns},
+                       {"width_ns", histogram.width_ns},
+                       {"a", histogram.a},
+                       {"b", histogram.b}};
   json["rows"] = CompareJson::array();
   for (const ComparedRow& row : comparison.rows) json["rows"].push_back(RowJson(row));
   json["units_by_order"] = comparison.units.by_order;

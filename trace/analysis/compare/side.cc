@@ -58,12 +58,14 @@ class Measuring {
       const bool is_idle = piece.part == StepPart::kIdle;
       RowStep& row = RowOf(piece.run == nullptr ? nullptr : piece.run->op, is_idle);
       row.on_path_ns += piece.duration_ns;  // parts of a step whose sum does not overflow
+      if (is_idle && piece.run != nullptr) NotePlace(step, *piece.run, true, piece.duration_ns);
     }
     for (const IndexedRun& run : step.runs) {
       if (ShareOf(*run.op) == OpShare::kNone) continue;
       RowStep& row = RowOf(run.op, false);
       ++row.count;
       row.busy_ns = AddCapped(row.busy_ns, run.run->ended_ns - run.run->started_ns);
+      NotePlace(step, run, false, run.run->ended_ns - run.run->started_ns);
       NoteUse(*run.op);
     }
     AddLeads(step);
@@ -82,9 +84,33 @@ class Measuring {
       if (seen.insert(unit).second) side_.units.push_back(unit);
     }
     for (auto& [key, steps] : side_.rows) Merge(&steps);
+    for (const bool is_idle : {false, true}) {
+      for (const auto& [id, longest] : longest_[is_idle ? 1 : 0]) {
+        RowPlace& place = side_.places[KeyOf(longest.op, is_idle)];
+        if (IsLonger(longest.place, place)) place = longest.place;
+      }
+    }
   }
 
  private:
+  struct Longest {
+    const query::PlanOp* op = nullptr;
+    RowPlace place;
+  };
+
+  // Of two as long the one that was recorded first.
+  static bool IsLonger(const RowPlace& a, const RowPlace& b) {
+    if (a.length_ns != b.length_ns) return a.length_ns > b.length_ns;
+    return a.op_run < b.op_run;
+  }
+
+  void NotePlace(const StepIndex& step, const IndexedRun& run, bool is_idle, int64_t length_ns) {
+    Longest& longest = longest_[is_idle ? 1 : 0][run.op->id];
+    longest.op = run.op;
+    const RowPlace place{run.run->id, step.rank, step.step, length_ns};
+    if (IsLonger(place, longest.place)) longest.place = place;
+  }
+
   // The step's row of an op, or of the idle time before it.
   RowStep& RowOf(const query::PlanOp* op, bool is_idle) {
     const query::PlanOpId id = op == nullptr ? query::PlanOpId::None() : op->id;
@@ -193,6 +219,7 @@ class Measuring {
   std::vector<bool> is_middle_;                    // by ordinal
   int32_t ordinal_ = 0;                            // of the step that is looked at
   std::array<std::unordered_map<query::PlanOpId, std::vector<RowStep>*>, 2> rows_;
+  std::array<std::unordered_map<query::PlanOpId, Longest>, 2> longest_;  // of ops; before them
   std::set<query::PlanOpId> noted_;
   std::vector<std::tuple<bool, query::ScheduleId, int32_t, std::string>> used_;
 };

@@ -36,6 +36,14 @@ struct RowStep {
   int64_t busy_ns = 0;     // how long the ops took, hidden or not; 0 of idle rows
 };
 
+// The op run of a row that took longest: where it is seen.
+struct RowPlace {
+  query::OpRunId op_run = query::OpRunId::None();  // none: nothing ran, as at the end of a step
+  int32_t rank = 0;
+  int32_t step = 0;
+  int64_t length_ns = -1;  // of the step's time in idle rows too: what it waited for came late
+};
+
 // All-gathers of a unit in a phase.
 struct GatherLead {
   static constexpr int kMost = 8;  // further ahead counts as this
@@ -55,6 +63,7 @@ struct MeasuredSide {
   // kLeastNoiseSteps. Of six or fewer these are the one or two whose mean is the median.
   std::vector<int32_t> middle;
   std::map<RowKey, std::vector<RowStep>> rows;  // by ordinal; they add up to step_ns
+  std::map<RowKey, RowPlace> places;            // of the same rows
   std::vector<std::string> units;  // in the order of their first op, forward before all
   std::map<PhaseOfUnit, GatherLead> leads;
   std::map<PhaseOfUnit, int64_t> sent_bytes;  // on the wire, in the middle steps, of all ranks

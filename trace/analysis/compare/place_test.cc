@@ -1,0 +1,58 @@
+// Each row of a comparison leads to an op run of A that is of this row.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/lesson/lesson_snapshot.h"
+#include "trace/analysis/compare/comparison.h"
+
+namespace shardscope::analysis {
+namespace {
+
+const query::OpRun* FindRun(const query::Snapshot& snapshot, const RowPlace& place) {
+  const query::RankRows* rows = snapshot.FindRank(place.rank);
+  if (rows == nullptr) return nullptr;
+  for (const query::OpRun& run : rows->op_runs) {
+    if (run.id == place.op_run) return &run;
+  }
+  return nullptr;
+}
+
+TEST(RowPlace, IsTheLongestOpOfTheRow) {
+  const query::SnapshotPtr a = MakeLessonSnapshot(2, 10, 99);
+  const query::SnapshotPtr b = MakeLessonSnapshot(2, 10, 2);
+  const Comparison comparison = Compare({a.get(), {}, "a"}, {b.get(), {}, "b"});
+  int found = 0;
+  for (const ComparedRow& row : comparison.rows) {
+    if (row.key.part == StepPart::kIdle || row.a_count == 0) continue;
+    const query::OpRun* run = FindRun(*a, row.place);
+    ASSERT_NE(run, nullptr) << row.key.kind << " " << row.key.unit;
+    const query::PlanOp* op = a->FindPlanOp(run->plan_op);
+    ASSERT_NE(op, nullptr);
+    EXPECT_EQ(op->kind, row.key.kind);
+    EXPECT_EQ(op->phase, row.key.phase);
+    EXPECT_EQ(run->ended_ns - run->started_ns, row.place.length_ns);
+    EXPECT_EQ(run->step, row.place.step);
+    EXPECT_GE(static_cast<double>(row.place.length_ns) * row.a_count * 1.0001, row.a_busy_ns);
+    ++found;
+  }
+  EXPECT_GT(found, 10);
+}
+
+TEST(RowPlace, WhatIsOnlyInOneIsAddedOrGone) {
+  const query::SnapshotPtr one = MakeLessonSnapshot(1, 10, 99);
+  const Comparison alike = Compare({one.get(), {}, "a"}, {one.get(), {}, "b"});
+  for (const ComparedRow& row : alike.rows) EXPECT_EQ(StateOf(row), RowState::kAlike);
+  ComparedRow row = alike.rows.front();
+  row.key.part = StepPart::kCompute;
+  row.a_count = 0;
+  row.b_count = 1;
+  EXPECT_EQ(StateOf(row), RowState::kAdded);
+  std::swap(row.a_count, row.b_count);
+  EXPECT_EQ(StateOf(row), RowState::kGone);
+  row.key.part = StepPart::kIdle;
+  EXPECT_EQ(StateOf(row), RowState::kAlike);
+}
+
+}  // namespace
+}  // namespace shardscope::analysis
