@@ -79,9 +79,11 @@ std::optional<double> ParseShare(const std::string& text) {
   return share;
 }
 
-CLI::Option* AddSteps(CLI::App* command, const std::string& name, const char* help,
-                      std::optional<analysis::Scope>* steps) {
-  return command
+}  // namespace
+
+void AddStepsOption(CLI::App* command, const std::string& name, const char* help,
+                    std::optional<analysis::Scope>* steps) {
+  command
       ->add_option_function<std::string>(
           name,
           [name, steps](const std::string& text) {
@@ -93,8 +95,6 @@ CLI::Option* AddSteps(CLI::App* command, const std::string& name, const char* he
       ->type_name("a:b");
 }
 
-}  // namespace
-
 void AddCompareCommand(CLI::App& app, int* exit_code) {
   auto arguments = std::make_shared<CompareArguments>();
   CLI::App* command =
@@ -103,9 +103,9 @@ void AddCompareCommand(CLI::App& app, int* exit_code) {
       ->required()
       ->type_name("A");
   command->add_option("b", arguments->b, "The other one; without it, A")->type_name("B");
-  AddSteps(command, "--steps-a", "Only these steps of A: from a up to, not including, b",
-           &arguments->steps_a);
-  AddSteps(command, "--steps-b", "Only these steps of B", &arguments->steps_b);
+  AddStepsOption(command, "--steps-a", "Only these steps of A: from a up to, not including, b",
+                 &arguments->steps_a);
+  AddStepsOption(command, "--steps-b", "Only these steps of B", &arguments->steps_b);
   command
       ->add_option_function<std::string>(
           "--fail-if-slower",

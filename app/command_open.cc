@@ -61,6 +61,11 @@ void AddOpenCommand(CLI::App& app, int* exit_code) {
                    "without it, "
                    "choose one in the app")
       ->type_name("RUN");
+  command
+      ->add_option("--with", options->with,
+                   "Another run, or what `import` takes, to compare RUN with in the panel Compare")
+      ->needs("run")
+      ->type_name("B");
   AddHiddenOptions(command, options.get());
   command->callback([options, exit_code] { *exit_code = RunWindow(*options); });
 }

@@ -48,6 +48,9 @@ struct ShotArguments {
   float scale = 1;
   int step = -1;
   std::string scope;
+  std::string with;
+  std::optional<analysis::Scope> steps_a;
+  std::optional<analysis::Scope> steps_b;
   bool json = false;
 };
 
@@ -127,6 +130,18 @@ Result<shell::ShotOptions> OptionsOf(const ShotArguments& arguments) {
   return options;
 }
 
+// B is imported here, where a terminal is told of it.
+Status AddComparison(const ShotArguments& arguments, shell::ShotOptions* options) {
+  const bool is_asked = !arguments.with.empty() || arguments.steps_a || arguments.steps_b;
+  if (!is_asked) return Status::Ok();
+  ui::CompareWith compare{"", arguments.steps_a, arguments.steps_b};
+  if (!arguments.with.empty()) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(compare.path, RunOfPath(arguments.with));
+  }
+  options->compare = std::move(compare);
+  return Status::Ok();
+}
+
 Status Animate(const ShotArguments& arguments) {
   if (!arguments.output.empty() || arguments.json || !arguments.at.empty()) {
     return Status::Error("--animate goes through a whole step: leave out -o, --json and --at");
@@ -161,6 +176,7 @@ Status TakeShot(const ShotArguments& arguments) {
   options.link = std::get<ui::LinkedRun>(linked).link;
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::string run,
                               RunOfPath(std::get<ui::LinkedRun>(linked).path));
+  SHARDSCOPE_RETURN_IF_ERROR(AddComparison(arguments, &options));
   const Result<query::SnapshotPtr> snapshot = Read(run, options);
   if (!snapshot.ok()) return snapshot.status();
   const auto shot = shell::TakeShot(*snapshot, options);
@@ -178,9 +194,17 @@ Status TakeShot(const ShotArguments& arguments) {
 void AddViewOptions(CLI::App* command, const std::shared_ptr<ShotArguments>& arguments) {
   command
       ->add_option("--panel", arguments->panel,
-                   "The tab in the middle: timeline, ranks, collectives or log, default timeline; "
+                   "The tab in the middle: timeline, ranks, collectives, compare or log, default "
+                   "timeline; "
                    "or advice, at the right")
-      ->check(CLI::IsMember({"timeline", "ranks", "collectives", "log", "advice"}));
+      ->check(CLI::IsMember({"timeline", "ranks", "collectives", "compare", "log", "advice"}));
+  command
+      ->add_option("--with", arguments->with,
+                   "Another run, or what `import` takes, to compare RUN with in the panel Compare")
+      ->type_name("B");
+  AddStepsOption(command, "--steps-a", "Only these steps of RUN are compared", &arguments->steps_a);
+  AddStepsOption(command, "--steps-b", "Only these steps of B, without it of RUN",
+                 &arguments->steps_b);
   command
       ->add_option("--search", arguments->search,
                    "What is looked for: its hits are listed and lit (`shardscope search` says how)")

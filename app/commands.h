@@ -2,9 +2,11 @@
 // cannot be read.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "trace/analysis/scope.h"
 #include "trace/base/status.h"
 
 namespace CLI {
@@ -29,6 +31,10 @@ int EndCommand(const std::string& command, const Status& status);
 
 // RUN, that `command` has to be given: a run, or what is imported first.
 void AddRunArgument(CLI::App* command, std::string* run);
+
+// The option `name` a:b, a range of steps.
+void AddStepsOption(CLI::App* command, const std::string& name, const char* help,
+                    std::optional<analysis::Scope>* steps);
 
 // Each adds a subcommand; when that is used, `exit_code` gets its exit code, and errors have been
 // printed.

@@ -170,6 +170,8 @@ constexpr Action kActions[] = {
      [](const Context&) { return Commands{FocusPanel{"bookmarks"}}; }},
     {Text::kCommandAdvice, ImGuiMod_Ctrl | ImGuiKey_9, "Ctrl+9",
      [](const Context&) { return Commands{FocusPanel{"advice"}}; }},
+    {Text::kCommandCompare, ImGuiKey_V, "V",
+     [](const Context&) { return Commands{FocusPanel{"compare"}}; }},
     {Text::kCommandRunControl, 0, "",
      [](const Context&) { return Commands{FocusPanel{"run_control"}}; }},
     {Text::kCommandMemory, 0, "", [](const Context&) { return Commands{FocusPanel{"memory"}}; }},

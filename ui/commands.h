@@ -196,6 +196,13 @@ struct AnswerLesson {
   bool quiz = false;
   std::string answer;
 };  // of the lesson that is shown; checked in its run
+// Compares the open run with another one, or two ranges of its own steps.
+struct CompareWith {
+  std::string path;                        // empty: the open run itself
+  std::optional<analysis::Scope> steps_a;  // none: all
+  std::optional<analysis::Scope> steps_b;
+};
+struct CloseCompare {};  // stops it, or forgets what was compared
 struct DismissNotice {};
 struct DismissProblems {};  // puts the banner over the panels away
 struct Quit {};
@@ -208,7 +215,7 @@ using Command = std::variant<
     DoAction, SetLanguage, SetTheme, SetScale, ResetLayout, ShowOverlay, ShowSearch, SearchFor,
     SelectHit, OpenLens, CloseLens, PlayLens, SetLensSlowness, SeekLens, StepLens, ShowPlan,
     ShowCriticalPath, ShowLegend, FocusPanel, OpenSql, RunSql, CancelSql, OpenLessons, ShowLesson,
-    StartLesson, AnswerLesson, DismissNotice, DismissProblems, Quit>;
+    StartLesson, AnswerLesson, CompareWith, CloseCompare, DismissNotice, DismissProblems, Quit>;
 using Commands = std::vector<Command>;
 
 }  // namespace shardscope::ui

@@ -24,6 +24,7 @@
 #include "trace/query/select.h"
 #include "trace/query/snapshot.h"
 #include "ui/commands.h"
+#include "ui/comparison.h"
 #include "ui/draw_log.h"
 #include "ui/lens.h"
 #include "ui/theme.h"
@@ -277,6 +278,7 @@ struct Context {
   LensState lens;
   PlanState plan;
   CriticalPathState critical_path;
+  CompareState compare;
   Bookmarks bookmarks;
   Notice notice;
   ShownKey shown_key;

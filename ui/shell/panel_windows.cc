@@ -8,6 +8,7 @@
 #include "ui/panels/advice/advice_panel.h"
 #include "ui/panels/bookmarks/bookmarks_panel.h"
 #include "ui/panels/collectives/collectives_panel.h"
+#include "ui/panels/compare/compare_panel.h"
 #include "ui/panels/details/details_panel.h"
 #include "ui/panels/lessons/lessons_panel.h"
 #include "ui/panels/log/log_panel.h"
@@ -63,6 +64,7 @@ constexpr std::array kPanels = {
     PanelWindow{"ranks", Text::kTabRanks, DockSlot::kCenterTop, Make<panels::RanksPanel>},
     PanelWindow{"collectives", Text::kTabCollectives, DockSlot::kCenterTop,
                 Make<panels::CollectivesPanel>},
+    PanelWindow{"compare", Text::kTabCompare, DockSlot::kCenterTop, Make<panels::ComparePanel>},
     PanelWindow{"bookmarks", Text::kTabBookmarks, DockSlot::kCenterTop,
                 Make<panels::BookmarksPanel>},
     PanelWindow{"log", Text::kTabLog, DockSlot::kCenterTop, Make<panels::LogPanel>},
@@ -202,6 +204,12 @@ bool PanelFrames::IsInFront(std::string_view id) const {
     if (id == kPanels[i].id) return frames_[i].in_front;
   }
   return false;
+}
+
+bool PanelFrames::IsUnder(std::string_view id, ImVec2 at) const {
+  if (!IsInFront(id)) return false;
+  const ImGuiWindow* window = ImGui::FindWindowByName(("###" + std::string(id)).c_str());
+  return window != nullptr && window->Rect().Contains(at);
 }
 
 bool PanelFrames::Draw(const ui::Context& context, const std::string& focus, ui::DrawLog* log,

@@ -54,6 +54,8 @@ class PanelFrames {
 
   // In the last frame, of its tabs.
   bool IsInFront(std::string_view id) const;
+  // Whether it is what is seen at this place of the window.
+  bool IsUnder(std::string_view id, ImVec2 at) const;
 
  private:
   void DrawOne(const ui::Context& context, size_t index, ui::DrawLog* log, ui::Commands* commands);

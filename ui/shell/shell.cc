@@ -302,6 +302,8 @@ void Shell::UpdateContext() {
     context_.focus.step = timeline::FocusedStep(context_);
     session_->UpdatePlan(options_.headless, context_.focus.step, &context_.plan);
     session_->UpdateCriticalPath(options_.headless, context_.focus.step, &context_.critical_path);
+    session_->UpdateCompare(options_.headless, panel_frames_.IsInFront("compare"),
+                            &context_.compare);
     session_->AskForFigures({.scope = timeline::WantedScope(context_),
                              .ranks = panel_frames_.IsInFront("ranks"),
                              .collectives = panel_frames_.IsInFront("collectives")},

@@ -57,6 +57,10 @@ class Shell {
   // One frame, between ImGui::NewFrame() and ImGui::Render().
   void Frame();
 
+  // Of a file or folder that was dropped where the mouse is: over the panel Compare it is compared
+  // with the open run, elsewhere it is opened.
+  void Drop(const std::string& path);
+
   // Queued for the next frame, as if a panel had returned it.
   void Post(ui::Command command) { posted_.push_back(std::move(command)); }
 
@@ -134,6 +138,7 @@ class Shell {
     float scale = 0;  // that the columns were last drawn with
   };
   DrawnLayout layout_;
+  int num_compared_ = 0;  // questions of comparisons, each with its number
   bool wants_quit_ = false;
   bool look_changed_ = true;
   bool wants_frame_ = false;  // more rows wait than one frame takes, or a search was asked for

@@ -106,6 +106,7 @@ struct Dispatcher {
     shell.EndImport();
     shell.CloseSession();
     shell.link_.reset();
+    shell.context_.compare = {};
     shell.focus_ = "runs";
   }
   void operator()(const ui::CancelImport&) const { shell.EndImport(); }
@@ -440,6 +441,18 @@ struct Dispatcher {
   void operator()(const ui::CancelSql&) const {
     if (SqlWorker* worker = shell.session_ ? shell.session_->sql() : nullptr) worker->Cancel();
   }
+  void operator()(const ui::CompareWith& command) const {
+    ui::CompareState& compare = shell.context_.compare;
+    compare.asked =
+        ui::ComparedWith{command.path, command.steps_a, command.steps_b, ++shell.num_compared_};
+    compare.share = 0;
+    shell.focus_ = "compare";
+    shell.wants_frame_ = true;  // that has them compared
+  }
+  void operator()(const ui::CloseCompare&) const {
+    shell.context_.compare = {};
+    shell.wants_frame_ = true;  // that stops it
+  }
   void operator()(const ui::DismissNotice&) const { shell.context_.notice = {}; }
   void operator()(const ui::OpenLessons&) const {
     shell.context_.lessons.is_open = true;
@@ -483,6 +496,12 @@ struct Dispatcher {
 
 void Shell::Dispatch(const ui::Command& command) { std::visit(Dispatcher{*this}, command); }
 
+void Shell::Drop(const std::string& path) {
+  const bool compares =
+      context_.snapshot != nullptr && panel_frames_.IsUnder("compare", ImGui::GetIO().MousePos);
+  Post(compares ? ui::Command(ui::CompareWith{path, {}, {}}) : ui::Command(ui::OpenRun{path}));
+}
+
 Status Shell::OpenLinked(const std::string& text) {
   context_.error.clear();
   link_.reset();
@@ -498,6 +517,7 @@ Status Shell::OpenLinked(const std::string& text) {
     return Status::Error(context_.error);
   }
   if (!run.path.empty() && !(run.link && IsOpen(run.path))) {
+    context_.compare = {};
     imports_it = imports::NeedsImport(run.path);
     if (imports_it) Import(run.path);
     if (!imports_it) SHARDSCOPE_RETURN_IF_ERROR(Open(run.path));
@@ -558,6 +578,7 @@ void Shell::CloseSession() {
   context_.lens = {};
   context_.plan.made = nullptr;
   context_.critical_path.made = nullptr;
+  context_.compare.made = nullptr;
   context_.bookmarks = {};
   if (context_.overlay == ui::Overlay::kBookmark) context_.overlay = ui::Overlay::kNone;
   context_.sql = {.history = std::move(context_.sql.history)};

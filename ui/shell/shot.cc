@@ -95,6 +95,7 @@ Status SetStage(const query::Snapshot& snapshot, const ShotOptions& options, She
   if (options.link) SHARDSCOPE_RETURN_IF_ERROR(shell->ShowLink(*options.link));
   if (options.scope) shell->Post(ui::SetScope{options.scope});
   if (!options.panel.empty()) shell->Post(ui::FocusPanel{options.panel});
+  if (options.compare) shell->Post(*options.compare);
   if (options.area) {
     SHARDSCOPE_ASSIGN_OR_RETURN(const analysis::AreaQuery area,
                                 analysis::ResolveArea(snapshot, *options.area, {}));
@@ -136,7 +137,8 @@ std::optional<std::vector<query::TimeRange>> TimesOfShot(const query::Snapshot& 
                                                          const ShotOptions& options) {
   const bool whole_run = !options.scope || options.scope->kind == analysis::ScopeKind::kWholeRun;
   // A picture of all ranks or collectives is made of all rows.
-  const bool whole_panel = options.panel == "ranks" || options.panel == "collectives";
+  const bool whole_panel =
+      options.panel == "ranks" || options.panel == "collectives" || options.compare.has_value();
   const bool whole_steps = options.plan || options.critical_path;
   if (!whole_run || whole_panel || !options.search.empty() || !options.at.empty() || whole_steps) {
     return std::nullopt;
@@ -182,6 +184,8 @@ Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options) {
         analysis::CheckHasSteps(*scope, stage->shell().context().report->steps);
     if (!has_steps.ok()) return has_steps;
   }
+  const auto& compared = stage->shell().context().compare.made;
+  if (compared != nullptr && !compared->error.empty()) return Status::Error(compared->error);
   return Shot{stage->surface().Read(), stage->shell().draw_log()};
 }
 

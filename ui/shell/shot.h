@@ -29,6 +29,7 @@ struct ShotOptions {
   std::string search;                      // query of the search, which is open then; empty: closed
   bool plan = false;                       // what the Schedule plans under each lane
   bool critical_path = false;              // of the step in focus, over the lanes
+  std::optional<ui::CompareWith> compare;  // what the panel Compare shows beside it
   std::string at;  // where the time lens stands (analysis::ParseMoment); empty: it is off
   std::optional<ui::Link> link;  // where to go; before all of the above
 };

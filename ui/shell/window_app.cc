@@ -130,6 +130,7 @@ Status RunWindowApp(const WindowOptions& window_options) {
     shell.Post(ui::FocusPanel{"runs"});  // where one is opened or started
   } else {
     SHARDSCOPE_RETURN_IF_ERROR(shell.OpenLinked(run));
+    if (!window_options.with.empty()) shell.Post(ui::CompareWith{window_options.with, {}, {}});
   }
   for (int64_t frame = 1; !shell.wants_quit() && !window->close_requested(); ++frame) {
     pace.BeginFrame();
@@ -142,7 +143,7 @@ Status RunWindowApp(const WindowOptions& window_options) {
     }
     if (window_options.first_frame_only && !ErrorOf(shell.context()).ok()) break;
     pace.Wait();
-    for (const std::string& path : window->TakeDropped()) shell.Post(ui::OpenRun{path});
+    for (const std::string& path : window->TakeDropped()) shell.Drop(path);
   }
   window->Hide();
   return run.empty() ? Status::Ok() : ErrorOf(shell.context());

@@ -85,6 +85,23 @@ struct Comparison {
   double slower() const { return step.a_ns > 0 ? step.ns() / step.a_ns : 0; }
 };
 
+// What the steps of A and B did differently, or took in memory, as texts. In the order of the enum.
+enum class DoneFact : uint8_t {
+  kForwardLead,  // units that all-gathers are issued ahead
+  kBackwardLead,
+  kGatheredAgain,  // units, in backward
+  kCollectives,    // of a rank a step
+  kSentBytes,      // likewise
+  kPeakBytes,
+  kDriverBytes
+};
+struct DoneDifference {
+  DoneFact fact = DoneFact::kForwardLead;
+  std::string a;
+  std::string b;
+};
+std::vector<DoneDifference> DoneDifferences(const Comparison& comparison);
+
 // Differences below this share of the step are none, however sure.
 inline constexpr double kLeastDifference = 0.005;
 

@@ -79,29 +79,23 @@ std::string RowsText(const Comparison& comparison, int num_rows) {
 
 std::string Lead(const std::optional<int>& lead) { return lead ? std::to_string(*lead) : "-"; }
 
+const char* NameOf(DoneFact fact) {
+  static constexpr std::array kNames = {"units that all-gathers of forward are issued ahead",
+                                        "units that all-gathers of backward are issued ahead",
+                                        "units gathered again in backward",
+                                        "collectives of a rank a step",
+                                        "sent by a rank a step",
+                                        "memory peak",
+                                        "memory of the GPU's driver"};
+  return kNames[static_cast<size_t>(fact)];
+}
+
 std::string SetupText(const Comparison& comparison) {
   TextTable table({"set up", "A", "B"}, 3);
   for (const SettingDifference& setting : comparison.settings)
     table.Add({setting.key, setting.a, setting.b});
-  const ScheduleFacts& a = comparison.a.schedule;
-  const ScheduleFacts& b = comparison.b.schedule;
-  const auto add = [&table](const char* what, std::string in_a, std::string in_b) {
-    if (in_a != in_b) table.Add({what, std::move(in_a), std::move(in_b)});
-  };
-  add("units that all-gathers of forward are issued ahead", Lead(a.forward_lead),
-      Lead(b.forward_lead));
-  add("units that all-gathers of backward are issued ahead", Lead(a.backward_lead),
-      Lead(b.backward_lead));
-  add("units gathered again in backward", std::to_string(a.gathered_again),
-      std::to_string(b.gathered_again));
-  add("collectives of a rank a step", fmt::format("{:.1f}", a.collectives),
-      fmt::format("{:.1f}", b.collectives));
-  add("sent by a rank a step", FormatBytes(static_cast<int64_t>(a.sent_bytes)),
-      FormatBytes(static_cast<int64_t>(b.sent_bytes)));
-  add("memory peak", FormatBytes(comparison.a.peaks.peak_bytes),
-      FormatBytes(comparison.b.peaks.peak_bytes));
-  add("memory of the GPU's driver", FormatBytes(comparison.a.peaks.driver_bytes),
-      FormatBytes(comparison.b.peaks.driver_bytes));
+  for (const DoneDifference& done : DoneDifferences(comparison))
+    table.Add({NameOf(done.fact), done.a, done.b});
   return table.size() == 0 ? "" : "\nWhat is set up or done differently\n" + table.Print();
 }
 
@@ -174,6 +168,27 @@ CompareJson RowJson(const ComparedRow& row) {
 }
 
 }  // namespace
+
+std::vector<DoneDifference> DoneDifferences(const Comparison& comparison) {
+  const ScheduleFacts& a = comparison.a.schedule;
+  const ScheduleFacts& b = comparison.b.schedule;
+  std::vector<DoneDifference> differences;
+  const auto add = [&differences](DoneFact fact, std::string in_a, std::string in_b) {
+    if (in_a != in_b) differences.push_back({fact, std::move(in_a), std::move(in_b)});
+  };
+  add(DoneFact::kForwardLead, Lead(a.forward_lead), Lead(b.forward_lead));
+  add(DoneFact::kBackwardLead, Lead(a.backward_lead), Lead(b.backward_lead));
+  add(DoneFact::kGatheredAgain, std::to_string(a.gathered_again), std::to_string(b.gathered_again));
+  add(DoneFact::kCollectives, fmt::format("{:.1f}", a.collectives),
+      fmt::format("{:.1f}", b.collectives));
+  add(DoneFact::kSentBytes, FormatBytes(static_cast<int64_t>(a.sent_bytes)),
+      FormatBytes(static_cast<int64_t>(b.sent_bytes)));
+  add(DoneFact::kPeakBytes, FormatBytes(comparison.a.peaks.peak_bytes),
+      FormatBytes(comparison.b.peaks.peak_bytes));
+  add(DoneFact::kDriverBytes, FormatBytes(comparison.a.peaks.driver_bytes),
+      FormatBytes(comparison.b.peaks.driver_bytes));
+  return differences;
+}
 
 std::string PrintComparison(const Comparison& comparison, int num_rows) {
   std::string text =

@@ -26,9 +26,15 @@ class NewestWorker {
   // On the worker's thread. Null: stopped.
   using Make = std::function<AnswerPtr(const Request& request, const std::stop_token& stop)>;
 
+  static constexpr auto kRefreshInterval = std::chrono::milliseconds(333);
+
   // `wake` is called on the worker's thread after an answer; it may be empty.
-  NewestWorker(Make make, std::function<void()> wake)
-      : make_(std::move(make)), wake_(std::move(wake)), thread_([this] { Run(); }) {}
+  NewestWorker(Make make, std::function<void()> wake,
+               std::chrono::milliseconds interval = kRefreshInterval)
+      : make_(std::move(make)),
+        wake_(std::move(wake)),
+        interval_(interval),
+        thread_([this] { Run(); }) {}
 
   // Stops the answer in the making.
   ~NewestWorker() {
@@ -44,7 +50,7 @@ class NewestWorker {
   NewestWorker& operator=(const NewestWorker&) = delete;
 
   // What is asked for already is not asked again. Another question stops the answer in the making;
-  // newer rows let it end, and are looked at at most three times a second, with half of a core left
+  // newer rows let it end, and are looked at at most once in `interval`, with half of a core left
   // alone.
   void Ask(Request request) {
     if (request == asked_) return;
@@ -77,7 +83,6 @@ class NewestWorker {
 
  private:
   using Clock = std::chrono::steady_clock;
-  static constexpr auto kRefreshInterval = std::chrono::milliseconds(333);
 
   void Run() {
     Request last;
@@ -98,7 +103,7 @@ class NewestWorker {
       AnswerPtr answer = make_(last, stop);
       last.snapshot = nullptr;  // not to be freed under the lock, nor kept
       const Clock::time_point end = Clock::now();
-      rests_until = end + std::max<Clock::duration>(kRefreshInterval, end - begin);
+      rests_until = end + std::max<Clock::duration>(interval_, end - begin);
       lock.lock();
       // One that was stopped is none, and one that ended just then is not wanted.
       if (answer == nullptr || stop.stop_requested()) continue;
@@ -112,6 +117,7 @@ class NewestWorker {
 
   const Make make_;
   const std::function<void()> wake_;
+  const std::chrono::milliseconds interval_;
   Request asked_;  // on the owner's thread
   mutable Mutex mutex_;
   CondVar requested_;

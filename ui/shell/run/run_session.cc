@@ -378,6 +378,24 @@ void RunSession::UpdateCriticalPath(bool at_once, int32_t step, ui::CriticalPath
   if (known != paths_.end()) path->made = known->second;
 }
 
+void RunSession::UpdateCompare(bool at_once, bool in_front, ui::CompareState* compare) {
+  if (!compare->asked || shown_ == nullptr) {
+    compare->made = nullptr;
+    if (compare_worker_ != nullptr) compare_worker_->Forget();
+    return;
+  }
+  if (shown_->loading) return;  // of a preview there are only some rows
+  const CompareRequest request{shown_, compare->asked};
+  if (at_once) {
+    if (compare->is_making()) compare->made = CompareMaker().Make(request, {});
+    return;
+  }
+  if (compare_worker_ == nullptr) compare_worker_ = std::make_unique<CompareWorker>(wake_);
+  if (in_front || compare->is_making()) compare_worker_->Ask(request);
+  if (auto latest = compare_worker_->Latest()) compare->made = std::move(latest);
+  compare->share = compare_worker_->share();
+}
+
 bool RunSession::TakeRows(bool whole) {
   return shown_ == nullptr || index_->Advance(*shown_, whole ? SIZE_MAX : kRowsPerFrame);
 }

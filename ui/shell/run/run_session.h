@@ -24,6 +24,7 @@
 #include "ui/shell/run/area_worker.h"
 #include "ui/shell/run/bookmark_placer.h"
 #include "ui/shell/run/bookmarks_worker.h"
+#include "ui/shell/run/compare_worker.h"
 #include "ui/shell/run/lens_workers.h"
 #include "ui/shell/run/report_worker.h"
 #include "ui/shell/run/search_worker.h"
@@ -136,6 +137,9 @@ class RunSession {
   // Likewise its critical path, or that of the newest step before it that all ranks have finished;
   // those that were made are kept.
   void UpdateCriticalPath(bool at_once, int32_t step, ui::CriticalPathState* path);
+  // Once a frame: has the run compared with what is asked for, of a run that goes on again and again
+  // where `in_front`, and puts the answer into `compare`.
+  void UpdateCompare(bool at_once, bool in_front, ui::CompareState* compare);
   // Reads the bookmarks of the run and follows their file. `opened`: as bookmarks::FileOf() has it.
   void FollowBookmarks(const std::string& opened);
   // Null until then.
@@ -177,6 +181,7 @@ class RunSession {
   std::optional<int32_t> asked_plan_;              // of which step
   std::unique_ptr<PathWorker> path_worker_;        // from the first critical path on
   std::map<int32_t, std::shared_ptr<const analysis::StepPath>> paths_;  // by step
+  std::unique_ptr<CompareWorker> compare_worker_;  // from the first comparison on
   std::unique_ptr<SqlWorker> sql_;
   std::unique_ptr<BookmarksWorker> bookmarks_;
   BookmarkPlacer bookmark_placer_;

@@ -1,0 +1,38 @@
+// What the panel Compare shows: the open run, A, beside another run or beside itself, B.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "trace/analysis/compare/comparison.h"
+#include "trace/analysis/scope.h"
+
+namespace shardscope::ui {
+
+// What is compared with the open run.
+struct ComparedWith {
+  std::string path;                        // of B; empty: the open run itself
+  std::optional<analysis::Scope> steps_a;  // none: all
+  std::optional<analysis::Scope> steps_b;
+  int times = 0;  // grows whenever it is asked for: then B is read again
+
+  bool operator==(const ComparedWith&) const = default;
+};
+
+// The answer to one question.
+struct Compared {
+  ComparedWith with;
+  analysis::Comparison comparison;
+  std::string error;  // instead of it: why there is none, and what to do
+};
+
+struct CompareState {
+  std::optional<ComparedWith> asked;     // none: nothing is compared
+  double share = 0;                      // of B that has been read; 0: not known
+  std::shared_ptr<const Compared> made;  // of `asked`, or of what was asked before; null: none yet
+
+  bool is_making() const { return asked && (made == nullptr || made->with != *asked); }
+};
+
+}  // namespace shardscope::ui

@@ -1,0 +1,32 @@
+// What drawing the panel Compare needs, for one frame.
+#pragma once
+
+#include "ui/context.h"
+#include "ui/draw_log.h"
+#include "ui/text.h"
+#include "ui/widgets/look.h"
+
+namespace shardscope::panels {
+
+struct CompareFrame {
+  const ui::Context& context;
+  const widgets::Look look;
+  ui::DrawLog* log;
+  ui::Commands* commands;
+
+  const char* Tr(ui::Text text) const { return ui::Tr(context.language, text); }
+  const analysis::Comparison& comparison() const { return context.compare.made->comparison; }
+};
+
+// Where the next item of the layout goes, `width` wide and a line high.
+ui::Box LineBox(float width);
+
+// Logged at the place where it is drawn: a number at the right of its column.
+void NumberCell(const CompareFrame& frame, const std::string& id, const std::string& text,
+                double value);
+
+// From the middle of `box` to the right for what is slower, hatched, and to the left for what is
+// faster: side and pattern say so without colour. `share`: of half of the box, -1 to 1.
+void DrawDifferenceBar(const CompareFrame& frame, const ui::Box& box, double share);
+
+}  // namespace shardscope::panels

@@ -1,0 +1,189 @@
+#include "ui/panels/compare/compare_parts.h"
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "trace/base/text.h"
+#include "ui/panels/compare/compare_words.h"
+#include "ui/values.h"
+#include "ui/widgets/labels.h"
+
+namespace shardscope::panels {
+namespace {
+
+using analysis::Delta;
+using ui::Text;
+
+constexpr float kHatchSpacing = 4;
+
+// A row of parts, named as the JSON names it.
+struct PartRow {
+  const char* title;
+  std::string id;
+  const Delta* delta;
+};
+
+void DrawPartRow(const CompareFrame& frame, const PartRow& part, double most_ns) {
+  const Delta& delta = *part.delta;
+  const ui::Language language = frame.context.language;
+  ImGui::TableNextRow();
+  ImGui::TableNextColumn();
+  const ui::Box title = LineBox(ImGui::GetContentRegionAvail().x);
+  ImGui::TextUnformatted(part.title);
+  frame.log->Text("part:" + part.id, part.title, title);
+  NumberCell(frame, "part_a:" + part.id, ui::FormatDuration(std::llround(delta.a_ns)), delta.a_ns);
+  NumberCell(frame, "part_b:" + part.id, ui::FormatDuration(std::llround(delta.b_ns)), delta.b_ns);
+  NumberCell(frame, "part_difference:" + part.id, SignedDuration(delta.ns()), delta.ns());
+  ImGui::TableNextColumn();
+  const ui::Box within = LineBox(ImGui::GetContentRegionAvail().x);
+  const std::string words = WithinWords(language, delta.shift);
+  ImGui::TextUnformatted(words.c_str());
+  frame.log->Int("part_low:" + part.id, words, delta.shift.low_ns, "ns", within);
+  frame.log->Int("part_high:" + part.id, words, delta.shift.high_ns, "ns", within);
+  ImGui::TableNextColumn();
+  DrawDifferenceBar(frame, LineBox(ImGui::GetContentRegionAvail().x),
+                    most_ns > 0 ? delta.ns() / most_ns : 0);
+}
+
+// Bins of A above the line, of B below it: which is which is said by place.
+void DrawBins(const CompareFrame& frame, const ui::Box& box, bool is_b) {
+  const analysis::StepHistogram& histogram = frame.comparison().histogram;
+  const std::vector<int64_t>& counts = is_b ? histogram.b : histogram.a;
+  int64_t most = 1;
+  for (const auto* side : {&histogram.a, &histogram.b}) {
+    for (const int64_t count : *side) most = std::max(most, count);
+  }
+  const float width = (box.x1 - box.x0) / static_cast<float>(std::max<size_t>(counts.size(), 1));
+  for (size_t at = 0; at < counts.size(); ++at) {
+    const float height =
+        (box.y1 - box.y0) * static_cast<float>(counts[at]) / static_cast<float>(most);
+    const float x = box.x0 + width * static_cast<float>(at);
+    const ui::Box bin = is_b ? ui::Box{x, box.y0, x + width - 1, box.y0 + height}
+                             : ui::Box{x, box.y1 - height, x + width - 1, box.y1};
+    frame.log->Int(fmt::format("bin_{}:{}", is_b ? "b" : "a", at), "", counts[at], "", bin);
+    if (counts[at] == 0) continue;
+    const ui::Color color = is_b ? frame.look.theme.state.accent : frame.look.theme.ink.dim;
+    ImGui::GetWindowDrawList()->AddRectFilled({bin.x0, bin.y0}, {bin.x1, bin.y1}, color);
+    if (is_b) {
+      widgets::DrawHatch(bin, frame.look.Px(kHatchSpacing), frame.look.Px(1),
+                         frame.look.theme.surface.panel);
+    }
+  }
+}
+
+}  // namespace
+
+ui::Box LineBox(float width) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  return {at.x, at.y, at.x + width, at.y + ImGui::GetTextLineHeight()};
+}
+
+void NumberCell(const CompareFrame& frame, const std::string& id, const std::string& text,
+                double value) {
+  ImGui::TableNextColumn();
+  const ui::Box box = LineBox(ImGui::GetContentRegionAvail().x);
+  const float room = ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(text.c_str()).x;
+  if (room > 0) ImGui::SetCursorPosX(ImGui::GetCursorPosX() + room);
+  ImGui::TextUnformatted(text.c_str());
+  frame.log->Real(id, text, value, "ns", box);
+}
+
+void DrawDifferenceBar(const CompareFrame& frame, const ui::Box& box, double share) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float middle = (box.x0 + box.x1) / 2;
+  const float length = (box.x1 - box.x0) / 2 * static_cast<float>(std::clamp(share, -1.0, 1.0));
+  const ui::Box bar{std::min(middle, middle + length), box.y0 + frame.look.Px(3),
+                    std::max(middle, middle + length), box.y1 - frame.look.Px(2)};
+  const ui::StateColors& colors = frame.look.theme.state;
+  list->AddRectFilled({bar.x0, bar.y0}, {bar.x1, bar.y1}, share > 0 ? colors.bad : colors.good);
+  if (share > 0) {
+    widgets::DrawHatch(bar, frame.look.Px(kHatchSpacing), frame.look.Px(1),
+                       frame.look.theme.surface.panel);
+  }
+  list->AddLine({middle, box.y0}, {middle, box.y1}, frame.look.theme.ink.faint);
+}
+
+void DrawComparedParts(const CompareFrame& frame, float width) {
+  const analysis::Comparison& comparison = frame.comparison();
+  std::vector<PartRow> parts = {{frame.Tr(Text::kCompareWholeStep), "step", &comparison.step}};
+  double most_ns = std::abs(comparison.step.ns());
+  for (size_t at = 0; at < analysis::kNumStepParts; ++at) {
+    const auto part = static_cast<analysis::StepPart>(at);
+    parts.push_back(
+        {PartWord(frame.context.language, part), std::string(Name(part)), &comparison.parts[at]});
+    most_ns = std::max(most_ns, std::abs(comparison.parts[at].ns()));
+  }
+  if (!ImGui::BeginTable("parts", 6, ImGuiTableFlags_NoSavedSettings, {width, 0})) return;
+  for (const auto& [title, weight] :
+       {std::pair(frame.Tr(Text::kComparePart), 1.7F), std::pair("A", 0.8F), std::pair("B", 0.8F),
+        std::pair(frame.Tr(Text::kCompareDifference), 0.9F),
+        std::pair(frame.Tr(Text::kCompareWithin), 1.6F),
+        std::pair(frame.Tr(Text::kCompareBar), 1.2F)}) {
+    ImGui::TableSetupColumn(title, ImGuiTableColumnFlags_WidthStretch, weight);
+  }
+  ImGui::PushStyleColor(ImGuiCol_TableHeaderBg, frame.look.theme.surface.raised);
+  ImGui::TableHeadersRow();
+  for (const PartRow& part : parts) DrawPartRow(frame, part, most_ns);
+  ImGui::PopStyleColor();
+  ImGui::EndTable();
+}
+
+void DrawStepHistograms(const CompareFrame& frame, ImVec2 size) {
+  const analysis::StepHistogram& histogram = frame.comparison().histogram;
+  const widgets::TextStyle faint = widgets::FaintOf(frame.look);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImGui::Dummy(size);
+  const char* title = frame.Tr(Text::kCompareHistogram);
+  frame.log->Text("histogram", title, widgets::DrawText(frame.look, faint, at, title));
+  if (histogram.width_ns <= 0) return;
+  const float left = at.x + frame.look.Px(14);
+  const float top = at.y + frame.look.Px(16);
+  const float bottom = at.y + size.y - frame.look.Px(16);
+  const float middle = (top + bottom) / 2;
+  if (bottom - top < frame.look.Px(20)) return;
+  widgets::DrawText(frame.look, faint, {at.x, middle - frame.look.Px(14)}, "A");
+  widgets::DrawText(frame.look, faint, {at.x, middle + frame.look.Px(2)}, "B");
+  DrawBins(frame, {left, top, at.x + size.x, middle}, false);
+  DrawBins(frame, {left, middle + 1, at.x + size.x, bottom}, true);
+  ImGui::GetWindowDrawList()->AddLine({left, middle}, {at.x + size.x, middle},
+                                      frame.look.theme.surface.line);
+  const auto bins = static_cast<int64_t>(histogram.a.size());
+  widgets::DrawText(frame.look, faint, {left, bottom + frame.look.Px(2)},
+                    ui::FormatDuration(histogram.first_ns));
+  widgets::DrawTextRight(frame.look, faint, {at.x + size.x, bottom + frame.look.Px(2)},
+                         ui::FormatDuration(histogram.first_ns + bins * histogram.width_ns));
+}
+
+void DrawDifferentSettings(const CompareFrame& frame, ImVec2 size) {
+  const analysis::Comparison& comparison = frame.comparison();
+  if (ImGui::BeginChild("settings", size)) {
+    widgets::FaintHeading(frame.look, frame.Tr(Text::kCompareSetUp));
+    const auto line = [&frame](const std::string& id, const std::string& name, const std::string& a,
+                               const std::string& b) {
+      const auto shown = [&frame](const std::string& value) {
+        return value.empty() ? std::string(frame.Tr(Text::kCompareNotSet)) : Printable(value, "");
+      };
+      const std::string text = fmt::format("{}: {} -> {}", name, shown(a), shown(b));
+      frame.log->Text(id, text, widgets::Paragraph(frame.look, widgets::TextOf(frame.look), text));
+    };
+    for (const analysis::SettingDifference& setting : comparison.settings) {
+      line("setting:" + setting.key, setting.key, setting.a, setting.b);
+    }
+    const auto done = DoneDifferences(comparison);
+    for (const analysis::DoneDifference& one : done) {
+      line(fmt::format("done:{}", static_cast<int>(one.fact)),
+           FactWord(frame.context.language, one.fact), one.a, one.b);
+    }
+    if (comparison.settings.empty() && done.empty()) {
+      widgets::Paragraph(frame.look, widgets::DimOf(frame.look), frame.Tr(Text::kCompareSame));
+    }
+  }
+  ImGui::EndChild();
+}
+
+}  // namespace shardscope::panels

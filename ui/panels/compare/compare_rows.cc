@@ -1,0 +1,177 @@
+#include "ui/panels/compare/compare_rows.h"
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "ui/panels/compare/compare_words.h"
+#include "ui/values.h"
+
+namespace shardscope::panels {
+namespace {
+
+using analysis::ComparedRow;
+using ui::Text;
+
+enum Column : int { kWhat, kPhase, kUnit, kState, kA, kB, kDifference, kBar, kNumColumns };
+
+std::string UnitText(const ComparedRow& row) {
+  return row.b_unit.empty() ? row.key.unit : fmt::format("{} = {}", row.key.unit, row.b_unit);
+}
+
+std::string RowText(const CompareFrame& frame, const ComparedRow& row, int column) {
+  switch (column) {
+    case kWhat:
+      return WhatWords(frame.context.language, row.key);
+    case kPhase:
+      return row.key.phase;
+    case kUnit:
+      return UnitText(row);
+    default:
+      return StateWord(frame.context.language, row);
+  }
+}
+
+double RowNumber(const ComparedRow& row, int column) {
+  if (column == kA) return row.on_path.a_ns;
+  return column == kB ? row.on_path.b_ns : row.on_path.ns();
+}
+
+void SetUpRowColumns(const CompareFrame& frame) {
+  constexpr auto kNumber = ImGuiTableColumnFlags_PreferSortDescending;
+  const auto add = [](const char* title, float weight, int flags = 0) {
+    ImGui::TableSetupColumn(title, ImGuiTableColumnFlags_WidthStretch | flags, weight);
+  };
+  add(frame.Tr(Text::kCompareWhat), 2.4F);
+  add(frame.Tr(Text::kComparePhase), 0.9F);
+  add(frame.Tr(Text::kCompareUnit), 1.1F);
+  add(frame.Tr(Text::kCompareState), 0.7F);
+  add("A", 0.8F, kNumber);
+  add("B", 0.8F, kNumber);
+  add(frame.Tr(Text::kCompareDifference), 0.9F, kNumber);
+  add(frame.Tr(Text::kCompareBar), 1.2F, kNumber);
+}
+
+void DrawRowHeaders(const CompareFrame& frame) {
+  static constexpr std::array kIds = {"what", "phase", "unit",       "state",
+                                      "a",    "b",     "difference", "bar"};
+  ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
+  for (int column = 0; column < kNumColumns; ++column) {
+    if (!ImGui::TableSetColumnIndex(column)) continue;
+    const char* title = ImGui::TableGetColumnName(column);
+    ImGui::TableHeader(title);
+    frame.log->Text(fmt::format("header:{}", kIds[static_cast<size_t>(column)]), title,
+                    widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
+  }
+}
+
+}  // namespace
+
+void CompareRows::Update(const CompareFrame& frame) {
+  if (made_of_ == frame.context.compare.made && !order_.empty()) return;
+  made_of_ = frame.context.compare.made;
+  const std::vector<ComparedRow>& rows = frame.comparison().rows;
+  order_.resize(rows.size());
+  std::iota(order_.begin(), order_.end(), size_t{0});
+  if (column_ < 0) return;
+  const auto before = [&](size_t x, size_t y) {
+    if (column_ <= kState) {
+      return RowText(frame, rows[x], column_) < RowText(frame, rows[y], column_);
+    }
+    return RowNumber(rows[x], column_) < RowNumber(rows[y], column_);
+  };
+  std::stable_sort(order_.begin(), order_.end(),
+                   [&](size_t x, size_t y) { return descending_ ? before(y, x) : before(x, y); });
+}
+
+void CompareRows::Show(const CompareFrame& frame, const ComparedRow& row) {
+  said_.clear();
+  const std::string name =
+      fmt::format("{} {}", WhatWords(frame.context.language, row.key), UnitText(row));
+  if (!row.place.op_run.is_none()) {
+    frame.commands->push_back(ui::ShowRank{row.place.rank, row.place.step});
+    frame.commands->push_back(ui::SelectOp{row.place.op_run, row.place.rank, false});
+    frame.commands->push_back(ui::FitSelection{});
+    return;
+  }
+  const bool is_idle = row.key.part == analysis::StepPart::kIdle;
+  said_ = ui::TrFormat(frame.context.language, is_idle ? Text::kCompareNoOp : Text::kCompareOnlyInB,
+                       name);
+}
+
+void CompareRows::DrawRow(const CompareFrame& frame, size_t at) {
+  const ComparedRow& row = frame.comparison().rows[order_[at]];
+  const std::string name = RowName(row.key);
+  ImGui::TableNextRow();
+  ImGui::PushID(static_cast<int>(order_[at]));
+  ImGui::TableNextColumn();
+  const ImVec2 start = ImGui::GetCursorPos();
+  if (ImGui::Selectable("##row", false, ImGuiSelectableFlags_SpanAllColumns)) Show(frame, row);
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal)) {
+    ImGui::SetTooltip("%s", frame.Tr(Text::kCompareRowTip));
+  }
+  frame.log->Text(fmt::format("row:{}", at), name,
+                  widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
+  ImGui::SetCursorPos(start);
+  for (int column = kWhat; column <= kState; ++column) {
+    if (column > kWhat) ImGui::TableNextColumn();
+    const std::string text = RowText(frame, row, column);
+    const ui::Box box = LineBox(ImGui::GetContentRegionAvail().x);
+    ImGui::TextUnformatted(text.c_str(), text.c_str() + text.size());
+    if (column == kState) frame.log->Text("state:" + name, text, box);
+  }
+  const analysis::Delta& delta = row.on_path;
+  NumberCell(frame, "a:" + name, ui::FormatDuration(std::llround(delta.a_ns)), delta.a_ns);
+  NumberCell(frame, "b:" + name, ui::FormatDuration(std::llround(delta.b_ns)), delta.b_ns);
+  NumberCell(frame, "difference:" + name, SignedDuration(delta.ns()), delta.ns());
+  ImGui::TableNextColumn();
+  const double most_ns = std::abs(frame.comparison().rows.front().on_path.ns());
+  DrawDifferenceBar(frame, LineBox(ImGui::GetContentRegionAvail().x),
+                    most_ns > 0 ? delta.ns() / most_ns : 0);
+  ImGui::PopID();
+}
+
+void CompareRows::Draw(const CompareFrame& frame, ImVec2 size) {
+  constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_Sortable |
+                                     ImGuiTableFlags_SortTristate | ImGuiTableFlags_RowBg |
+                                     ImGuiTableFlags_NoSavedSettings;
+  if (made_of_ != frame.context.compare.made) said_.clear();
+  if (!said_.empty()) {
+    const ui::Box said = widgets::Paragraph(frame.look, widgets::DimOf(frame.look), said_);
+    frame.log->Text("said", said_, said);
+    size.y -= said.y1 - said.y0 + ImGui::GetStyle().ItemSpacing.y;
+  }
+  const ui::Theme& theme = frame.look.theme;
+  ImGui::PushStyleColor(ImGuiCol_TableHeaderBg, theme.surface.raised);
+  ImGui::PushStyleColor(ImGuiCol_TableRowBg, theme.surface.panel);
+  ImGui::PushStyleColor(ImGuiCol_TableRowBgAlt, theme.surface.raised);
+  if (ImGui::BeginTable("rows", kNumColumns, kFlags, size)) {
+    ImGui::TableSetupScrollFreeze(0, 1);
+    SetUpRowColumns(frame);
+    ImGuiTableSortSpecs* order = ImGui::TableGetSortSpecs();
+    if (order != nullptr && order->SpecsDirty) {
+      column_ = order->SpecsCount > 0 ? order->Specs[0].ColumnIndex : -1;
+      descending_ =
+          order->SpecsCount > 0 && order->Specs[0].SortDirection == ImGuiSortDirection_Descending;
+      order_.clear();
+      order->SpecsDirty = false;
+    }
+    Update(frame);
+    DrawRowHeaders(frame);
+    ImGuiListClipper clipper;
+    clipper.Begin(static_cast<int>(order_.size()));
+    while (clipper.Step()) {
+      for (int at = clipper.DisplayStart; at < clipper.DisplayEnd; ++at) {
+        DrawRow(frame, static_cast<size_t>(at));
+      }
+    }
+    ImGui::EndTable();
+  }
+  ImGui::PopStyleColor(3);
+}
+
+}  // namespace shardscope::panels

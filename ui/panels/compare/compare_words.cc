@@ -1,0 +1,100 @@
+#include "ui/panels/compare/compare_words.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+
+#include "trace/base/units.h"
+#include "ui/text.h"
+#include "ui/values.h"
+
+namespace shardscope::panels {
+
+using analysis::ComparisonVerdict;
+using ui::Text;
+using ui::Tr;
+using ui::TrFormat;
+
+std::string SignedDuration(double ns) {
+  return (ns < 0 ? "-" : "+") + ui::FormatDuration(static_cast<int64_t>(std::abs(ns)));
+}
+
+std::string WithinWords(ui::Language language, const analysis::Shift& shift) {
+  if (!shift.known) return Tr(language, Text::kCompareUnknown);
+  return fmt::format("{} .. {}", SignedDuration(static_cast<double>(shift.low_ns)),
+                     SignedDuration(static_cast<double>(shift.high_ns)));
+}
+
+const char* PartWord(ui::Language language, analysis::StepPart part) {
+  static constexpr std::array kWords = {Text::kCompareCompute, Text::kCompareExposed,
+                                        Text::kCompareCopy, Text::kCompareIdle};
+  return Tr(language, kWords[static_cast<size_t>(part)]);
+}
+
+const char* FactWord(ui::Language language, analysis::DoneFact fact) {
+  static constexpr std::array kWords = {Text::kCompareForwardLead,   Text::kCompareBackwardLead,
+                                        Text::kCompareGatheredAgain, Text::kCompareCollectives,
+                                        Text::kCompareSent,          Text::kComparePeak,
+                                        Text::kCompareDriver};
+  return Tr(language, kWords[static_cast<size_t>(fact)]);
+}
+
+std::string WhatWords(ui::Language language, const analysis::RowKey& key) {
+  std::string what = key.kind;
+  if (key.part == analysis::StepPart::kIdle) {
+    what = key.kind.empty() ? Tr(language, Text::kCompareEnd)
+                            : TrFormat(language, Text::kCompareBefore, key.kind);
+  }
+  return fmt::format("{}, {}", PartWord(language, key.part), what);
+}
+
+std::string StateWord(ui::Language language, const analysis::ComparedRow& row) {
+  switch (analysis::StateOf(row)) {
+    case analysis::RowState::kAlike:
+      break;
+    case analysis::RowState::kSlower:
+      return Tr(language, Text::kCompareRowSlower);
+    case analysis::RowState::kFaster:
+      return Tr(language, Text::kCompareRowFaster);
+    case analysis::RowState::kAdded:
+      return Tr(language, Text::kCompareRowAdded);
+    case analysis::RowState::kGone:
+      return Tr(language, Text::kCompareRowGone);
+  }
+  return "";
+}
+
+std::string RowName(const analysis::RowKey& key) {
+  return fmt::format("{}|{}|{}|{}|{}", Name(key.part), key.kind, key.phase, key.unit,
+                     key.communicator);
+}
+
+std::string CompareSentence(ui::Language language, const analysis::Comparison& comparison) {
+  if (language == ui::Language::kEnglish) return comparison.sentence;
+  const analysis::Delta& step = comparison.step;
+  if (step.a_ns <= 0 || step.b_ns <= 0) return Tr(language, Text::kCompareNotPossible);
+  if (comparison.verdict == ComparisonVerdict::kNotComparable) {
+    return TrFormat(language, Text::kCompareTooFew, comparison.a.num_steps, comparison.b.num_steps);
+  }
+  const std::string times =
+      fmt::format("{} -> {}", ui::FormatDuration(static_cast<int64_t>(step.a_ns)),
+                  ui::FormatDuration(static_cast<int64_t>(step.b_ns)));
+  if (comparison.verdict == ComparisonVerdict::kWithinNoise || comparison.rows.empty()) {
+    return TrFormat(language, Text::kCompareAlike, times);
+  }
+  const bool slower = step.ns() > 0;
+  const analysis::ComparedRow* largest = &comparison.rows.front();
+  for (const analysis::ComparedRow& row : comparison.rows) {
+    if ((row.on_path.ns() > 0) != slower) continue;
+    largest = &row;
+    break;
+  }
+  const std::string what = fmt::format("{} {} {}", WhatWords(language, largest->key),
+                                       largest->key.unit, largest->key.phase);
+  return TrFormat(language, slower ? Text::kCompareSlower : Text::kCompareFaster,
+                  FormatPercent(std::abs(comparison.slower())), times,
+                  ui::FormatDuration(static_cast<int64_t>(std::abs(largest->on_path.ns()))), what);
+}
+
+}  // namespace shardscope::panels

@@ -1,0 +1,28 @@
+// The words of the panel Compare. Pure.
+#pragma once
+
+#include <string>
+
+#include "trace/analysis/compare/comparison.h"
+#include "ui/language.h"
+
+namespace shardscope::panels {
+
+// What the comparison begins with; in English its own sentence, as `shardscope compare` prints it.
+std::string CompareSentence(ui::Language language, const analysis::Comparison& comparison);
+
+const char* PartWord(ui::Language language, analysis::StepPart part);
+// "exposed communication, all_gather", "idle, before reduce_scatter".
+std::string WhatWords(ui::Language language, const analysis::RowKey& key);
+// "slower", "faster", "new", "gone"; empty: within noise.
+std::string StateWord(ui::Language language, const analysis::ComparedRow& row);
+const char* FactWord(ui::Language language, analysis::DoneFact fact);
+
+// "+1.2 ms", "-300 µs".
+std::string SignedDuration(double ns);
+std::string WithinWords(ui::Language language, const analysis::Shift& shift);
+
+// Of the log of what was drawn: the fields that make a row, "idle|||head|".
+std::string RowName(const analysis::RowKey& key);
+
+}  // namespace shardscope::panels

@@ -1,0 +1,87 @@
+#include "ui/shell/run/compare_worker.h"
+
+#include <chrono>
+#include <utility>
+
+#include "trace/analysis/breakdown.h"
+#include "trace/base/time.h"
+#include "trace/import/cache.h"
+#include "trace/query/live_trace.h"
+
+namespace shardscope::shell {
+namespace {
+
+constexpr auto kCompareInterval = std::chrono::seconds(1);  // while A goes on
+constexpr int64_t kShowEveryNs = 100 * kNsPerMs;
+
+Status CheckSteps(const char* side, const std::optional<analysis::Scope>& steps,
+                  const query::Snapshot& snapshot) {
+  if (!steps) return Status::Ok();
+  const Status status = analysis::CheckHasSteps(*steps, analysis::Breakdowns(snapshot));
+  return status.ok() ? status : Status::Error(std::string(side) + ": " + status.message());
+}
+
+}  // namespace
+
+Status CompareMaker::ReadB(const ui::ComparedWith& with, const std::stop_token& stop) {
+  if (read_for_ != with) {
+    read_for_.reset();
+    b_ = query::SnapshotPtr();  // freed before the next one is read
+    b_ = Read(with.path, stop);
+    if (!stop.stop_requested()) read_for_ = with;
+  }
+  return b_.status();
+}
+
+Result<query::SnapshotPtr> CompareMaker::Read(const std::string& path,
+                                              const std::stop_token& stop) const {
+  imports::ImportOptions options;
+  options.progress = [this, &stop](int64_t read_bytes, int64_t all_bytes) {
+    if (progress_ && all_bytes > 0) {
+      progress_(static_cast<double>(read_bytes) / static_cast<double>(all_bytes));
+    }
+    return !stop.stop_requested();
+  };
+  if (progress_) progress_(0);
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::string run, imports::RunOf(path, options));
+  return query::ReadSnapshot(run);
+}
+
+std::shared_ptr<const ui::Compared> CompareMaker::Make(const CompareRequest& request,
+                                                       const std::stop_token& stop) {
+  const ui::ComparedWith& with = *request.with;
+  auto made = std::make_shared<ui::Compared>();
+  made->with = with;
+  Status status = with.path.empty() ? Status::Ok() : ReadB(with, stop);
+  if (stop.stop_requested()) return nullptr;
+  const query::Snapshot& a = *request.snapshot;
+  const query::Snapshot& b = with.path.empty() || !status.ok() ? a : **b_;
+  if (status.ok()) status = CheckSteps("A", with.steps_a, a);
+  if (status.ok()) status = CheckSteps("B", with.steps_b, b);
+  if (!status.ok()) {
+    made->error = status.message();
+    return made;
+  }
+  made->comparison = analysis::Compare({&a, with.steps_a.value_or(analysis::Scope()), a.name},
+                                       {&b, with.steps_b.value_or(analysis::Scope()), b.name});
+  return made;
+}
+
+CompareWorker::CompareWorker(std::function<void()> wake)
+    : wake_(wake),
+      maker_([this](double share) { Progress(share); }),
+      worker_([this](const CompareRequest& request,
+                     const std::stop_token& stop) { return maker_.Make(request, stop); },
+              std::move(wake), kCompareInterval) {}
+
+void CompareWorker::Progress(double share) {
+  share_ = share;
+  const int64_t now_ns = MonotonicNs();
+  int64_t shown_ns = shown_ns_;
+  if (now_ns - shown_ns >= kShowEveryNs && shown_ns_.compare_exchange_strong(shown_ns, now_ns) &&
+      wake_) {
+    wake_();
+  }
+}
+
+}  // namespace shardscope::shell

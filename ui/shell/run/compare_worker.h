@@ -1,0 +1,67 @@
+// CompareWorker: reads the run that the open one is compared with, and compares them, so that no
+// frame waits for it.
+//
+// Threads: all calls on the owner's thread; runs are read and compared on the worker's.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+
+#include "ui/comparison.h"
+#include "ui/context.h"
+#include "ui/shell/run/newest_worker.h"
+
+namespace shardscope::shell {
+
+struct CompareRequest {
+  query::SnapshotPtr snapshot;  // of A, with all rows
+  std::optional<ui::ComparedWith> with;
+  bool operator==(const CompareRequest&) const = default;
+  bool Asks(const CompareRequest& other) const { return with == other.with; }
+};
+
+// Compares on the calling thread: for headless pictures, and inside the worker. B is read once for
+// each question; newer rows of A are compared with what was read.
+class CompareMaker {
+ public:
+  // `progress` is called while B is imported, on any thread.
+  explicit CompareMaker(std::function<void(double share)> progress = {})
+      : progress_(std::move(progress)) {}
+
+  // Null: stopped.
+  std::shared_ptr<const ui::Compared> Make(const CompareRequest& request,
+                                           const std::stop_token& stop);
+
+ private:
+  // What is wrong with it is kept, too, until somebody asks again.
+  Status ReadB(const ui::ComparedWith& with, const std::stop_token& stop);
+  Result<query::SnapshotPtr> Read(const std::string& path, const std::stop_token& stop) const;
+
+  const std::function<void(double share)> progress_;
+  std::optional<ui::ComparedWith> read_for_;
+  Result<query::SnapshotPtr> b_ = query::SnapshotPtr();
+};
+
+class CompareWorker {
+ public:
+  explicit CompareWorker(std::function<void()> wake);
+
+  void Ask(CompareRequest request) { worker_.Ask(std::move(request)); }
+  void Forget() { worker_.Forget(); }
+  std::shared_ptr<const ui::Compared> Latest() const { return worker_.Latest(); }
+  double share() const { return share_; }
+
+ private:
+  void Progress(double share);
+
+  const std::function<void()> wake_;
+  std::atomic<double> share_ = 0;
+  std::atomic<int64_t> shown_ns_ = 0;                  // when `wake_` was last called for progress
+  CompareMaker maker_;                                 // the worker's thread
+  NewestWorker<CompareRequest, ui::Compared> worker_;  // last: its thread uses the rest
+};
+
+}  // namespace shardscope::shell
