@@ -17,7 +17,17 @@ namespace {
 using analysis::ComparedRow;
 using ui::Text;
 
-enum Column : int { kWhat, kPhase, kUnit, kState, kA, kB, kDifference, kBar, kNumColumns };
+enum CompareColumn : int {
+  kWhatColumn,
+  kPhaseColumn,
+  kUnitColumn,
+  kStateColumn,
+  kAColumn,
+  kBColumn,
+  kDifferenceColumn,
+  kBarColumn,
+  kNumCompareColumns
+};
 
 std::string UnitText(const ComparedRow& row) {
   return row.b_unit.empty() ? row.key.unit : fmt::format("{} = {}", row.key.unit, row.b_unit);
@@ -25,11 +35,11 @@ std::string UnitText(const ComparedRow& row) {
 
 std::string RowText(const CompareFrame& frame, const ComparedRow& row, int column) {
   switch (column) {
-    case kWhat:
+    case kWhatColumn:
       return WhatWords(frame.context.language, row.key);
-    case kPhase:
+    case kPhaseColumn:
       return row.key.phase;
-    case kUnit:
+    case kUnitColumn:
       return UnitText(row);
     default:
       return StateWord(frame.context.language, row);
@@ -37,8 +47,8 @@ std::string RowText(const CompareFrame& frame, const ComparedRow& row, int colum
 }
 
 double RowNumber(const ComparedRow& row, int column) {
-  if (column == kA) return row.on_path.a_ns;
-  return column == kB ? row.on_path.b_ns : row.on_path.ns();
+  if (column == kAColumn) return row.on_path.a_ns;
+  return column == kBColumn ? row.on_path.b_ns : row.on_path.ns();
 }
 
 void SetUpRowColumns(const CompareFrame& frame) {
@@ -60,7 +70,7 @@ void DrawRowHeaders(const CompareFrame& frame) {
   static constexpr std::array kIds = {"what", "phase", "unit",       "state",
                                       "a",    "b",     "difference", "bar"};
   ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
-  for (int column = 0; column < kNumColumns; ++column) {
+  for (int column = 0; column < kNumCompareColumns; ++column) {
     if (!ImGui::TableSetColumnIndex(column)) continue;
     const char* title = ImGui::TableGetColumnName(column);
     ImGui::TableHeader(title);
@@ -79,7 +89,7 @@ void CompareRows::Update(const CompareFrame& frame) {
   std::iota(order_.begin(), order_.end(), size_t{0});
   if (column_ < 0) return;
   const auto before = [&](size_t x, size_t y) {
-    if (column_ <= kState) {
+    if (column_ <= kStateColumn) {
       return RowText(frame, rows[x], column_) < RowText(frame, rows[y], column_);
     }
     return RowNumber(rows[x], column_) < RowNumber(rows[y], column_);
@@ -117,12 +127,12 @@ void CompareRows::DrawRow(const CompareFrame& frame, size_t at) {
   frame.log->Text(fmt::format("row:{}", at), name,
                   widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
   ImGui::SetCursorPos(start);
-  for (int column = kWhat; column <= kState; ++column) {
-    if (column > kWhat) ImGui::TableNextColumn();
+  for (int column = kWhatColumn; column <= kStateColumn; ++column) {
+    if (column > kWhatColumn) ImGui::TableNextColumn();
     const std::string text = RowText(frame, row, column);
     const ui::Box box = LineBox(ImGui::GetContentRegionAvail().x);
     ImGui::TextUnformatted(text.c_str(), text.c_str() + text.size());
-    if (column == kState) frame.log->Text("state:" + name, text, box);
+    if (column == kStateColumn) frame.log->Text("state:" + name, text, box);
   }
   const analysis::Delta& delta = row.on_path;
   NumberCell(frame, "a:" + name, ui::FormatDuration(std::llround(delta.a_ns)), delta.a_ns);
@@ -149,7 +159,7 @@ void CompareRows::Draw(const CompareFrame& frame, ImVec2 size) {
   ImGui::PushStyleColor(ImGuiCol_TableHeaderBg, theme.surface.raised);
   ImGui::PushStyleColor(ImGuiCol_TableRowBg, theme.surface.panel);
   ImGui::PushStyleColor(ImGuiCol_TableRowBgAlt, theme.surface.raised);
-  if (ImGui::BeginTable("rows", kNumColumns, kFlags, size)) {
+  if (ImGui::BeginTable("rows", kNumCompareColumns, kFlags, size)) {
     ImGui::TableSetupScrollFreeze(0, 1);
     SetUpRowColumns(frame);
     ImGuiTableSortSpecs* order = ImGui::TableGetSortSpecs();

@@ -12,7 +12,7 @@ namespace shardscope::shell {
 namespace {
 
 constexpr auto kCompareInterval = std::chrono::seconds(1);  // while A goes on
-constexpr int64_t kShowEveryNs = 100 * kNsPerMs;
+constexpr int64_t kShowShareEveryNs = 100 * kNsPerMs;
 
 Status CheckSteps(const char* side, const std::optional<analysis::Scope>& steps,
                   const query::Snapshot& snapshot) {
@@ -78,7 +78,7 @@ void CompareWorker::Progress(double share) {
   share_ = share;
   const int64_t now_ns = MonotonicNs();
   int64_t shown_ns = shown_ns_;
-  if (now_ns - shown_ns >= kShowEveryNs && shown_ns_.compare_exchange_strong(shown_ns, now_ns) &&
+  if (now_ns - shown_ns >= kShowShareEveryNs && shown_ns_.compare_exchange_strong(shown_ns, now_ns) &&
       wake_) {
     wake_();
   }

@@ -1,0 +1,208 @@
+// The panel Compare: a second run is opened beside the first, sorted, clicked, and what is wrong is
+// said.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <variant>
+
+#include "tests/lesson/lesson_snapshot.h"
+#include "tests/ui/harness.h"
+#include "trace/analysis/compare/comparison.h"
+#include "trace/query/live_trace.h"
+#include "trace/query/trace_test_util.h"
+
+namespace shardscope::ui_test {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr double kCompareSeconds = 60;  // of the worst machine
+constexpr int64_t kCompareMs = 1'000'000;
+
+// Six steps of a forward of 4 ms, and with `optimizer` one of 2 ms.
+void WriteRun(const std::string& folder, bool optimizer) {
+  const auto recorder = query::OpenRecorder(folder);
+  schema::RankRow rank;
+  rank.rank = 0;
+  recorder->Add(rank);
+  schema::TrackRow track;
+  track.rank = 0;
+  track.name = track.role = "compute";
+  const auto track_id = recorder->Add(track);
+  const auto forward = query::AddPlanOp(recorder.get(), "F block0", "forward", "compute");
+  const auto adam = query::AddPlanOp(recorder.get(), "OPT block0", "optimizer", "compute");
+  for (int64_t step = 0; step < 8; ++step) {
+    const int64_t start_ns = (100 + 10 * step) * kCompareMs;
+    const auto add = [&](query::PlanOpId op, int64_t from_ns, int64_t to_ns) {
+      record::OpRecord run = query::OpAt(op, 0, step, start_ns + from_ns, start_ns + to_ns);
+      run.run.track = track_id;
+      recorder->Record(run);
+    };
+    add(forward, 0, 4 * kCompareMs);
+    if (optimizer) add(adam, 4 * kCompareMs, 6 * kCompareMs);
+    schema::StepRow row;
+    row.rank = 0;
+    row.step = step;
+    row.start_ns = start_ns;
+    row.end_ns = start_ns + (optimizer ? 7 : 5) * kCompareMs;
+    recorder->Record(row);
+  }
+  SHARDSCOPE_CHECK(recorder->Finish().ok());
+}
+
+class CompareTest : public testing::Test {
+ protected:
+  CompareTest() {
+    WriteRun(a_, false);
+    WriteRun(b_, true);
+    SHARDSCOPE_CHECK(harness_.shell().Open(a_).ok());
+    EXPECT_TRUE(
+        harness_.Until([this] { return !harness_.context().snapshot->loading; }, kCompareSeconds));
+    harness_.Frames(4);
+  }
+
+  const ui::DrawnItem* Drawn(const std::string& id) const {
+    return harness_.log().Find("compare", id);
+  }
+  bool Shown(const std::string& id) {
+    return harness_.Until([&] { return Drawn(id) != nullptr; }, kCompareSeconds);
+  }
+  void Click(const std::string& id) {
+    EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+      test->MouseMoveToPos(PlaceOf(harness_, "compare", id));
+      test->MouseClick();
+      test->Yield(4);
+    }));
+  }
+  void Type(const std::string& id, const std::string& text) {
+    EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+      test->MouseMoveToPos(PlaceOf(harness_, "compare", id));
+      test->MouseClick();
+      test->KeyCharsReplace(text.c_str());
+      test->KeyPress(ImGuiKey_Tab);
+      test->Yield(3);
+    }));
+  }
+  // The row of the table that says `what`; -1: none.
+  int RowOf(const std::string& what) const {
+    for (int at = 0; Drawn(fmt::format("row:{}", at)) != nullptr; ++at) {
+      if (Drawn(fmt::format("row:{}", at))->text.find(what) != std::string::npos) return at;
+    }
+    return -1;
+  }
+
+  const query::TestFolder folder_;
+  const std::string a_ = folder_.path() + "/a";
+  const std::string b_ = folder_.path() + "/b";
+  Harness harness_;
+};
+
+TEST_F(CompareTest, ARunIsGivenInTheFormAndEveryNumberIsThatOfTheCommand) {
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) { test->KeyPress(ImGuiKey_V); }));
+  ASSERT_TRUE(Shown("form"));
+  EXPECT_THAT(Drawn("how")->text, HasSubstr("drop it here"));
+  Type("path", b_);
+  Click("go");
+  ASSERT_TRUE(Shown("sentence"));
+  const auto a = query::ReadSnapshot(a_);
+  const auto b = query::ReadSnapshot(b_);
+  const analysis::Comparison direct =
+      analysis::Compare({a->get(), {}, (*a)->name}, {b->get(), {}, (*b)->name});
+  EXPECT_EQ(direct.verdict, analysis::ComparisonVerdict::kWorse);
+  EXPECT_EQ(Drawn("sentence")->text, direct.sentence);
+  EXPECT_EQ(std::get<double>(Drawn("part_difference:step")->value), direct.step.ns());
+  EXPECT_EQ(std::get<double>(Drawn("part_a:compute")->value), direct.parts[0].a_ns);
+  EXPECT_EQ(std::get<int64_t>(Drawn("part_low:step")->value), direct.step.shift.low_ns);
+  int64_t steps = 0;
+  for (size_t bin = 0; bin < direct.histogram.b.size(); ++bin) {
+    steps += std::get<int64_t>(Drawn(fmt::format("bin_b:{}", bin))->value);
+  }
+  EXPECT_EQ(steps, direct.b.num_steps);
+  for (size_t at = 0; at < direct.rows.size(); ++at) {
+    const int row = static_cast<int>(at);
+    ASSERT_NE(Drawn(fmt::format("row:{}", row)), nullptr);
+    const std::string name = Drawn(fmt::format("row:{}", row))->text;
+    EXPECT_EQ(std::get<double>(Drawn("difference:" + name)->value), direct.rows[at].on_path.ns());
+  }
+}
+
+TEST_F(CompareTest, RowsAreSortedAndAClickLeadsToTheOpOfA) {
+  harness_.shell().Post(ui::CompareWith{b_, {}, {}});
+  ASSERT_TRUE(Shown("sentence"));
+  const int added = RowOf("compute|optimizer");
+  ASSERT_GE(added, 0);
+  EXPECT_EQ(Drawn("state:" + Drawn(fmt::format("row:{}", added))->text)->text, "new");
+  Click(fmt::format("row:{}", added));
+  ASSERT_TRUE(Shown("said"));
+  EXPECT_THAT(Drawn("said")->text, HasSubstr("only in B"));
+  EXPECT_TRUE(harness_.context().snapshot != nullptr);
+  Click("header:a");  // numbers begin with the largest
+  const int forward = RowOf("compute|forward");
+  EXPECT_EQ(forward, 0);
+  Click("header:a");
+  EXPECT_GT(RowOf("compute|forward"), 0);
+  Click(fmt::format("row:{}", RowOf("compute|forward")));
+  harness_.Frames(8);
+  const ui::Selection& selection = harness_.context().selection;
+  ASSERT_FALSE(selection.op_run.is_none());
+  EXPECT_NE(harness_.log().Find("timeline", fmt::format("op_run:0:{}", selection.op_run.value())),
+            nullptr);
+}
+
+TEST_F(CompareTest, RangesOfOneRunAreComparedAndMistakesAreNamed) {
+  harness_.shell().Post(ui::FocusPanel{"compare"});
+  ASSERT_TRUE(Shown("go"));
+  Click("go");
+  ASSERT_TRUE(Shown("form_error"));
+  EXPECT_THAT(Drawn("form_error")->text, HasSubstr("second run"));
+  Type("steps_a", "2-5");
+  Click("go");
+  EXPECT_THAT(Drawn("form_error")->text, HasSubstr("steps of A: 2-5"));
+  Type("steps_a", "2:5");
+  Type("steps_b", "5:8");
+  Click("go");
+  ASSERT_TRUE(Shown("sentence"));
+  EXPECT_THAT(Drawn("side_a")->text, HasSubstr("2 to 4"));
+  EXPECT_THAT(Drawn("side_b")->text, HasSubstr("5 to 7"));
+  Click("other");
+  ASSERT_TRUE(Shown("form"));
+  Type("steps_b", "90:99");
+  Click("go");
+  ASSERT_TRUE(Shown("error"));
+  EXPECT_THAT(Drawn("error")->text, HasSubstr("B: "));
+}
+
+TEST_F(CompareTest, ARunThatIsGoneIsAnErrorAndIsTriedAgain) {
+  const std::string gone = folder_.path() + "/gone";
+  harness_.shell().Post(ui::CompareWith{gone, {}, {}});
+  ASSERT_TRUE(Shown("error"));
+  EXPECT_THAT(Drawn("error")->text, HasSubstr(gone));
+  std::filesystem::rename(b_, gone);
+  Click("again");
+  EXPECT_TRUE(Shown("sentence"));
+}
+
+TEST_F(CompareTest, WhatIsDroppedOnThePanelIsComparedElsewhereOpened) {
+  harness_.shell().Post(ui::FocusPanel{"compare"});
+  ASSERT_TRUE(Shown("form"));
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(PlaceOf(harness_, "compare", "how"));
+    harness_.shell().Drop(b_);
+    test->Yield(2);
+  }));
+  EXPECT_TRUE(Shown("sentence"));
+  EXPECT_EQ(harness_.context().path, std::filesystem::weakly_canonical(a_).string());
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(PlaceOf(harness_, "top_bar", "state"));
+    harness_.shell().Drop(b_);
+    test->Yield(4);
+  }));
+  EXPECT_EQ(harness_.context().path, std::filesystem::weakly_canonical(b_).string());
+  EXPECT_FALSE(harness_.context().compare.asked.has_value());
+}
+
+}  // namespace
+}  // namespace shardscope::ui_test
