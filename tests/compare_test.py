@@ -83,6 +83,39 @@ class CompareTest(ProgramTest):
         self.assertTrue(result["units_by_order"])
         self.assertIn({"a": "block0", "b": "layers.0"}, result["units"])
 
+    def test_the_panel_says_what_the_command_says(self):
+        fast, _ = self.train("fast", *SLOW_LINK, "link.bandwidth=200MB/s")
+        slow, _ = self.train("slow", *SLOW_LINK, "link.bandwidth=20MB/s", "prefetch.forward=1")
+        for arguments, options in (([slow], ["--with", slow]),
+                                   (["--steps-a", "2:9", "--steps-b", "9:16"], ["--steps-a", "2:9", "--steps-b", "9:16"])):
+            result = self.compare(fast, *arguments)
+            items = self.drawn(fast, "--panel", "compare", *options, "--size", "1600x4000")
+            drawn = {id: item for (panel, id), item in items.items() if panel == "compare"}
+            self.assertEqual(drawn["sentence"]["text"], result["sentence"])
+            self.assertEqual(drawn["sentence"]["value"], result["slower"])
+            for side in "ab":
+                self.assertEqual(drawn[f"side_{side}"]["value"], result[side]["num_steps"])
+                bins = [drawn[f"bin_{side}:{at}"]["value"] for at in range(len(result["histogram"][side]))]
+                self.assertEqual(bins, result["histogram"][side])
+                self.assertEqual(sum(bins), len(result[side]["step_ns"]))
+            for name, part in {"step": result["step"], **result["parts"]}.items():
+                for id, key in (("a", "a_ns"), ("b", "b_ns"), ("difference", "difference_ns"), ("low", "low_ns"), ("high", "high_ns")):
+                    self.assertEqual(drawn[f"part_{id}:{name}"]["value"], part[key], (name, key))
+            self.assertGreater(len(result["rows"]), 10)
+            for at, row in enumerate(result["rows"]):
+                name = "|".join(row[key] for key in ("part", "kind", "phase", "unit", "communicator"))
+                self.assertEqual(drawn[f"row:{at}"]["text"], name)
+                for id in ("a", "b", "difference"):
+                    self.assertEqual(drawn[f"{id}:{name}"]["value"], row["on_path"][f"{id}_ns"], (name, id))
+                if row["state"]:
+                    self.assertEqual(drawn["state:" + name]["text"], {"added": "new", "gone": "gone"}[row["state"]])
+            self.assertEqual({id.removeprefix("setting:") for id in drawn if id.startswith("setting:")}, {one["key"] for one in result["settings"]})
+        for options, part in ((["--with", self.root / "none"], "none"), (["--steps-a", "2-9"], "--steps-a 2-9"), (["--steps-b", "90:99"], "B: ")):
+            done = self.run_program(APP, "shot", fast, "--panel", "compare", *options, "--json", check=False)
+            self.assertEqual(done.returncode, 1, done.stdout[:300])
+            self.assertEqual(done.stderr.strip().count("\n"), 0, done.stderr)
+            self.assertIn(part, done.stderr)
+
     def test_bad_input_is_one_error(self):
         run, _ = self.train("run", *SLOW_LINK, "link.bandwidth=100MB/s")
         for arguments, part in (([run], "--steps-a"), ([run, self.root / "none"], "none"), ([run, run, "--steps-a", "90:99"], "steps"),

@@ -32,6 +32,9 @@ struct CompareState {
   double share = 0;                      // of B that has been read; 0: not known
   std::shared_ptr<const Compared> made;  // of `asked`, or of what was asked before; null: none yet
 
+  int questions = 0;  // that were asked so far, each with its number
+
+  void Forget() { *this = {.questions = questions}; }
   bool is_making() const { return asked && (made == nullptr || made->with != *asked); }
 };
 

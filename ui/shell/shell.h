@@ -138,7 +138,6 @@ class Shell {
     float scale = 0;  // that the columns were last drawn with
   };
   DrawnLayout layout_;
-  int num_compared_ = 0;  // questions of comparisons, each with its number
   bool wants_quit_ = false;
   bool look_changed_ = true;
   bool wants_frame_ = false;  // more rows wait than one frame takes, or a search was asked for

@@ -106,7 +106,7 @@ struct Dispatcher {
     shell.EndImport();
     shell.CloseSession();
     shell.link_.reset();
-    shell.context_.compare = {};
+    shell.context_.compare.Forget();
     shell.focus_ = "runs";
   }
   void operator()(const ui::CancelImport&) const { shell.EndImport(); }
@@ -444,13 +444,13 @@ struct Dispatcher {
   void operator()(const ui::CompareWith& command) const {
     ui::CompareState& compare = shell.context_.compare;
     compare.asked =
-        ui::ComparedWith{command.path, command.steps_a, command.steps_b, ++shell.num_compared_};
+        ui::ComparedWith{command.path, command.steps_a, command.steps_b, ++compare.questions};
     compare.share = 0;
     shell.focus_ = "compare";
     shell.wants_frame_ = true;  // that has them compared
   }
   void operator()(const ui::CloseCompare&) const {
-    shell.context_.compare = {};
+    shell.context_.compare.Forget();
     shell.wants_frame_ = true;  // that stops it
   }
   void operator()(const ui::DismissNotice&) const { shell.context_.notice = {}; }
@@ -517,7 +517,7 @@ Status Shell::OpenLinked(const std::string& text) {
     return Status::Error(context_.error);
   }
   if (!run.path.empty() && !(run.link && IsOpen(run.path))) {
-    context_.compare = {};
+    context_.compare.Forget();
     imports_it = imports::NeedsImport(run.path);
     if (imports_it) Import(run.path);
     if (!imports_it) SHARDSCOPE_RETURN_IF_ERROR(Open(run.path));

@@ -134,7 +134,8 @@ void ComparePanel::DrawRecent(const CompareFrame& frame) {
     if (run.path == frame.context.path) continue;
     ImGui::PushID(run.path.c_str());
     if (widgets::LinkText(frame.look, "run", run.name)) {
-      frame.commands->push_back(ui::CompareWith{run.path, {}, {}});
+      path_ = run.path;
+      Ask(frame);
     }
     frame.log->Text("run:" + run.path, run.name, LastItem());
     ImGui::SameLine(0, frame.look.Px(10));
@@ -149,6 +150,7 @@ void ComparePanel::DrawRecent(const CompareFrame& frame) {
 void ComparePanel::DrawForm(const CompareFrame& frame) {
   frame.log->Text("form", frame.Tr(Text::kCompareTitle),
                   widgets::Heading(frame.look, frame.Tr(Text::kCompareTitle)));
+  if (frame.context.compare.asked && Link(frame, "back", Text::kCompareBack)) chooses_ = false;
   const char* how = frame.Tr(Text::kCompareHow);
   frame.log->Text("how", how, widgets::Paragraph(frame.look, widgets::DimOf(frame.look), how));
   widgets::Gap(frame.look, 8);

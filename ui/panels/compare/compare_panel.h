@@ -18,7 +18,7 @@ class ComparePanel : public ui::Panel {
  private:
   void DrawForm(const CompareFrame& frame);
   void DrawFields(const CompareFrame& frame);
-  static void DrawRecent(const CompareFrame& frame);
+  void DrawRecent(const CompareFrame& frame);
   void Ask(const CompareFrame& frame);
   std::optional<ui::CompareWith> Question(const CompareFrame& frame);
   void DrawActions(const CompareFrame& frame);

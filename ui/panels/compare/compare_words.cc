@@ -41,6 +41,9 @@ const char* FactWord(ui::Language language, analysis::DoneFact fact) {
 }
 
 std::string WhatWords(ui::Language language, const analysis::RowKey& key) {
+  const bool is_exposed =
+      key.part == analysis::StepPart::kExposed || key.part == analysis::StepPart::kExposedCopy;
+  if (is_exposed) return TrFormat(language, Text::kCompareExposedKind, key.kind);
   std::string what = key.kind;
   if (key.part == analysis::StepPart::kIdle) {
     what = key.kind.empty() ? Tr(language, Text::kCompareEnd)

@@ -12,7 +12,7 @@ namespace shardscope::panels {
 std::string CompareSentence(ui::Language language, const analysis::Comparison& comparison);
 
 const char* PartWord(ui::Language language, analysis::StepPart part);
-// "exposed communication, all_gather", "idle, before reduce_scatter".
+// "exposed all_gather", "compute, forward", "idle, before reduce_scatter".
 std::string WhatWords(ui::Language language, const analysis::RowKey& key);
 // "slower", "faster", "new", "gone"; empty: within noise.
 std::string StateWord(ui::Language language, const analysis::ComparedRow& row);
