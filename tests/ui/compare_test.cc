@@ -24,6 +24,7 @@ constexpr int64_t kCompareMs = 1'000'000;
 
 // Six steps of a forward of 4 ms, and with `optimizer` one of 2 ms.
 void WriteRun(const std::string& folder, bool optimizer) {
+  std::filesystem::create_directories(folder);
   const auto recorder = query::OpenRecorder(folder);
   schema::RankRow rank;
   rank.rank = 0;

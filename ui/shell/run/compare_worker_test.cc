@@ -68,6 +68,7 @@ TEST(CompareMaker, ARunThatIsNotThereIsAnErrorThatNamesIt) {
   ASSERT_NE(made, nullptr);
   EXPECT_THAT(made->error, HasSubstr("gone"));
   // It is read again for a new question only.
+  std::filesystem::create_directories(path);
   ASSERT_TRUE(query::OpenRecorder(path)->Finish().ok());
   EXPECT_EQ(maker.Make(AskFor(snapshot, {path, {}, {}, 1}), {})->error, made->error);
   EXPECT_EQ(maker.Make(AskFor(snapshot, {path, {}, {}, 2}), {})->error, "");
