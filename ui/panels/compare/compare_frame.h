@@ -25,6 +25,9 @@ ui::Box LineBox(float width);
 void NumberCell(const CompareFrame& frame, const std::string& id, const std::string& text,
                 double value);
 
+// The head of such a column, right over its numbers; `sorted`: with the arrow beside it.
+void NumberHead(const CompareFrame& frame, const char* title, bool sorted);
+
 // From the middle of `box` to the right for what is slower, hatched, and to the left for what is
 // faster: side and pattern say so without colour. `share`: of half of the box, -1 to 1.
 void DrawDifferenceBar(const CompareFrame& frame, const ui::Box& box, double share);

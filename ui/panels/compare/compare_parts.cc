@@ -93,6 +93,16 @@ void NumberCell(const CompareFrame& frame, const std::string& id, const std::str
   frame.log->Real(id, text, value, "ns", box);
 }
 
+void NumberHead(const CompareFrame& frame, const char* title, bool sorted) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float right = at.x + ImGui::GetContentRegionAvail().x;
+  ImGui::PushID(title);
+  ImGui::TableHeader("##head");
+  ImGui::PopID();
+  const float arrow = sorted ? frame.look.Px(12) : 0;
+  widgets::DrawTextRight(frame.look, widgets::TextOf(frame.look), {right - arrow, at.y}, title);
+}
+
 void DrawDifferenceBar(const CompareFrame& frame, const ui::Box& box, double share) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float middle = (box.x0 + box.x1) / 2;
@@ -127,7 +137,13 @@ void DrawComparedParts(const CompareFrame& frame, float width) {
     ImGui::TableSetupColumn(title, ImGuiTableColumnFlags_WidthStretch, weight);
   }
   ImGui::PushStyleColor(ImGuiCol_TableHeaderBg, frame.look.theme.surface.raised);
-  ImGui::TableHeadersRow();
+  ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
+  for (int column = 0; column < ImGui::TableGetColumnCount(); ++column) {
+    ImGui::TableSetColumnIndex(column);
+    const char* title = ImGui::TableGetColumnName(column);
+    const bool is_number = column >= 1 && column <= 3;
+    is_number ? NumberHead(frame, title, false) : ImGui::TableHeader(title);
+  }
   for (const PartRow& part : parts) DrawPartRow(frame, part, most_ns);
   ImGui::PopStyleColor();
   ImGui::EndTable();

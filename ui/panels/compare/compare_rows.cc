@@ -66,14 +66,15 @@ void SetUpRowColumns(const CompareFrame& frame) {
   add(frame.Tr(Text::kCompareBar), 1.2F, kNumber);
 }
 
-void DrawRowHeaders(const CompareFrame& frame) {
+void DrawRowHeaders(const CompareFrame& frame, int sorted_by) {
   static constexpr std::array kIds = {"what", "phase", "unit",       "state",
                                       "a",    "b",     "difference", "bar"};
   ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
   for (int column = 0; column < kNumCompareColumns; ++column) {
     if (!ImGui::TableSetColumnIndex(column)) continue;
     const char* title = ImGui::TableGetColumnName(column);
-    ImGui::TableHeader(title);
+    const bool is_number = column >= kAColumn && column <= kDifferenceColumn;
+    is_number ? NumberHead(frame, title, column == sorted_by) : ImGui::TableHeader(title);
     frame.log->Text(fmt::format("header:{}", kIds[static_cast<size_t>(column)]), title,
                     widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
   }
@@ -171,7 +172,7 @@ void CompareRows::Draw(const CompareFrame& frame, ImVec2 size) {
       order->SpecsDirty = false;
     }
     Update(frame);
-    DrawRowHeaders(frame);
+    DrawRowHeaders(frame, column_);
     ImGuiListClipper clipper;
     clipper.Begin(static_cast<int>(order_.size()));
     while (clipper.Step()) {

@@ -78,8 +78,8 @@ void CompareWorker::Progress(double share) {
   share_ = share;
   const int64_t now_ns = MonotonicNs();
   int64_t shown_ns = shown_ns_;
-  if (now_ns - shown_ns >= kShowShareEveryNs && shown_ns_.compare_exchange_strong(shown_ns, now_ns) &&
-      wake_) {
+  if (now_ns - shown_ns >= kShowShareEveryNs &&
+      shown_ns_.compare_exchange_strong(shown_ns, now_ns) && wake_) {
     wake_();
   }
 }

@@ -98,5 +98,19 @@ TEST(CompareWorker, AnswersTheNewestQuestionAndForgets) {
   EXPECT_EQ(worker.Latest(), nullptr);
 }
 
+TEST(CompareWorker, NewerRowsAreComparedWithoutBeingAskedFor) {
+  const ui::ComparedWith with{"", {}, {}, 1};
+  CompareWorker worker({});
+  worker.Ask(AskFor(analysis::MakeLessonSnapshot(2, 6, 99), with));
+  const auto first = Wait(worker, with);
+  ASSERT_NE(first, nullptr);
+  worker.Ask(AskFor(analysis::MakeLessonSnapshot(2, 12, 99), with));
+  const auto deadline = std::chrono::steady_clock::now() + 60s;
+  while (worker.Latest() == first && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(2ms);
+  }
+  EXPECT_EQ(worker.Latest()->comparison.a.num_steps, first->comparison.a.num_steps + 6);
+}
+
 }  // namespace
 }  // namespace shardscope::shell

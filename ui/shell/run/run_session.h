@@ -137,8 +137,8 @@ class RunSession {
   // Likewise its critical path, or that of the newest step before it that all ranks have finished;
   // those that were made are kept.
   void UpdateCriticalPath(bool at_once, int32_t step, ui::CriticalPathState* path);
-  // Once a frame: has the run compared with what is asked for, of a run that goes on again and again
-  // where `in_front`, and puts the answer into `compare`.
+  // Once a frame: has the run compared with what is asked for, of a run that goes on again and
+  // again where `in_front`, and puts the answer into `compare`.
   void UpdateCompare(bool at_once, bool in_front, ui::CompareState* compare);
   // Reads the bookmarks of the run and follows their file. `opened`: as bookmarks::FileOf() has it.
   void FollowBookmarks(const std::string& opened);
