@@ -15,6 +15,7 @@
 #include "trace/base/units.h"
 #include "ui/shell/backend/gui.h"
 #include "ui/shell/backend/headless.h"
+#include "ui/shell/backend/svg.h"
 #include "ui/shell/drawn_json.h"
 #include "ui/shell/shell.h"
 #include "ui/shell/view_controller.h"
@@ -55,8 +56,14 @@ class Stage {
           "no font with Chinese characters on this system: install fonts-noto-cjk, or use "
           "--language en");
     }
-    SHARDSCOPE_ASSIGN_OR_RETURN(stage->surface_,
-                                HeadlessSurface::Create(options.width, options.height));
+    if (options.svg) {
+      stage->surface_ = std::make_unique<NullSurface>(options.width, options.height);
+    } else {
+      SHARDSCOPE_ASSIGN_OR_RETURN(auto surface,
+                                  HeadlessSurface::Create(options.width, options.height));
+      stage->pixels_ = surface.get();
+      stage->surface_ = std::move(surface);
+    }
     ShellOptions shell_options;
     shell_options.settings.language = options.language;
     shell_options.settings.theme = options.theme;
@@ -69,7 +76,15 @@ class Stage {
   }
 
   Shell& shell() { return *shell_; }
-  HeadlessSurface& surface() { return *surface_; }
+  // Of the frame that was drawn last; not of a stage for an SVG.
+  Image Read() { return pixels_->Read(); }
+
+  // A frame more, as SVG.
+  std::string DrawSvg(const std::string& title) {
+    DrawSharpEdges(true);
+    Draw(1);
+    return SvgOf(*ImGui::GetDrawData(), title);
+  }
 
   void Draw(int frames) {
     for (int i = 0; i < frames; ++i) {
@@ -85,7 +100,8 @@ class Stage {
   Stage() = default;
 
   Gui gui_;
-  std::unique_ptr<HeadlessSurface> surface_;
+  std::unique_ptr<Surface> surface_;
+  HeadlessSurface* pixels_ = nullptr;
   std::optional<Shell> shell_;
 };
 
@@ -182,7 +198,14 @@ Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options) {
         analysis::CheckHasSteps(*scope, stage->shell().context().report->steps);
     if (!has_steps.ok()) return has_steps;
   }
-  return Shot{stage->surface().Read(), stage->shell().draw_log()};
+  Shot shot;
+  if (options.svg) {
+    shot.svg = stage->DrawSvg("Shardscope: " + snapshot->name);
+  } else {
+    shot.image = stage->Read();
+  }
+  shot.log = stage->shell().draw_log();
+  return shot;
 }
 
 Status TakeAnimation(query::SnapshotPtr snapshot, const ShotOptions& options,
@@ -219,7 +242,7 @@ Status TakeAnimation(query::SnapshotPtr snapshot, const ShotOptions& options,
   for (int frame = 0; frame < animation.frames; ++frame) {
     stage->shell().Post(ui::SeekLens{times.start_ns + length_ns * frame / animation.frames});
     stage->Draw(2);  // what one asks for the next one draws
-    SHARDSCOPE_RETURN_IF_ERROR(sink.take(stage->surface().Read()));
+    SHARDSCOPE_RETURN_IF_ERROR(sink.take(stage->Read()));
   }
   return Status::Ok();
 }

@@ -29,12 +29,14 @@ struct ShotOptions {
   std::string search;                      // query of the search, which is open then; empty: closed
   bool plan = false;                       // what the Schedule plans under each lane
   bool critical_path = false;              // of the step in focus, over the lanes
-  std::string at;  // where the time lens stands (analysis::ParseMoment); empty: it is off
+  std::string at;    // where the time lens stands (analysis::ParseMoment); empty: it is off
+  bool svg = false;  // shapes and text instead of pixels, which needs no EGL
   std::optional<ui::Link> link;  // where to go; before all of the above
 };
 
 struct Shot {
-  Image image;
+  Image image;      // empty where an SVG was asked for
+  std::string svg;  // the file; empty where not
   ui::DrawLog log;
 };
 
