@@ -187,9 +187,8 @@ Status TakeShot(const ShotArguments& arguments) {
 void AddViewOptions(CLI::App* command, const std::shared_ptr<ShotArguments>& arguments) {
   command
       ->add_option("--panel", arguments->panel,
-                   "The tab in the middle: timeline, ranks, collectives or log, default timeline; "
-                   "or advice, at the right")
-      ->check(CLI::IsMember({"timeline", "ranks", "collectives", "log", "advice"}));
+                   "Brought to the front of its tabs, default timeline")
+      ->check(CLI::IsMember(shell::PanelNames()));
   command
       ->add_option("--search", arguments->search,
                    "What is looked for: its hits are listed and lit (`shardscope search` says how)")

@@ -11,6 +11,7 @@
 
 #include "trace/base/assets.h"
 #include "trace/base/time.h"
+#include "ui/blocks.h"
 #include "ui/panels/banner/banner_panel.h"
 #include "ui/panels/notice/notice_panel.h"
 #include "ui/panels/top_bar/top_bar_panel.h"
@@ -302,6 +303,9 @@ void Shell::UpdateContext() {
     context_.focus.step = timeline::FocusedStep(context_);
     session_->UpdatePlan(options_.headless, context_.focus.step, &context_.plan);
     session_->UpdateCriticalPath(options_.headless, context_.focus.step, &context_.critical_path);
+    if (panel_frames_.IsInFront("blocks")) {
+      session_->UpdateBlocks(options_.headless, ui::WantedBlocks(context_), &context_.blocks);
+    }
     session_->AskForFigures({.scope = timeline::WantedScope(context_),
                              .ranks = panel_frames_.IsInFront("ranks"),
                              .collectives = panel_frames_.IsInFront("collectives")},

@@ -17,6 +17,7 @@
 #include "ui/shell/backend/headless.h"
 #include "ui/shell/backend/svg.h"
 #include "ui/shell/drawn_json.h"
+#include "ui/shell/panel_windows.h"
 #include "ui/shell/shell.h"
 #include "ui/shell/view_controller.h"
 #include "ui/timeline/axis.h"
@@ -186,6 +187,12 @@ std::optional<std::vector<query::TimeRange>> TimesOfShot(const query::Snapshot& 
         TimesOf(steps, newest.step - newest.num_steps, newest.step + newest.num_steps - 1));
   }
   return times;
+}
+
+std::vector<std::string> PanelNames() {
+  std::vector<std::string> names;
+  for (const PanelWindow& panel : PanelWindows()) names.emplace_back(panel.id);
+  return names;
 }
 
 Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options) {

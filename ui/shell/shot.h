@@ -46,6 +46,9 @@ struct Shot {
 std::optional<std::vector<query::TimeRange>> TimesOfShot(const query::Snapshot& summary,
                                                          const ShotOptions& options);
 
+// What ShotOptions::panel may be.
+std::vector<std::string> PanelNames();
+
 // The same snapshot, options and fonts give the same bytes. Errors: no EGL, Chinese without a CJK
 // font, no such steps or area, a link that leads nowhere.
 Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options);
