@@ -84,6 +84,7 @@ int RunCommandLine(int argc, char** argv) {
   app.require_subcommand(1);
 #endif
   AddAreaCommand(app, &exit_code);
+  AddBlocksCommand(app, &exit_code);
   AddCompareCommand(app, &exit_code);
   AddExportCommand(app, &exit_code);
   AddImportCommand(app, &exit_code);

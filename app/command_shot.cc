@@ -79,14 +79,19 @@ std::string StepError(const std::string& text) {
   return digits && text.size() < 10 ? "" : "give the number of a step, from 0";
 }
 
+bool IsSvg(const std::string& path) {
+  return CLI::detail::to_lower(std::filesystem::path(path).extension()) == ".svg";
+}
+
 // A name that asks for another format would be a lie.
 Status CheckOutput(const std::string& path) {
   if (path.empty()) return Status::Ok();
+  if (IsSvg(path)) return OutputFile::Check(path);
   std::filesystem::path png = path;
   for (const char* other :
-       {".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".svg", ".pdf", ".tif", ".tiff", ".ppm"}) {
+       {".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".pdf", ".tif", ".tiff", ".ppm"}) {
     if (CLI::detail::to_lower(png.extension()) != other) continue;
-    return Status::Error(fmt::format("-o {}: the picture is a PNG; call it {}", path,
+    return Status::Error(fmt::format("-o {}: the picture is a PNG or an SVG; call it {}", path,
                                      png.replace_extension(".png").string()));
   }
   return OutputFile::Check(path);
@@ -110,6 +115,7 @@ Result<shell::ShotOptions> OptionsOf(const ShotArguments& arguments) {
   }
   options.scale = arguments.scale;
   options.panel = arguments.panel;
+  options.svg = IsSvg(arguments.output);
   options.search = arguments.search;
   options.at = arguments.at;
   options.plan = arguments.plan;
@@ -165,7 +171,8 @@ Status TakeShot(const ShotArguments& arguments) {
   if (!arguments.animation.output.empty()) return Animate(arguments);
   if (arguments.output.empty() && !arguments.json) {
     return Status::Error(
-        "say where the picture goes with -o FILE.png or --animate FILE.png, or ask for --json");
+        "say where the picture goes with -o FILE.png, -o FILE.svg or --animate FILE.png, or ask "
+        "for --json");
   }
   SHARDSCOPE_RETURN_IF_ERROR(CheckOutput(arguments.output));
   auto linked = ui::ParseLinkedRun(arguments.run);
@@ -181,7 +188,9 @@ Status TakeShot(const ShotArguments& arguments) {
   if (!snapshot.ok()) return snapshot.status();
   const auto shot = shell::TakeShot(*snapshot, options);
   if (!shot.ok()) return shot.status();
-  if (!arguments.output.empty()) {
+  if (options.svg) {
+    SHARDSCOPE_RETURN_IF_ERROR(WriteFile(arguments.output, shot->svg));
+  } else if (!arguments.output.empty()) {
     SHARDSCOPE_RETURN_IF_ERROR(shell::WritePng(shot->image, arguments.output));
   }
   if (arguments.json) {
@@ -194,10 +203,8 @@ Status TakeShot(const ShotArguments& arguments) {
 void AddViewOptions(CLI::App* command, const std::shared_ptr<ShotArguments>& arguments) {
   command
       ->add_option("--panel", arguments->panel,
-                   "The tab in the middle: timeline, ranks, collectives, compare or log, default "
-                   "timeline; "
-                   "or advice, at the right")
-      ->check(CLI::IsMember({"timeline", "ranks", "collectives", "compare", "log", "advice"}));
+                   "Brought to the front of its tabs, default timeline")
+      ->check(CLI::IsMember(shell::PanelNames()));
   command
       ->add_option("--with", arguments->with,
                    "Another run, or what `import` takes, to compare RUN with in the panel Compare")
@@ -260,14 +267,17 @@ void AddAnimationOptions(AnimationArguments* arguments, CLI::App* command) {
 void AddShotCommand(CLI::App& app, int* exit_code) {
   auto arguments = std::make_shared<ShotArguments>();
   CLI::App* command =
-      app.add_subcommand("shot", "The whole default window as a PNG, without display");
+      app.add_subcommand("shot", "The whole default window as a PNG or SVG, without display");
   command
       ->add_option(
           "run", arguments->run,
           "Run folder or trace file, live or not; what `import` takes; or a link, RUN#step=30")
       ->required()
       ->type_name("RUN");
-  command->add_option("-o,--output", arguments->output, "Where the PNG goes")->type_name("FILE");
+  command
+      ->add_option("-o,--output", arguments->output,
+                   "Where the picture goes: a .png, or an .svg whose text is text")
+      ->type_name("FILE");
   command->add_option("--size", arguments->size, "Width x height in pixels, default 1600x900")
       ->type_name("WxH");
   command

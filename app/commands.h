@@ -48,6 +48,10 @@ int OpenWindow();
 // `shardscope import PATH [-o RUN]`: makes a run of what another profiler recorded.
 void AddImportCommand(CLI::App& app, int* exit_code);
 
+// `shardscope blocks RUN [--at TIME] [--since TIME] [--rank N] [--json]`: what a rank's memory was
+// made of at one moment, block by block.
+void AddBlocksCommand(CLI::App& app, int* exit_code);
+
 // Exit codes of `compare --fail-if-slower`.
 inline constexpr int kSlower = 3;
 inline constexpr int kNotComparable = 4;

@@ -73,6 +73,18 @@ Commands FoldOrUnfold(const Context& context) {
   return {FoldRanks{!AllFolded(context)}};
 }
 
+// Where the mouse is on the time axis; elsewhere the peak.
+Commands BlocksUnderMouse(const Context& context) {
+  if (!context.snapshot) return {};
+  if (context.hover_ns < 0) return {AskBlocks{}};
+  return {AskBlocks{std::nullopt, context.hover_ns}};
+}
+Commands BlocksSinceMouse(const Context& context) {
+  if (!context.snapshot) return {};
+  if (context.hover_ns < 0) return {CompareBlocks{}};
+  return {CompareBlocks{context.hover_ns}};
+}
+
 // Known while the ranks are shown.
 Commands ShowSlowRank(const Context& context) {
   if (context.ranks == nullptr) return {FocusPanel{"ranks"}};
@@ -142,6 +154,8 @@ constexpr Action kActions[] = {
      [](const Context& context) {
        return Commands{ShowCriticalPath{!context.critical_path.is_on}};
      }},
+    {Text::kCommandBlocks, ImGuiKey_M, "M", BlocksUnderMouse},
+    {Text::kCommandBlocksSince, ImGuiMod_Shift | ImGuiKey_M, "Shift+M", BlocksSinceMouse},
     {Text::kCommandFoldAll, ImGuiKey_Z, "Z", FoldOrUnfold},
     {Text::kCommandLegend, 0, "",
      [](const Context& context) { return Commands{ShowLegend{!context.lanes.legend}}; }},

@@ -100,7 +100,14 @@ struct FitSelection {};
 struct JumpToOp {};  // from the selected kernel to its op, from an op to its first kernel
 struct SetHover {
   int64_t time_ns = -1;
-};                 // the cursor that runs through timeline and memory; -1 = none
+};                               // the cursor that runs through timeline and memory; -1 = none
+struct AskBlocks {               // what is live at one moment, block by block, and shows it
+  std::optional<int32_t> rank;   // none: as before, or the one that takes most
+  std::optional<int64_t> at_ns;  // none: at its peak
+};
+struct CompareBlocks {              // with an earlier moment
+  std::optional<int64_t> since_ns;  // none: with none
+};
 struct ShowRank {  // in the timeline: its lanes, unfolded, in that step
   int32_t rank = 0;
   int32_t step = 0;
@@ -207,15 +214,17 @@ struct DismissNotice {};
 struct DismissProblems {};  // puts the banner over the panels away
 struct Quit {};
 
-using Command = std::variant<
-    OpenRun, CloseRun, CancelImport, StartRun, SetView, UndoView, RedoView, ShowStep, GoToLink,
-    CopyLink, AddBookmark, EditBookmark, KeepBookmark, RemoveBookmark, CopyBookmark, SetFollow,
-    HoldView, SelectOp, SelectSpan, SelectArea, SelectNeighbour, FitSelection, JumpToOp, SetHover,
-    ShowRank, PlaceRanks, ToggleRank, FoldRanks, SetKnob, SetScope, ShowKey, RevertPending,
-    DoAction, SetLanguage, SetTheme, SetScale, ResetLayout, ShowOverlay, ShowSearch, SearchFor,
-    SelectHit, OpenLens, CloseLens, PlayLens, SetLensSlowness, SeekLens, StepLens, ShowPlan,
-    ShowCriticalPath, ShowLegend, FocusPanel, OpenSql, RunSql, CancelSql, OpenLessons, ShowLesson,
-    StartLesson, AnswerLesson, CompareWith, CloseCompare, DismissNotice, DismissProblems, Quit>;
+using Command =
+    std::variant<OpenRun, CloseRun, CancelImport, StartRun, SetView, UndoView, RedoView, ShowStep,
+                 GoToLink, CopyLink, AddBookmark, EditBookmark, KeepBookmark, RemoveBookmark,
+                 CopyBookmark, SetFollow, HoldView, SelectOp, SelectSpan, SelectArea,
+                 SelectNeighbour, FitSelection, JumpToOp, SetHover, ShowRank, PlaceRanks,
+                 ToggleRank, FoldRanks, SetKnob, SetScope, ShowKey, RevertPending, DoAction,
+                 SetLanguage, SetTheme, SetScale, ResetLayout, ShowOverlay, ShowSearch, SearchFor,
+                 SelectHit, AskBlocks, CompareBlocks, OpenLens, CloseLens, PlayLens,
+                 SetLensSlowness, SeekLens, StepLens, ShowPlan, ShowCriticalPath, ShowLegend,
+                 FocusPanel, OpenSql, RunSql, CancelSql, OpenLessons, ShowLesson, StartLesson,
+                 AnswerLesson, CompareWith, CloseCompare, DismissNotice, DismissProblems, Quit>;
 using Commands = std::vector<Command>;
 
 }  // namespace shardscope::ui

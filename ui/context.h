@@ -21,6 +21,7 @@
 #include "trace/analysis/report.h"
 #include "trace/analysis/search.h"
 #include "trace/bookmarks/bookmarks.h"
+#include "trace/query/live_blocks.h"
 #include "trace/query/select.h"
 #include "trace/query/snapshot.h"
 #include "ui/commands.h"
@@ -238,6 +239,15 @@ struct AreaState {
   std::shared_ptr<const analysis::Area> measured;
 };
 
+// What is live at one moment, block by block.
+struct BlocksState {
+  std::optional<int32_t> rank;   // none: the one that takes most
+  std::optional<int64_t> at_ns;  // none: its peak; the time lens goes before
+  std::optional<int64_t> since_ns;
+  // To the newest question that was answered; null before the first.
+  std::shared_ptr<const Result<query::LiveBlocks>> answer;
+};
+
 struct PlanBesideActual;  // ui/planned_step.h
 
 // What the Schedule plans, under each lane.
@@ -279,6 +289,7 @@ struct Context {
   PlanState plan;
   CriticalPathState critical_path;
   CompareState compare;
+  BlocksState blocks;
   Bookmarks bookmarks;
   Notice notice;
   ShownKey shown_key;

@@ -16,6 +16,8 @@ struct Box {  // pixels of the window
   float y0 = 0;
   float x1 = 0;
   float y1 = 0;
+
+  bool operator==(const Box&) const = default;
 };
 
 struct DrawnItem {

@@ -173,3 +173,28 @@ def search_a_run(stage):
     app.until("more of them as it trains", lambda shown: shown.find("search", "count").value > hits)
     app.key("F3")
     app.until("one of them", lambda shown: "block1" in (shown.text("details", "title") or ""))
+
+
+def blocks_of_a_moment(stage):
+    """M on a live run: what the peak is made of, block by block; a click into Memory: another moment; with Ctrl: what came and went; a click on a block: its op."""
+    app = stage.live()
+    app.until("a few steps", lambda shown: step(shown) >= 3)
+    app.move(app.item("top_bar", "state").middle)
+    stage.wait(0.5)  # until the cursor has left the time axis
+    app.key("m")
+    shown = app.until("the peak", lambda shown: shown.find("blocks", "block:0"))
+    assert shown.find("blocks", "live").value == shown.find("top_bar", "peak_bytes").value, "the peak is another"
+    x0, y0, _, y1 = app.item("memory", "axis_max:0").box
+    place = (round(x0 + 400), round(y1 + 20))
+    app.click(place)
+    shown = app.until("that moment", lambda shown: shown.find("blocks", "peak") or "peak" not in (shown.text("blocks", "at") or "peak"))
+    assert shown.find("blocks", "rank").value == 0
+    stage.desktop.do("keydown", "ctrl")
+    app.click((place[0] - 150, place[1]))
+    stage.desktop.do("keyup", "ctrl")
+    app.until("what came and went", lambda shown: shown.find("blocks", "came"))
+    stage.take_picture()
+    block = next(item for item in app.shown().all("blocks", "block:") if " m0 " in item.text)
+    whole_ns = app.shown().span_ns
+    app.click(block)
+    app.until("its op in view", lambda shown: shown.span_ns < whole_ns / 2 and not shown.view["follow"])

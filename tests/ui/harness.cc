@@ -11,13 +11,14 @@ constexpr int kHeight = 900;
 
 }  // namespace
 
-Harness::Harness(const std::string& folder, const std::string& programs)
+Harness::Harness(const std::string& folder, const std::string& programs, bool log_widgets)
     : surface_(kWidth, kHeight), engine_(ImGuiTestEngine_CreateContext()) {
   shell::ShellOptions options;
   options.settings_folder = folder;
   options.settings = shell::LoadSettings(folder);
   options.program_folder = programs;
   options.log_drawing = true;
+  options.log_widgets = log_widgets;
   shell_ = std::make_unique<shell::Shell>(std::move(options), gui_.fonts().fonts);
   ImGuiTestEngineIO& io = ImGuiTestEngine_GetIO(engine_);
   io.ConfigRunSpeed = ImGuiTestRunSpeed_Fast;

@@ -20,7 +20,9 @@ namespace shardscope::ui_test {
 class Harness {
  public:
   // `folder`: where settings go; empty: nowhere. `programs`: where shardscope-train is.
-  explicit Harness(const std::string& folder = {}, const std::string& programs = {});
+  // `log_widgets`: log() has every text and control too.
+  explicit Harness(const std::string& folder = {}, const std::string& programs = {},
+                   bool log_widgets = false);
   ~Harness();
 
   shell::Shell& shell() { return *shell_; }
@@ -29,6 +31,9 @@ class Harness {
 
   // Draws one frame, or many.
   void Frames(int count = 1);
+
+  // From the next frame on.
+  void Resize(int width, int height) { surface_.Resize(width, height); }
 
   // Draws frames in real time until `condition` holds; false after `seconds`.
   bool Until(const std::function<bool()>& condition, double seconds);

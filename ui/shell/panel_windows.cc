@@ -6,6 +6,7 @@
 #include <array>
 
 #include "ui/panels/advice/advice_panel.h"
+#include "ui/panels/blocks/blocks_panel.h"
 #include "ui/panels/bookmarks/bookmarks_panel.h"
 #include "ui/panels/collectives/collectives_panel.h"
 #include "ui/panels/compare/compare_panel.h"
@@ -72,6 +73,7 @@ constexpr std::array kPanels = {
     PanelWindow{"overlap", Text::kTabOverlap, DockSlot::kRightTop, Make<panels::OverlapPanel>},
     PanelWindow{"advice", Text::kTabAdvice, DockSlot::kRightTop, Make<panels::AdvicePanel>},
     PanelWindow{"details", Text::kTabDetails, DockSlot::kRightBottom, Make<panels::DetailsPanel>},
+    PanelWindow{"blocks", Text::kTabBlocks, DockSlot::kRightBottom, Make<panels::BlocksPanel>},
 };
 
 // A window that was remembered behind another tab is in front for its first frames, until its tab
@@ -185,7 +187,9 @@ void PanelFrames::DrawOne(const ui::Context& context, size_t index, ui::DrawLog*
   // The tab takes font and ink from what is current in Begin().
   ImGui::PushFont(look.fonts.bold, ui::kTitleSize);
   ImGui::PushStyleColor(ImGuiCol_Text, frame.in_front ? look.theme.ink.text : look.theme.ink.dim);
-  const bool visible = ImGui::Begin(name.c_str(), nullptr, ImGuiWindowFlags_NoCollapse);
+  // Of each slot the first panel is in front until another is asked for.
+  const bool visible = ImGui::Begin(
+      name.c_str(), nullptr, ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoFocusOnAppearing);
   ImGui::PopStyleColor();
   ImGui::PopFont();
   frame.in_front = visible;

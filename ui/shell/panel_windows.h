@@ -19,7 +19,7 @@ namespace shardscope::shell {
 
 // Part of the name of the layout file: raise it when the default layout changes, so that old files
 // are not used.
-inline constexpr int kLayoutVersion = 4;
+inline constexpr int kLayoutVersion = 5;
 
 enum class DockSlot { kLeft, kCenterTop, kCenterBottom, kRightTop, kRightBottom };
 

@@ -11,6 +11,7 @@
 
 #include "trace/base/assets.h"
 #include "trace/base/time.h"
+#include "ui/blocks.h"
 #include "ui/panels/banner/banner_panel.h"
 #include "ui/panels/notice/notice_panel.h"
 #include "ui/panels/top_bar/top_bar_panel.h"
@@ -304,6 +305,9 @@ void Shell::UpdateContext() {
     session_->UpdateCriticalPath(options_.headless, context_.focus.step, &context_.critical_path);
     session_->UpdateCompare(options_.headless, panel_frames_.IsInFront("compare"),
                             &context_.compare);
+    if (panel_frames_.IsInFront("blocks")) {
+      session_->UpdateBlocks(options_.headless, ui::WantedBlocks(context_), &context_.blocks);
+    }
     session_->AskForFigures({.scope = timeline::WantedScope(context_),
                              .ranks = panel_frames_.IsInFront("ranks"),
                              .collectives = panel_frames_.IsInFront("collectives")},

@@ -172,6 +172,21 @@ struct Dispatcher {
     if (command.area) shell.view_.SetFollow(false, shell.Now());
     shell.wants_frame_ = true;  // that has it measured
   }
+  void operator()(const ui::AskBlocks& command) const {
+    ui::BlocksState& blocks = shell.context_.blocks;
+    if (command.rank) blocks.rank = command.rank;
+    blocks.at_ns = command.at_ns;
+    if (blocks.since_ns && command.at_ns && *blocks.since_ns > *command.at_ns) {
+      blocks.since_ns.reset();
+    }
+    (*this)(ui::FocusPanel{"blocks"});
+    shell.wants_frame_ = true;  // that has them read
+  }
+  void operator()(const ui::CompareBlocks& command) const {
+    shell.context_.blocks.since_ns = command.since_ns;
+    (*this)(ui::FocusPanel{"blocks"});
+    shell.wants_frame_ = true;
+  }
   void operator()(const ui::SelectOp& command) const {
     ui::Selection& selection = shell.context_.selection;
     if (command.add && !selection.op_run.is_none() && !command.op_run.is_none()) {
@@ -418,6 +433,7 @@ struct Dispatcher {
   }
   void operator()(const ui::ShowCriticalPath& command) const {
     shell.context_.critical_path = {.is_on = command.show};
+    if (command.show) (*this)(ui::FocusPanel{"timeline"});
     shell.wants_frame_ = true;  // that has it made
   }
   void operator()(const ui::ShowLegend& command) const {
@@ -579,6 +595,7 @@ void Shell::CloseSession() {
   context_.plan.made = nullptr;
   context_.critical_path.made = nullptr;
   context_.compare.made = nullptr;
+  context_.blocks = {};
   context_.bookmarks = {};
   if (context_.overlay == ui::Overlay::kBookmark) context_.overlay = ui::Overlay::kNone;
   context_.sql = {.history = std::move(context_.sql.history)};

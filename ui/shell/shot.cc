@@ -15,7 +15,9 @@
 #include "trace/base/units.h"
 #include "ui/shell/backend/gui.h"
 #include "ui/shell/backend/headless.h"
+#include "ui/shell/backend/svg.h"
 #include "ui/shell/drawn_json.h"
+#include "ui/shell/panel_windows.h"
 #include "ui/shell/shell.h"
 #include "ui/shell/view_controller.h"
 #include "ui/timeline/axis.h"
@@ -55,8 +57,14 @@ class Stage {
           "no font with Chinese characters on this system: install fonts-noto-cjk, or use "
           "--language en");
     }
-    SHARDSCOPE_ASSIGN_OR_RETURN(stage->surface_,
-                                HeadlessSurface::Create(options.width, options.height));
+    if (options.svg) {
+      stage->surface_ = std::make_unique<NullSurface>(options.width, options.height);
+    } else {
+      SHARDSCOPE_ASSIGN_OR_RETURN(auto surface,
+                                  HeadlessSurface::Create(options.width, options.height));
+      stage->pixels_ = surface.get();
+      stage->surface_ = std::move(surface);
+    }
     ShellOptions shell_options;
     shell_options.settings.language = options.language;
     shell_options.settings.theme = options.theme;
@@ -69,7 +77,15 @@ class Stage {
   }
 
   Shell& shell() { return *shell_; }
-  HeadlessSurface& surface() { return *surface_; }
+  // Of the frame that was drawn last; not of a stage for an SVG.
+  Image Read() { return pixels_->Read(); }
+
+  // A frame more, as SVG.
+  std::string DrawSvg(const std::string& title) {
+    DrawSharpEdges(true);
+    Draw(1);
+    return SvgOf(*ImGui::GetDrawData(), title);
+  }
 
   void Draw(int frames) {
     for (int i = 0; i < frames; ++i) {
@@ -85,7 +101,8 @@ class Stage {
   Stage() = default;
 
   Gui gui_;
-  std::unique_ptr<HeadlessSurface> surface_;
+  std::unique_ptr<Surface> surface_;
+  HeadlessSurface* pixels_ = nullptr;
   std::optional<Shell> shell_;
 };
 
@@ -174,6 +191,12 @@ std::optional<std::vector<query::TimeRange>> TimesOfShot(const query::Snapshot& 
   return times;
 }
 
+std::vector<std::string> PanelNames() {
+  std::vector<std::string> names;
+  for (const PanelWindow& panel : PanelWindows()) names.emplace_back(panel.id);
+  return names;
+}
+
 Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options) {
   SHARDSCOPE_RETURN_IF_ERROR(CheckStep(*snapshot, options.step));
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::unique_ptr<Stage> stage, Stage::Create(snapshot, options));
@@ -186,7 +209,14 @@ Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options) {
   }
   const auto& compared = stage->shell().context().compare.made;
   if (compared != nullptr && !compared->error.empty()) return Status::Error(compared->error);
-  return Shot{stage->surface().Read(), stage->shell().draw_log()};
+  Shot shot;
+  if (options.svg) {
+    shot.svg = stage->DrawSvg("Shardscope: " + snapshot->name);
+  } else {
+    shot.image = stage->Read();
+  }
+  shot.log = stage->shell().draw_log();
+  return shot;
 }
 
 Status TakeAnimation(query::SnapshotPtr snapshot, const ShotOptions& options,
@@ -223,7 +253,7 @@ Status TakeAnimation(query::SnapshotPtr snapshot, const ShotOptions& options,
   for (int frame = 0; frame < animation.frames; ++frame) {
     stage->shell().Post(ui::SeekLens{times.start_ns + length_ns * frame / animation.frames});
     stage->Draw(2);  // what one asks for the next one draws
-    SHARDSCOPE_RETURN_IF_ERROR(sink.take(stage->surface().Read()));
+    SHARDSCOPE_RETURN_IF_ERROR(sink.take(stage->Read()));
   }
   return Status::Ok();
 }

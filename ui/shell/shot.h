@@ -30,12 +30,14 @@ struct ShotOptions {
   bool plan = false;                       // what the Schedule plans under each lane
   bool critical_path = false;              // of the step in focus, over the lanes
   std::optional<ui::CompareWith> compare;  // what the panel Compare shows beside it
-  std::string at;  // where the time lens stands (analysis::ParseMoment); empty: it is off
+  std::string at;    // where the time lens stands (analysis::ParseMoment); empty: it is off
+  bool svg = false;  // shapes and text instead of pixels, which needs no EGL
   std::optional<ui::Link> link;  // where to go; before all of the above
 };
 
 struct Shot {
-  Image image;
+  Image image;      // empty where an SVG was asked for
+  std::string svg;  // the file; empty where not
   ui::DrawLog log;
 };
 
@@ -44,6 +46,9 @@ struct Shot {
 // (query::ReadSummaryAround). nullopt: it may show more, so that all rows are needed.
 std::optional<std::vector<query::TimeRange>> TimesOfShot(const query::Snapshot& summary,
                                                          const ShotOptions& options);
+
+// What ShotOptions::panel may be.
+std::vector<std::string> PanelNames();
 
 // The same snapshot, options and fonts give the same bytes. Errors: no EGL, Chinese without a CJK
 // font, no such steps or area, a link that leads nowhere.

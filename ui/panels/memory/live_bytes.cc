@@ -106,4 +106,24 @@ void DrawLiveBytes(const ui::Context& context, const timeline::Axis& axis, int32
   log->Int("live:" + std::to_string(rank), text, moment->live_bytes, "B", ground);
 }
 
+void DrawBlockMoments(const ui::Context& context, const timeline::Axis& axis, int32_t rank,
+                      const ui::Box& box, ui::DrawLog* log) {
+  const auto& answer = context.blocks.answer;
+  if (answer == nullptr || !answer->ok() || (*answer)->asked.rank != rank) return;
+  const query::BlocksQuery& asked = (*answer)->asked;
+  const Look look = widgets::LookOf(context);
+  const auto draw = [&](const char* id, int64_t time_ns, ui::Color color) {
+    const float x = std::round(axis.X(time_ns));
+    if (x < box.x0 || x > box.x1) return;
+    const float size = look.Px(4);
+    ImDrawList* list = ImGui::GetWindowDrawList();
+    list->AddLine({x, box.y0}, {x, box.y1}, color, look.Px(1));
+    list->AddTriangleFilled({x - size, box.y0 - size}, {x + size, box.y0 - size},
+                            {x, box.y0 + size}, color);
+    log->Int(id, "", time_ns, "ns", {x - size, box.y0 - size, x + size, box.y1});
+  };
+  if (asked.since_ns) draw("blocks_since", *asked.since_ns, look.theme.ink.dim);
+  draw("blocks_at", asked.at_ns, look.theme.state.accent);
+}
+
 }  // namespace shardscope::panels

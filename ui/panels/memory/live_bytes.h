@@ -20,4 +20,8 @@ std::vector<std::string> LiveLines(ui::Language language, const analysis::RankMo
 void DrawLiveBytes(const ui::Context& context, const timeline::Axis& axis, int32_t rank,
                    const ui::Box& box, ui::DrawLog* log);
 
+// Where the moments are that the panel Blocks is about, if they are of that rank.
+void DrawBlockMoments(const ui::Context& context, const timeline::Axis& axis, int32_t rank,
+                      const ui::Box& box, ui::DrawLog* log);
+
 }  // namespace shardscope::panels

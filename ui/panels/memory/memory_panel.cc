@@ -247,7 +247,10 @@ void MemoryPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
                        {box.x0, top.y, box.x1, box.y1}, -1, nullptr);
   timeline::DrawArea(context, axis, box.y0, box.y1);
   timeline::DrawLens(context, axis, box.y0, box.y1);
-  for (const Row& row : rows) DrawLiveBytes(context, axis, row.rank, row.box, log);
+  for (const Row& row : rows) {
+    DrawBlockMoments(context, axis, row.rank, row.box, log);
+    DrawLiveBytes(context, axis, row.rank, row.box, log);
+  }
   timeline::DrawCursor(context, axis, box.y0, box.y1);
 }
 
@@ -393,6 +396,21 @@ void MemoryPanel::DrawRowLabels(const ui::Context& context, const Row& row, int6
   widgets::DrawTextRight(look, widgets::FaintOf(look), {right, row.box.y1 - look.Px(7)}, "0");
 }
 
+// A click asks for what is live there, block by block; with Ctrl for what came since.
+void MemoryPanel::AskForBlocks(const Axis& axis, const std::vector<Row>& rows,
+                               ui::Commands* commands) const {
+  const ImVec2 mouse = ImGui::GetIO().MousePos;
+  if (!input_.clicked() || mouse.x < axis.left()) return;
+  for (const Row& row : rows) {
+    if (mouse.y < row.box.y0 || mouse.y > row.box.y1) continue;
+    if (ImGui::GetIO().KeyCtrl) {
+      commands->push_back(ui::CompareBlocks{axis.Ns(mouse.x)});
+    } else {
+      commands->push_back(ui::AskBlocks{row.rank, axis.Ns(mouse.x)});
+    }
+  }
+}
+
 void MemoryPanel::HandleMouse(const ui::Context& context, const Axis& axis, const ui::Box& box,
                               const std::vector<Row>& rows, ui::DrawLog* log,
                               ui::Commands* commands) {
@@ -403,6 +421,7 @@ void MemoryPanel::HandleMouse(const ui::Context& context, const Axis& axis, cons
     return mouse.y >= row.box.y0 && mouse.y <= row.box.y1;
   };
   input_.Hold(std::any_of(rows.begin(), rows.end(), on_plot), commands);
+  AskForBlocks(axis, rows, commands);
   if (!ImGui::IsItemHovered()) return;
   if (mouse.x < axis.left()) {
     first_row_ -= ImGui::GetIO().MouseWheel;

@@ -43,6 +43,8 @@ class MemoryPanel : public ui::Panel {
                   ui::DrawLog* log) const;
   void DrawRowLabels(const ui::Context& context, const Row& row, int64_t max_bytes,
                      ui::DrawLog* log) const;
+  void AskForBlocks(const timeline::Axis& axis, const std::vector<Row>& rows,
+                    ui::Commands* commands) const;
   void HandleMouse(const ui::Context& context, const timeline::Axis& axis, const ui::Box& box,
                    const std::vector<Row>& rows, ui::DrawLog* log, ui::Commands* commands);
 

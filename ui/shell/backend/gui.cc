@@ -23,20 +23,23 @@ constexpr float kRobotoLine = 1.172f;
 constexpr float kJetBrainsMonoLine = 1.32f;
 constexpr float kNotoSansCjkLine = 1.448f;
 
-ImFont* AddEmbedded(std::span<const unsigned char> data, ImFontConfig config) {
+constexpr FontFace kText = {"Roboto", false, kRobotoLine};
+constexpr FontFace kBold = {"Roboto", true, kRobotoLine};
+constexpr FontFace kMono = {"JetBrains Mono", false, kJetBrainsMonoLine};
+
+ImFont* AddEmbedded(std::span<const unsigned char> data, const FontFace& face, bool merge = false) {
+  ImFontConfig config;
   config.FontDataOwnedByAtlas = false;
+  config.MergeMode = merge;
+  if (merge) config.ExtraSizeScale = face.line / kRobotoLine;
+  std::snprintf(config.Name, sizeof(config.Name), "%s%s", face.family, face.bold ? " Bold" : "");
   // The atlas only reads data that it does not own; its interface lacks the const.
   return ImGui::GetIO().Fonts->AddFontFromMemoryTTF(const_cast<unsigned char*>(data.data()),
                                                     static_cast<int>(data.size()), 0, &config);
 }
 
 // Arrows and the sign for infinity are in the mono face, not in Roboto.
-void MergeSymbols() {
-  ImFontConfig config;
-  config.MergeMode = true;
-  config.ExtraSizeScale = kJetBrainsMonoLine / kRobotoLine;
-  AddEmbedded(EmbeddedMonoFont(), config);
-}
+void MergeSymbols() { AddEmbedded(EmbeddedMonoFont(), kMono, /*merge=*/true); }
 
 bool MergeCjk(bool bold, float line) {
   const std::string path = FindCjkFont(bold);
@@ -147,16 +150,21 @@ std::string FindCjkFont(bool bold) {
 LoadedFonts LoadFonts() {
   ImGui::GetStyle().FontSizeBase = ui::kTextSize;
   LoadedFonts loaded;
-  ImFontConfig config;
-  loaded.fonts.text = AddEmbedded(EmbeddedTextFont(), config);
+  loaded.fonts.text = AddEmbedded(EmbeddedTextFont(), kText);
   MergeSymbols();
   loaded.has_cjk = MergeCjk(false, kRobotoLine);
-  loaded.fonts.bold = AddEmbedded(EmbeddedBoldFont(), config);
+  loaded.fonts.bold = AddEmbedded(EmbeddedBoldFont(), kBold);
   MergeSymbols();
   MergeCjk(true, kRobotoLine);
-  loaded.fonts.mono = AddEmbedded(EmbeddedMonoFont(), config);
+  loaded.fonts.mono = AddEmbedded(EmbeddedMonoFont(), kMono);
   MergeCjk(false, kJetBrainsMonoLine);
   return loaded;
+}
+
+const FontFace& FaceOf(const ImFont& font) {
+  const std::string_view name = font.Sources.empty() ? "" : font.Sources[0]->Name;
+  if (name.starts_with(kMono.family)) return kMono;
+  return name.ends_with(" Bold") ? kBold : kText;
 }
 
 Gui::Gui() : context_(ImGui::CreateContext()) {

@@ -7,6 +7,7 @@
 #include "ui/theme.h"
 
 struct ImDrawData;
+struct ImFont;
 struct ImGuiContext;
 
 namespace shardscope::shell {
@@ -15,6 +16,14 @@ struct LoadedFonts {
   ui::Fonts fonts;
   bool has_cjk = false;  // false: Chinese would be drawn as boxes
 };
+
+// One of the three, for who writes text by other means than Dear ImGui's.
+struct FontFace {
+  const char* family = "";
+  bool bold = false;
+  float line = 1;  // height of a line, of the em
+};
+const FontFace& FaceOf(const ImFont& font);
 // Into the current Dear ImGui context. CJK comes from the system at run time (19 MB, so not
 // embedded) and is opened only when it is there; glyphs are rasterised when first drawn.
 LoadedFonts LoadFonts();

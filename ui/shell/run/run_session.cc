@@ -350,6 +350,22 @@ void RunSession::UpdatePlan(bool at_once, int32_t step, ui::PlanState* plan) {
   if (auto latest = plan_worker_->Latest()) plan->made = std::move(latest);
 }
 
+void RunSession::UpdateBlocks(bool at_once, const std::optional<query::BlocksQuery>& wanted,
+                              ui::BlocksState* blocks) {
+  if (!wanted || shown_ == nullptr) return;
+  const BlocksRequest request =
+      RequestBlocks(path_.empty() ? shown_->run_folder : path_, *wanted, shown_);
+  if (at_once) {
+    const bool is_answered =
+        blocks->answer != nullptr && blocks->answer->ok() && (*blocks->answer)->asked == *wanted;
+    if (!is_answered) blocks->answer = ReadBlocks(request, {});
+    return;
+  }
+  if (blocks_worker_ == nullptr) blocks_worker_ = std::make_unique<BlocksWorker>(ReadBlocks, wake_);
+  blocks_worker_->Ask(request);
+  if (auto latest = blocks_worker_->Latest()) blocks->answer = std::move(latest);
+}
+
 void RunSession::UpdateCriticalPath(bool at_once, int32_t step, ui::CriticalPathState* path) {
   // Of a preview there are only some rows.
   if (!path->is_on || shown_ == nullptr || shown_->loading) {

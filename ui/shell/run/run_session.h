@@ -22,6 +22,7 @@
 #include "ui/context.h"
 #include "ui/planned_step.h"
 #include "ui/shell/run/area_worker.h"
+#include "ui/shell/run/blocks_worker.h"
 #include "ui/shell/run/bookmark_placer.h"
 #include "ui/shell/run/bookmarks_worker.h"
 #include "ui/shell/run/compare_worker.h"
@@ -132,6 +133,11 @@ class RunSession {
   // Once a frame: has the moments of the lens's stretch made, and puts them into `lens`.
   void UpdateLens(bool at_once, ui::LensState* lens);
 
+  // Once a frame in which they are shown: has the blocks read that are asked for, and puts the
+  // newest answer into `blocks`. nullopt: what was answered stays.
+  void UpdateBlocks(bool at_once, const std::optional<query::BlocksQuery>& wanted,
+                    ui::BlocksState* blocks);
+
   // Once a frame: has the plan of `step` made, and puts it into `plan`.
   void UpdatePlan(bool at_once, int32_t step, ui::PlanState* plan);
   // Likewise its critical path, or that of the newest step before it that all ranks have finished;
@@ -179,6 +185,7 @@ class RunSession {
   std::unique_ptr<MomentsWorker> moments_worker_;  // from the first lens on
   std::unique_ptr<PlanWorker> plan_worker_;        // from the first plan on
   std::optional<int32_t> asked_plan_;              // of which step
+  std::unique_ptr<BlocksWorker> blocks_worker_;    // from the first question on
   std::unique_ptr<PathWorker> path_worker_;        // from the first critical path on
   std::map<int32_t, std::shared_ptr<const analysis::StepPath>> paths_;  // by step
   std::unique_ptr<CompareWorker> compare_worker_;  // from the first comparison on

@@ -1,0 +1,168 @@
+// The panel Blocks over a run on disk: by key, by clicks into Memory, with an earlier moment.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "tests/ui/harness.h"
+#include "trace/query/trace_test_util.h"
+
+namespace shardscope::ui_test {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr double kBlocksSeconds = 60;  // of the worst machine
+constexpr int64_t kBlocksMs = 1'000'000;
+constexpr int64_t kShard = 100;
+constexpr int64_t kGathered = 400;
+
+// One step of 100 ms on two ranks: an op of 10 ms takes kGathered at 20 ms, and another of 10 ms
+// gives it back at 60 ms. On rank 1 it is twice as much.
+class BlocksTest : public testing::Test {
+ protected:
+  BlocksTest() {
+    const auto recorder = query::OpenRecorder(folder_.path());
+    const auto take = query::AddPlanOp(recorder.get(), "F block0 copy_out", "copy_out", "copy");
+    const auto give = query::AddPlanOp(recorder.get(), "F block0", "forward", "compute");
+    for (int64_t rank = 0; rank < 2; ++rank) {
+      schema::RankRow row;
+      row.rank = rank;
+      recorder->Add(row);
+      schema::TrackRow track;
+      track.rank = rank;
+      track.name = track.role = "compute";
+      const auto id = recorder->Add(track);
+      for (const auto& [op, start_ms] : {std::pair(take, 120), std::pair(give, 160)}) {
+        record::OpRecord run =
+            query::OpAt(op, rank, 0, start_ms * kBlocksMs, (start_ms + 10) * kBlocksMs);
+        run.run.track = id;
+        recorder->Record(run);
+      }
+      Change(recorder.get(), rank, 100, kShard, "parameter_shard", schema::PlanOpId::None());
+      Change(recorder.get(), rank, 120, kGathered * (1 + rank), "unsharded_parameter", take);
+      Change(recorder.get(), rank, 160, -kGathered * (1 + rank), "unsharded_parameter", give);
+      schema::StepRow step;
+      step.rank = rank;
+      step.start_ns = 100 * kBlocksMs;
+      step.end_ns = 200 * kBlocksMs;
+      recorder->Record(step);
+    }
+    SHARDSCOPE_CHECK(recorder->Finish().ok());
+    SHARDSCOPE_CHECK(harness_.shell().Open(folder_.path()).ok());
+    EXPECT_TRUE(harness_.Until(
+        [this] {
+          return !harness_.context().snapshot->loading && harness_.context().report != nullptr;
+        },
+        kBlocksSeconds));
+    harness_.Frames(4);
+  }
+
+  static void Change(record::Recorder* recorder, int64_t rank, int64_t time_ms, int64_t bytes,
+                     const char* category, schema::PlanOpId op) {
+    schema::MemoryEventRow row;
+    row.rank = rank;
+    row.device = "cpu";
+    row.issued_ns = row.executed_ns = time_ms * kBlocksMs;
+    row.bytes = bytes;
+    row.category = category;
+    row.unit = "block0";
+    row.plan_op = op;
+    row.step = op.is_none() ? -1 : 0;
+    recorder->Record(row);
+  }
+
+  const ui::DrawnItem* Drawn(const std::string& id) const {
+    return harness_.log().Find("blocks", id);
+  }
+  // Once it is of that much.
+  bool Shows(const char* id, int64_t bytes) {
+    return harness_.Until(
+        [&] {
+          const ui::DrawnItem* item = Drawn(id);
+          return item != nullptr && std::get<int64_t>(item->value) == bytes;
+        },
+        kBlocksSeconds);
+  }
+  // Into the plot of a rank in Memory, at a time of the step.
+  void ClickMemory(int rank, int64_t time_ms, bool ctrl) {
+    EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+      const ui::Box axis = harness_.log().Find("memory", "axis_max:" + std::to_string(rank))->box;
+      const ui::DrawnItem* minimap = harness_.log().Find("timeline", "minimap");
+      const ui::View& view = harness_.context().view;
+      const double share = static_cast<double>(time_ms * kBlocksMs - view.start_ns) /
+                           static_cast<double>(view.end_ns - view.start_ns);
+      const float width = minimap->box.x1 - minimap->box.x0;
+      test->MouseMoveToPos({minimap->box.x0 + width * static_cast<float>(share), axis.y1 + 20});
+      if (ctrl) test->KeyDown(ImGuiMod_Ctrl);
+      test->MouseClick();
+      if (ctrl) test->KeyUp(ImGuiMod_Ctrl);
+    }));
+  }
+  void Press(ImGuiKeyChord chord) {
+    EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) { test->KeyPress(chord); }));
+  }
+
+  const query::TestFolder folder_;
+  Harness harness_;
+};
+
+TEST_F(BlocksTest, AKeyShowsThePeakOfTheRankThatTakesMost) {
+  harness_.shell().Post(ui::SetHover{});
+  Press(ImGuiKey_M);
+  ASSERT_TRUE(Shows("live", kShard + 2 * kGathered));
+  EXPECT_EQ(std::get<int64_t>(Drawn("rank")->value), 1);
+  EXPECT_EQ(std::get<int64_t>(Drawn("at")->value), 120 * kBlocksMs);
+  EXPECT_EQ(std::get<int64_t>(Drawn("block:0")->value), 2 * kGathered);
+  EXPECT_THAT(Drawn("block:0")->text, HasSubstr("F block0 copy_out → F block0"));
+  EXPECT_THAT(Drawn("block:1")->text, HasSubstr("there from the start → not freed"));
+}
+
+TEST_F(BlocksTest, AClickIntoMemoryShowsThatMomentAndOneOnABlockItsOp) {
+  ClickMemory(0, 140, false);
+  ASSERT_TRUE(Shows("live", kShard + kGathered));
+  EXPECT_EQ(std::get<int64_t>(Drawn("rank")->value), 0);
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(PlaceOf(harness_, "blocks", "block:0"));
+    test->MouseClick();
+  }));
+  const ui::Selection& selection = harness_.context().selection;
+  ASSERT_FALSE(selection.op_run.is_none());
+  EXPECT_EQ(selection.rank, 0);
+  const auto& runs = harness_.context().snapshot->FindRank(0)->op_runs;
+  const auto run = std::find_if(runs.begin(), runs.end(),
+                                [&](const query::OpRun& it) { return it.id == selection.op_run; });
+  ASSERT_NE(run, runs.end());
+  EXPECT_EQ(run->started_ns, 120 * kBlocksMs);
+}
+
+TEST_F(BlocksTest, WithCtrlItIsTheMomentToCompareWith) {
+  ClickMemory(0, 180, false);
+  ASSERT_TRUE(Shows("live", kShard));
+  ClickMemory(0, 140, true);
+  ASSERT_TRUE(Shows("went", kGathered));
+  EXPECT_EQ(std::get<int64_t>(Drawn("came")->value), 0);
+  // The moments stand in Memory.
+  const ui::DrawnItem* at = harness_.log().Find("memory", "blocks_at");
+  const ui::DrawnItem* since = harness_.log().Find("memory", "blocks_since");
+  ASSERT_TRUE(at != nullptr && since != nullptr);
+  EXPECT_LT(since->box.x1, at->box.x0);
+  ASSERT_NE(Drawn("gone:0"), nullptr);
+  EXPECT_THAT(Drawn("gone:0")->text, HasSubstr("F block0"));
+  harness_.shell().Post(ui::CompareBlocks{});
+  EXPECT_TRUE(harness_.Until([&] { return Drawn("came") == nullptr; }, kBlocksSeconds));
+}
+
+TEST_F(BlocksTest, AMomentOfAnotherRunIsForgotten) {
+  ClickMemory(1, 140, false);
+  ASSERT_TRUE(Shows("live", kShard + 2 * kGathered));
+  harness_.shell().Post(ui::CloseRun{});
+  harness_.Frames(3);
+  ASSERT_NE(Drawn("empty"), nullptr);
+  EXPECT_EQ(harness_.context().blocks.answer, nullptr);
+}
+
+}  // namespace
+}  // namespace shardscope::ui_test

@@ -1,0 +1,73 @@
+#include "ui/blocks.h"
+
+#include <algorithm>
+
+#include "trace/analysis/blocks.h"
+#include "ui/text.h"
+#include "ui/values.h"
+
+namespace shardscope::ui {
+namespace {
+
+// "F block0 all_gather 3.2 ms before" of who did something at `time_ns`.
+std::string DoneText(Language language, const std::string& op, int64_t time_ns, int64_t at_ns) {
+  const std::string when =
+      time_ns > at_ns ? TrFormat(language, Text::kBlocksLater, FormatDuration(time_ns - at_ns))
+                      : TrFormat(language, Text::kBlocksBefore, FormatDuration(at_ns - time_ns));
+  return op.empty() ? when : op + "  " + when;
+}
+
+}  // namespace
+
+std::optional<query::BlocksQuery> WantedBlocks(const Context& context) {
+  if (context.lens.is_on && context.lens.plays) return std::nullopt;
+  const BlocksState& state = context.blocks;
+  std::optional<query::BlocksQuery> wanted;
+  if (context.report != nullptr) {
+    wanted = analysis::BlocksAtPeak(context.report->memory, state.rank);
+  }
+  if (!wanted && state.rank && state.at_ns) wanted = query::BlocksQuery{.rank = *state.rank};
+  if (!wanted) return std::nullopt;
+  if (context.lens.is_on) {
+    wanted->at_ns = context.lens.now_ns;
+  } else if (state.at_ns) {
+    wanted->at_ns = *state.at_ns;
+  }
+  if (state.since_ns && *state.since_ns < wanted->at_ns) wanted->since_ns = state.since_ns;
+  return wanted;
+}
+
+std::string AllocatedText(Language language, const query::LiveBlock& block, int64_t at_ns) {
+  if (!block.stack.empty()) {
+    return DoneText(language, block.stack.substr(0, block.stack.find('\n')), block.allocated_ns,
+                    at_ns);
+  }
+  if (block.allocated_by.empty() && block.step < 0) return Tr(language, Text::kBlocksFromTheStart);
+  return DoneText(language, block.allocated_by, block.allocated_ns, at_ns);
+}
+
+std::string FreedText(Language language, const query::LiveBlock& block, int64_t at_ns) {
+  if (block.freed_ns < 0) return Tr(language, Text::kBlocksNotFreed);
+  return DoneText(language, block.freed_by, block.freed_ns, at_ns);
+}
+
+std::string FromTo(Language language, const query::LiveBlock& block, int64_t at_ns) {
+  const std::string from =
+      block.allocated_by.empty() ? AllocatedText(language, block, at_ns) : block.allocated_by;
+  return from + " → " +
+         (block.freed_by.empty() ? FreedText(language, block, at_ns) : block.freed_by);
+}
+
+Commands ShowAllocation(const query::Snapshot& snapshot, int32_t rank,
+                        const query::LiveBlock& block) {
+  const query::RankRows* rows = snapshot.FindRank(rank);
+  if (rows == nullptr || block.allocated_by_op.is_none()) return {};
+  for (const query::OpRun& run : rows->op_runs) {
+    if (run.plan_op != block.allocated_by_op || run.step != block.step) continue;
+    return {FocusPanel{"timeline"}, ShowRank{rank, block.step}, SelectOp{run.id, rank, false},
+            FitSelection{}};
+  }
+  return {};
+}
+
+}  // namespace shardscope::ui

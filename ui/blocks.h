@@ -1,0 +1,31 @@
+// What the panel Blocks asks for and says of a block.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "trace/query/live_blocks.h"
+#include "ui/commands.h"
+#include "ui/context.h"
+#include "ui/language.h"
+
+namespace shardscope::ui {
+
+// The moment of the time lens, else what was asked for, else the highest peak. nullopt: nothing is
+// known of memory yet, or the lens plays.
+std::optional<query::BlocksQuery> WantedBlocks(const Context& context);
+
+// "F block0 all_gather 3.2 ms before": who allocated it and when, beside the moment `at_ns`.
+std::string AllocatedText(Language language, const query::LiveBlock& block, int64_t at_ns);
+// Likewise who frees it, or has freed it.
+std::string FreedText(Language language, const query::LiveBlock& block, int64_t at_ns);
+
+// Both in short: of ops their names, without the times.
+std::string FromTo(Language language, const query::LiveBlock& block, int64_t at_ns);
+
+// Shows the op that allocated it in the timeline; none if no op is known.
+Commands ShowAllocation(const query::Snapshot& snapshot, int32_t rank,
+                        const query::LiveBlock& block);
+
+}  // namespace shardscope::ui

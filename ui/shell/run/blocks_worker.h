@@ -1,0 +1,41 @@
+// BlocksWorker: reads what is live at a moment, block by block, so that no frame waits for it.
+#pragma once
+
+#include <memory>
+#include <stop_token>
+#include <string>
+
+#include "trace/base/status.h"
+#include "trace/query/live_blocks.h"
+#include "trace/query/snapshot.h"
+#include "ui/shell/run/newest_worker.h"
+
+namespace shardscope::shell {
+
+struct BlocksRequest {
+  std::string path;
+  query::BlocksQuery query;
+  // Of a run that goes on near that moment: newer rows may tell who frees what. Else null.
+  query::SnapshotPtr snapshot;
+
+  bool operator==(const BlocksRequest&) const = default;
+  bool Asks(const BlocksRequest& other) const { return path == other.path && query == other.query; }
+};
+using BlocksWorker = NewestWorker<BlocksRequest, Result<query::LiveBlocks>>;
+
+inline BlocksRequest RequestBlocks(const std::string& path, const query::BlocksQuery& query,
+                                   const query::SnapshotPtr& snapshot) {
+  constexpr int64_t kSettledNs = 2'000'000'000;
+  const bool grows = query::MayGrow(snapshot->state) && snapshot->end_ns - query.at_ns < kSettledNs;
+  return {path, query, grows ? snapshot : nullptr};
+}
+
+// Null: stopped.
+inline std::shared_ptr<const Result<query::LiveBlocks>> ReadBlocks(const BlocksRequest& request,
+                                                                   const std::stop_token& stop) {
+  auto answer = std::make_shared<const Result<query::LiveBlocks>>(
+      query::ReadLiveBlocks(request.path, request.query, stop));
+  return stop.stop_requested() ? nullptr : std::move(answer);
+}
+
+}  // namespace shardscope::shell
