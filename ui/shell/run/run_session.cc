@@ -184,15 +184,15 @@ void RunSession::Show(const Findings& findings, ui::Context* context) {
 }
 
 bool RunSession::ReadLog(const std::string& folder, ui::Context* context) {
-  const Result<FileEnd> end = ReadFileEnd(folder + "/log.txt", log_offset_, kMaxLogRead);
+  const Result<FileEnd> end = ReadFileEnd(folder + "/log.txt", log_.offset, kMaxLogRead);
   if (!end.ok() || end->bytes.empty()) return false;
-  log_offset_ = end->offset;
+  log_.offset = end->offset;
   std::string_view text = end->bytes;
   // What has no end is not yet a whole line.
   for (size_t length = 0; (length = text.find('\n')) != std::string_view::npos;) {
     context->log.emplace_back(text.substr(0, length));
     text.remove_prefix(length + 1);
-    log_offset_ += static_cast<int64_t>(length) + 1;
+    log_.offset += static_cast<int64_t>(length) + 1;
   }
   if (context->log.size() > kMaxLogLines) {
     context->log.erase(context->log.begin(),
@@ -206,8 +206,8 @@ bool RunSession::Poll(double now_seconds, ui::Context* context) {
   control_->Update(now_seconds, live_);
   const bool answered = control_->state() != context->control;
   if (answered) context->control = control_->state();
-  if (now_seconds < next_log_seconds_) return answered;
-  next_log_seconds_ = now_seconds + kLogSeconds;
+  if (now_seconds < log_.next_seconds) return answered;
+  log_.next_seconds = now_seconds + kLogSeconds;
   return ReadLog(trace_->Latest()->run_folder, context) || answered;
 }
 
@@ -239,7 +239,7 @@ void RunSession::Update(double now_seconds, ui::Context* context) {
     context->snapshot = shown_;
     context->index = index_;
     live_ = false;
-    if (log_offset_ == 0 && !shown_->run_folder.empty()) ReadLog(shown_->run_folder, context);
+    if (log_.offset == 0 && !shown_->run_folder.empty()) ReadLog(shown_->run_folder, context);
     return;
   }
   if (sql_ != nullptr) sql_->Show(&context->sql);

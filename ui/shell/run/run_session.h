@@ -91,6 +91,12 @@ class IndexMaker {
   std::jthread thread_;  // last: starts when all else is there
 };
 
+// How far a run's log.txt was read, and when to look again.
+struct LogPlace {
+  int64_t offset = 0;  // bytes
+  double next_seconds = 0;
+};
+
 class RunSession {
  public:
   // Opens a run folder or trace file and follows it. `wake` is called on any thread when a frame
@@ -193,8 +199,7 @@ class RunSession {
   std::unique_ptr<BookmarksWorker> bookmarks_;
   BookmarkPlacer bookmark_placer_;
   std::unique_ptr<query::LiveTrace> trace_;  // destroyed first: it calls wake
-  int64_t log_offset_ = 0;                   // bytes of log.txt read so far
-  double next_log_seconds_ = 0;
+  LogPlace log_;
 };
 
 // Ends sessions that were left on a thread of its own. A session waits for its
