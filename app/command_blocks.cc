@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "app/commands.h"
@@ -125,13 +124,6 @@ std::string PrintBlocksText(const query::Snapshot& snapshot, const LiveBlocks& b
   return Printable(text, "\n");
 }
 
-Result<int64_t> TimeOf(const query::Snapshot& snapshot, std::string_view option,
-                       const std::string& text) {
-  const Result<int64_t> time_ns = analysis::ParseMoment(snapshot, text);
-  if (!time_ns.ok()) return Status::Error(fmt::format("{} {}", option, time_ns.message()));
-  return *time_ns;
-}
-
 Result<query::BlocksQuery> QueryOf(const query::Snapshot& snapshot,
                                    const BlocksArguments& arguments) {
   const auto at_peak = analysis::BlocksAtPeak(analysis::MemoryPeaks(snapshot), arguments.rank);
@@ -144,10 +136,12 @@ Result<query::BlocksQuery> QueryOf(const query::Snapshot& snapshot,
   if (!at_peak) return Status::Error("nothing was recorded of memory in this trace");
   query::BlocksQuery query = *at_peak;
   if (!arguments.at.empty()) {
-    SHARDSCOPE_ASSIGN_OR_RETURN(query.at_ns, TimeOf(snapshot, "--at", arguments.at));
+    SHARDSCOPE_ASSIGN_OR_RETURN(query.at_ns,
+                                analysis::ParseMomentOf("--at", snapshot, arguments.at));
   }
   if (!arguments.since.empty()) {
-    SHARDSCOPE_ASSIGN_OR_RETURN(query.since_ns, TimeOf(snapshot, "--since", arguments.since));
+    SHARDSCOPE_ASSIGN_OR_RETURN(query.since_ns,
+                                analysis::ParseMomentOf("--since", snapshot, arguments.since));
     if (*query.since_ns > query.at_ns) {
       return Status::Error(fmt::format("--since {} is after the moment itself ({}): swap them",
                                        arguments.since,

@@ -189,9 +189,9 @@ std::string PrintChangesText(const query::Snapshot& snapshot, const analysis::Mo
 
 Result<analysis::Moment> MomentOf(const query::SnapshotPtr& snapshot, std::string_view option,
                                   const std::string& text) {
-  const Result<int64_t> time_ns = analysis::ParseMoment(*snapshot, text);
-  if (!time_ns.ok()) return Status::Error(fmt::format("{} {}", option, time_ns.message()));
-  return analysis::Moments(snapshot, {*time_ns, *time_ns + 1}).At(*time_ns);
+  SHARDSCOPE_ASSIGN_OR_RETURN(const int64_t time_ns,
+                              analysis::ParseMomentOf(option, *snapshot, text));
+  return analysis::Moments(snapshot, {time_ns, time_ns + 1}).At(time_ns);
 }
 
 Status RunMoment(const MomentArguments& arguments) {

@@ -1,22 +1,16 @@
 """`shardscope compare`: what differs is named, what does not is not, and the figures add up."""
 
 import json
-import os
 import unittest
 
 from chrome_traces import fsdp2_step
-from programs import APP, ProgramTest
+from programs import APP, ImportTestCase
 
 SLOW_LINK = ["model.layers=3", "model.dim=64", "model.heads=4", "model.seq=32", "train.batch=4", "train.warmup_steps=2", "train.steps=16",
              "transport=emulated", "link.latency=20us"]
 
 
-class CompareTest(ProgramTest):
-    def setUp(self):
-        super().setUp()
-        os.environ["XDG_CACHE_HOME"] = str(self.root / "cache")
-        self.addCleanup(os.environ.pop, "XDG_CACHE_HOME")
-
+class CompareTest(ImportTestCase):
     def compare(self, *arguments, code=0):
         done = self.run_program(APP, "compare", *arguments, "--json", check=False)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)

@@ -5,12 +5,11 @@ import csv
 import html
 import io
 import json
-import os
 import re
 import unittest
 
 from chrome_traces import fsdp2_step
-from programs import APP, TINY, ProgramTest
+from programs import APP, TINY, ImportTestCase
 
 # Places, ids, and how many files there are: all that may differ.
 OF_THE_FILES = ("name", "run_folder", "clocks", "sources", "op_run", "waiting_op_run", "blocking_op_run", "plan_op")
@@ -54,12 +53,7 @@ def chakra_messages(data):
         at += length
 
 
-class ExportTest(ProgramTest):
-    def setUp(self):
-        super().setUp()
-        os.environ["XDG_CACHE_HOME"] = str(self.root / "cache")
-        self.addCleanup(os.environ.pop, "XDG_CACHE_HOME")
-
+class ExportTest(ImportTestCase):
     def export(self, run, form, *options, check=0):
         to = self.root / f"out-{form}"
         done = self.run_program(APP, "export", run, "--format", form, "-o", to, *options, check=check == 0)

@@ -1,13 +1,12 @@
 """Dumps of PyTorch's flight recorder: imported from every form, and the report says who holds up whom."""
 
 import json
-import os
 import pickle
 import unittest
 
 from chrome_traces import Trace
 from pickles import BASE_US, Flight, forms
-from programs import APP, ProgramTest
+from programs import APP, ImportTestCase
 
 SENTENCE = ("Ranks 0, 2, 3 wait in all_gather #5 of group 0 (default_pg); rank 1 has not issued it: its last was reduce_scatter #4")
 IN_PROGRAM = SENTENCE + ", asked for in backward (train.py:34)."
@@ -24,12 +23,7 @@ def hanging(rank, world_size=4):
     return flight
 
 
-class FlightRecorderTest(ProgramTest):
-    def setUp(self):
-        super().setUp()
-        os.environ["XDG_CACHE_HOME"] = str(self.root / "cache")
-        self.addCleanup(os.environ.pop, "XDG_CACHE_HOME")
-
+class FlightRecorderTest(ImportTestCase):
     def dumps(self, name, values):
         """A folder with a file for each rank, named as PyTorch does."""
         folder = self.root / name

@@ -3,12 +3,11 @@ against what the traces were made of."""
 
 import json
 import math
-import os
 import pathlib
 import sys
 import unittest
 
-from programs import APP, ProgramTest
+from programs import APP, ImportTestCase
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "hta"))
@@ -45,12 +44,7 @@ def figures(gpu):
                              if row["bytes_per_second"]["count"]}}
 
 
-class HtaTest(ProgramTest):
-    def setUp(self):
-        super().setUp()
-        os.environ["XDG_CACHE_HOME"] = str(self.root / "cache")
-        self.addCleanup(os.environ.pop, "XDG_CACHE_HOME")
-
+class HtaTest(ImportTestCase):
     def gpu(self, name, definition):
         folder = self.root / name
         if not folder.exists():

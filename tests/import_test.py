@@ -12,16 +12,14 @@ import unittest
 import zipfile
 
 from chrome_traces import BASE_US, Trace, fsdp2_step
-from programs import APP, ProgramTest
+from programs import APP, ImportTestCase
 
 
-class ImportTest(ProgramTest):
+class ImportTest(ImportTestCase):
     def setUp(self):
         super().setUp()
         self.folder = self.root / "traces"
         self.folder.mkdir()
-        os.environ["XDG_CACHE_HOME"] = str(self.root / "cache")
-        self.addCleanup(os.environ.pop, "XDG_CACHE_HOME")
 
     def import_path(self, path, name="run"):
         run = self.root / name

@@ -9,7 +9,7 @@ import unittest
 from chrome_traces import BASE_US as TRACE_BASE_US
 from chrome_traces import Trace
 from pickles import BASE_US, MEBI, Snapshot, forms, known_snapshot
-from programs import APP, ProgramTest
+from programs import APP, ImportTestCase
 
 
 class Evil:
@@ -19,12 +19,7 @@ class Evil:
         return (os.system, ("touch /tmp/never",))
 
 
-class MemorySnapshotTest(ProgramTest):
-    def setUp(self):
-        super().setUp()
-        os.environ["XDG_CACHE_HOME"] = str(self.root / "cache")
-        self.addCleanup(os.environ.pop, "XDG_CACHE_HOME")
-
+class MemorySnapshotTest(ImportTestCase):
     def imported(self, name, *files):
         """The run of a folder with these (name, bytes)."""
         folder = self.root / name

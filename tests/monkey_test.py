@@ -6,7 +6,7 @@ import subprocess
 import unittest
 
 from chrome_traces import fsdp2_step
-from programs import APP, BIN, ProgramTest
+from programs import APP, BIN, ImportTestCase
 
 ACTIONS = int(os.environ.get("SHARDSCOPE_MONKEY_ACTIONS", 120))
 SEED = int(os.environ.get("SHARDSCOPE_MONKEY_SEED", 1))
@@ -14,12 +14,7 @@ TIMEOUT_S = 120 + 5 * ACTIONS
 SLOW = ("transport=emulated", "link.bandwidth=5MB/s")
 
 
-class MonkeyTest(ProgramTest):
-    def setUp(self):
-        super().setUp()
-        os.environ["XDG_CACHE_HOME"] = str(self.root / "cache")
-        self.addCleanup(os.environ.pop, "XDG_CACHE_HOME")
-
+class MonkeyTest(ImportTestCase):
     def play(self, run):
         log = self.root / f"{self.id()}.log"
         done = subprocess.run([BIN / "shardscope_monkey", run, str(ACTIONS), str(SEED), log], capture_output=True, text=True, timeout=TIMEOUT_S)

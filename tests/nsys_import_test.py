@@ -1,24 +1,18 @@
 """Exports of Nsight Systems: imported, and reported as what they are known to hold."""
 
-import os
 import random
 import sqlite3
 import unittest
 
 from chrome_traces import Trace, fsdp2_step
 from nsys_traces import COLLECTIVE, COMMUNICATOR, NCCL_DOMAIN, PEER, START_NS, Export, Process, payload
-from programs import APP, ProgramTest
+from programs import APP, ImportTestCase
 
 FIGURES = {"step": 5, "step_ns": 1_000_000, "compute_ns": 670_000, "communication_ns": 400_000, "overlap_ns": 140_000,
            "exposed_ns": 260_000, "copy_ns": 20_000, "exposed_copy_ns": 10_000, "idle_ns": 60_000}
 
 
-class NsysImportTest(ProgramTest):
-    def setUp(self):
-        super().setUp()
-        os.environ["XDG_CACHE_HOME"] = str(self.root / "cache")
-        self.addCleanup(os.environ.pop, "XDG_CACHE_HOME")
-
+class NsysImportTest(ImportTestCase):
     def import_path(self, path, name="run"):
         run = self.root / name
         self.run_program(APP, "import", path, "-o", run)

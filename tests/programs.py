@@ -136,6 +136,15 @@ def control_socket(run):
     return re.search(r'control_socket\s*=\s*["\'](.*?)["\']', (run / "run.toml").read_text()).group(1)
 
 
+class ImportTestCase(ProgramTest):
+    """Of runs that are imported: with a cache of its own."""
+
+    def setUp(self):
+        super().setUp()
+        os.environ["XDG_CACHE_HOME"] = str(self.root / "cache")
+        self.addCleanup(os.environ.pop, "XDG_CACHE_HOME")
+
+
 class Control:
     """A plain client of the control socket, as a user's script would write it."""
 

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "app/export/escaped_html.h"
 #include "trace/analysis/report.h"
 #include "trace/base/input_file.h"
 #include "trace/base/output_file.h"
+#include "trace/base/text.h"
 #include "trace/base/units.h"
 #include "trace/query/live_trace.h"
 #ifdef SHARDSCOPE_UI
@@ -85,7 +85,7 @@ std::string Cell(const std::string& key, const Json& value) {
     const std::string text = value.is_string()    ? value.get<std::string>()
                              : value.is_boolean() ? (value.get<bool>() ? "yes" : "no")
                                                   : value.dump();
-    return fmt::format("<td>{}</td>", EscapedHtml(text));
+    return fmt::format("<td>{}</td>", EscapedMarkup(text));
   }
   const double number = value.get<double>();
   const auto whole = static_cast<int64_t>(number);
@@ -103,7 +103,7 @@ bool IsTable(const Json& list) {
 }
 
 std::string Table(const std::string& name, const Json& rows) {
-  std::string text = fmt::format("<h2>{}</h2>\n", EscapedHtml(Title(name)));
+  std::string text = fmt::format("<h2>{}</h2>\n", EscapedMarkup(Title(name)));
   if (rows.size() > kMostRows) {
     text += fmt::format("<p class=\"dim\">The first {} of {}; all of them: report --json.</p>\n",
                         kMostRows, rows.size());
@@ -112,7 +112,7 @@ std::string Table(const std::string& name, const Json& rows) {
   for (const auto& [key, value] : rows.front().items()) {
     if (value.is_structured()) continue;
     text += fmt::format("<th{}>{}</th>", value.is_number() ? " class=\"number\"" : "",
-                        EscapedHtml(Title(key)));
+                        EscapedMarkup(Title(key)));
   }
   text += "</tr></thead><tbody>\n";
   for (size_t at = 0; at < std::min(rows.size(), kMostRows); ++at) {
@@ -166,7 +166,7 @@ std::string Picture(const query::SnapshotPtr& snapshot, const std::string& to) {
   const Result<std::string> dark = PictureOf(snapshot, ui::ThemeName::kDark, to);
   if (!light.ok() || !dark.ok()) {
     const std::string& why = light.ok() ? dark.message() : light.message();
-    return fmt::format("<p class=\"dim\">No picture: {}</p>\n", EscapedHtml(why));
+    return fmt::format("<p class=\"dim\">No picture: {}</p>\n", EscapedMarkup(why));
   }
   return fmt::format(
       "<picture><source media=\"(prefers-color-scheme: dark)\" srcset=\"{}\"><img alt=\"Timeline, "
@@ -186,10 +186,10 @@ std::string Advice(const Json& list) {
   for (const Json& item : list) {
     text += fmt::format(
         "<li><b>{}</b>: saves {} a step at most. {} <span class=\"dim\">({})</span></li>\n",
-        EscapedHtml(item["title"].get<std::string>()),
+        EscapedMarkup(item["title"].get<std::string>()),
         FormatDuration(static_cast<int64_t>(item["saving_ns_per_step"].get<double>())),
-        EscapedHtml(item["remedy"].get<std::string>()),
-        EscapedHtml(item["evidence"].get<std::string>()));
+        EscapedMarkup(item["remedy"].get<std::string>()),
+        EscapedMarkup(item["evidence"].get<std::string>()));
   }
   return text + "</ul>\n";
 }
@@ -202,16 +202,16 @@ Status WriteHtml(const store::RunFiles& run, const std::string& to, const export
   const Json json = Json::parse(analysis::PrintReportJson(report), nullptr, false);
   std::string text(kHead);
   text += fmt::format("<title>{0} - Shardscope</title></head><body>\n<h1>{0}</h1>\n",
-                      EscapedHtml(report.name));
+                      EscapedMarkup(report.name));
   text += fmt::format("<p class=\"verdict\">{}</p>\n",
-                      EscapedHtml(json["verdict"]["sentence"].get<std::string>()));
+                      EscapedMarkup(json["verdict"]["sentence"].get<std::string>()));
   text += Picture(snapshot, to);
   text += Advice(json["advice"]);
   for (const auto& [key, value] : json.items()) {
     if (key != "advice" && IsTable(value)) text += Table(key, value);
   }
   text += fmt::format("<h2>The whole report</h2>\n<pre class=\"scroll\">{}</pre>\n",
-                      EscapedHtml(analysis::PrintReportText(report, 0)));
+                      EscapedMarkup(analysis::PrintReportText(report, 0)));
   text += kScript;
   text += "</body></html>\n";
   return WriteFile(to, text);

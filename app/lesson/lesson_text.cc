@@ -5,7 +5,6 @@
 #include <string_view>
 #include <utility>
 
-#include "app/export/escaped_html.h"
 #include "app/lesson/mini_run.h"
 #include "lesson/check.h"
 #include "lesson/run_folders.h"
@@ -138,7 +137,7 @@ std::string PrintHtml(const TextBlocks& blocks, const std::string& language) {
   for (size_t at = 0; at < blocks.size(); ++at) {
     const TextBlock& block = blocks[at];
     const auto in_tag = [&](std::string_view tag) {
-      return fmt::format("<{}>{}</{}>\n", tag, EscapedHtml(block.text), tag);
+      return fmt::format("<{}>{}</{}>\n", tag, EscapedMarkup(block.text), tag);
     };
     const auto is_item = [&](size_t index) {
       return index < blocks.size() && blocks[index].kind == Kind::kItem;
@@ -173,7 +172,8 @@ std::string PrintHtml(const TextBlocks& blocks, const std::string& language) {
       "h2 {{ border-top: 1px solid #bbb; break-before: page; padding-top: 1em; }}\n"
       "pre {{ background: #f2f3f5; padding: .5em .8em; white-space: pre-wrap; }}\n"
       "</style></head><body>\n{}</body></html>\n",
-      language == "zh" ? "zh" : "en", EscapedHtml(blocks.empty() ? "" : blocks.front().text), body);
+      language == "zh" ? "zh" : "en", EscapedMarkup(blocks.empty() ? "" : blocks.front().text),
+      body);
 }
 
 }  // namespace shardscope::app

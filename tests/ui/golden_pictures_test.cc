@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -102,10 +101,10 @@ double DifferentShare(const Image& a, const Image& b) {
   if (a.width != b.width || a.height != b.height) return 1;
   size_t different = 0;
   for (size_t i = 0; i < a.rgba.size(); i += 4) {
-    const bool differs = std::any_of(&a.rgba[i], &a.rgba[i] + 4, [&](const uint8_t& channel) {
-      const auto at = static_cast<size_t>(&channel - a.rgba.data());
-      return std::abs(int{channel} - int{b.rgba[at]}) > kMostDifference;
-    });
+    bool differs = false;
+    for (size_t at = i; at < i + 4; ++at) {
+      differs = differs || std::abs(int{a.rgba[at]} - int{b.rgba[at]}) > kMostDifference;
+    }
     different += static_cast<size_t>(differs);
   }
   return static_cast<double>(different * 4) / static_cast<double>(a.rgba.size());

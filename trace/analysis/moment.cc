@@ -284,4 +284,11 @@ Result<int64_t> ParseMoment(const query::Snapshot& snapshot, std::string_view te
   return start_ns + *offset_ns;
 }
 
+Result<int64_t> ParseMomentOf(std::string_view option, const query::Snapshot& snapshot,
+                              std::string_view text) {
+  Result<int64_t> time_ns = ParseMoment(snapshot, text);
+  if (!time_ns.ok()) return Status::Error(fmt::format("{} {}", option, time_ns.message()));
+  return time_ns;
+}
+
 }  // namespace shardscope::analysis

@@ -44,6 +44,9 @@ std::string Shortened(std::string_view text, size_t columns);
 std::optional<std::string> NearestName(std::string_view word,
                                        const std::vector<std::string>& candidates);
 
+// As text in HTML and XML, in attributes too; control characters stay.
+std::string EscapedMarkup(std::string_view text);
+
 // "1 rank", "2 ranks": for nouns that only take an s.
 inline std::string Counted(int64_t count, std::string_view noun) {
   return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");

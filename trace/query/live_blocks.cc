@@ -29,15 +29,15 @@ class Ledger {
   explicit Ledger(const BlocksQuery& query) { blocks_.asked = query; }
 
   void Allocate(LiveBlock block) {
-    Group& group = groups_[{block.category, block.unit}];
-    group.open[block.bytes].push_back(std::move(block));
+    BySize& open = open_[{block.category, block.unit}];
+    open[block.bytes].push_back(std::move(block));
   }
 
   // `freed`: bytes, category, unit, and of freed_ns and freed_by what is known.
   void Free(const LiveBlock& freed) {
-    const auto found = groups_.find({freed.category, freed.unit});
-    if (found == groups_.end()) return;
-    std::map<int64_t, std::deque<LiveBlock>>& open = found->second.open;
+    const auto found = open_.find({freed.category, freed.unit});
+    if (found == open_.end()) return;
+    BySize& open = found->second;
     const auto same = open.find(freed.bytes);
     if (same != open.end()) {
       End(std::move(same->second.front()), freed);
@@ -54,9 +54,9 @@ class Ledger {
 
   // What is still open lives on.
   LiveBlocks Finish() && {
-    for (auto& [key, group] : groups_) {
-      for (auto& [bytes, open] : group.open) {
-        for (LiveBlock& block : open) Keep(std::move(block));
+    for (auto& [key, open] : open_) {
+      for (auto& [bytes, blocks] : open) {
+        for (LiveBlock& block : blocks) Keep(std::move(block));
       }
     }
     for (std::vector<LiveBlock>* list : {&blocks_.live, &blocks_.gone}) {
@@ -69,13 +69,10 @@ class Ledger {
   }
 
  private:
-  struct Group {
-    std::map<int64_t, std::deque<LiveBlock>> open;  // by size, oldest first
-  };
+  using BySize = std::map<int64_t, std::deque<LiveBlock>>;  // each oldest first
 
   // Takes at most `most` bytes off the oldest block; returns how many.
-  int64_t Shrink(std::map<int64_t, std::deque<LiveBlock>>* open, int64_t most,
-                 const LiveBlock& freed) {
+  int64_t Shrink(BySize* open, int64_t most, const LiveBlock& freed) {
     auto oldest = open->begin();
     for (auto it = open->begin(); it != open->end(); ++it) {
       if (it->second.front().allocated_ns < oldest->second.front().allocated_ns) oldest = it;
@@ -119,7 +116,7 @@ class Ledger {
   }
 
   LiveBlocks blocks_;
-  std::map<std::pair<MemoryCategory, std::string>, Group> groups_;
+  std::map<std::pair<MemoryCategory, std::string>, BySize> open_;
 };
 
 // false: no rows.

@@ -126,13 +126,13 @@ Status SetStage(const query::Snapshot& snapshot, const ShotOptions& options, She
   if (options.plan) shell->Post(ui::ShowPlan{});
   if (options.critical_path) shell->Post(ui::ShowCriticalPath{});
   if (options.at.empty()) return Status::Ok();
-  const Result<int64_t> at_ns = analysis::ParseMoment(snapshot, options.at);
-  if (!at_ns.ok()) return Status::Error("--at " + at_ns.message());
-  const int32_t step = analysis::FinishedStepAt(snapshot, *at_ns);
+  SHARDSCOPE_ASSIGN_OR_RETURN(const int64_t at_ns,
+                              analysis::ParseMomentOf("--at", snapshot, options.at));
+  const int32_t step = analysis::FinishedStepAt(snapshot, at_ns);
   // In no finished step: in all of the run.
   if (step < 0) shell->Post(ui::SetView{snapshot.start_ns, snapshot.end_ns});
   shell->Post(ui::OpenLens{step});
-  shell->Post(ui::SeekLens{*at_ns});
+  shell->Post(ui::SeekLens{at_ns});
   return Status::Ok();
 }
 

@@ -199,4 +199,26 @@ ui::Box EmptyState(const Look& look, std::string_view text) {
   return ToBox(at, {at.x + size.x, at.y + size.y});
 }
 
+ui::Box CellLine() {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  return {at.x, at.y, at.x + ImGui::GetContentRegionAvail().x, at.y + ImGui::GetTextLineHeight()};
+}
+
+ui::Box NumberCell(const std::string& text) {
+  const ui::Box line = CellLine();
+  const float room = line.x1 - line.x0 - ImGui::CalcTextSize(text.c_str()).x;
+  if (room > 0) ImGui::SetCursorPosX(ImGui::GetCursorPosX() + room);
+  ImGui::TextUnformatted(text.c_str());
+  return line;
+}
+
+void NumberHeader(const Look& look, const char* title, bool sorted) {
+  const ui::Box line = CellLine();
+  ImGui::PushID(title);
+  ImGui::TableHeader("##header");
+  ImGui::PopID();
+  const float arrow = sorted ? look.Px(12) : 0;
+  DrawTextRight(look, TextOf(look), {line.x1 - arrow, line.y0}, title);
+}
+
 }  // namespace shardscope::widgets

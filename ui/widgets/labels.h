@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "ui/widgets/look.h"
@@ -69,6 +70,15 @@ class Card {
   ImVec2 start_;
   float width_;
 };
+
+// Of the cell of a table that is drawn in: the rest of its width, a line high.
+ui::Box CellLine();
+
+// In such a cell, at its right, as numbers stand. Returns the cell's line.
+ui::Box NumberCell(const std::string& text);
+
+// In the row of headers, over numbers; `sorted`: beside the arrow of the order.
+void NumberHeader(const Look& look, const char* title, bool sorted);
 
 // Where nothing is yet: what to do, in the middle of the region.
 ui::Box EmptyState(const Look& look, std::string_view text);

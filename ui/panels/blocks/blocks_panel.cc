@@ -137,7 +137,7 @@ void BlocksPanel::DrawHead(const Frame& frame) const {
   DrawSince(frame);
 }
 
-// At the right of the tabs' line: whose memory it is.
+// Whose memory it is, where there is a choice.
 void BlocksPanel::DrawRanks(const Frame& frame) const {
   if (frame.context.report == nullptr || frame.context.report->memory.size() < 2) return;
   std::vector<std::string> options;

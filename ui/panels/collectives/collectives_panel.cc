@@ -102,11 +102,6 @@ std::string NameOf(const CollectiveRow& row) {
   return Join(parts, " ");
 }
 
-void AlignRight(const std::string& text) {
-  const float room = ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(text.c_str()).x;
-  if (room > 0) ImGui::SetCursorPosX(ImGui::GetCursorPosX() + room);
-}
-
 void ShowInTimeline(const CollectivesFrame& frame, const CollectiveRow& row) {
   if (row.step >= 0) {
     frame.commands->push_back(ui::ShowStep{row.step});
@@ -144,13 +139,8 @@ void DrawRow(const CollectivesFrame& frame, const CollectiveRow& row, int index)
   for (size_t at = 0; at < numbers.size(); ++at) {
     ImGui::TableSetColumnIndex(kNumTexts + static_cast<int>(at));
     const std::string text = TextOf(at, numbers[at], row.group.sums.is_emulated);
-    const ImVec2 place = ImGui::GetCursorScreenPos();
-    const float room = ImGui::GetContentRegionAvail().x;
-    AlignRight(text);
-    ImGui::TextUnformatted(text.c_str());
     frame.log->Real(fmt::format("{}:{}", kNumbers[at].id, NameOf(row)), text, numbers[at],
-                    kNumbers[at].unit,
-                    {place.x, place.y, place.x + room, place.y + ImGui::GetTextLineHeight()});
+                    kNumbers[at].unit, widgets::NumberCell(text));
   }
   ImGui::PopID();
 }
@@ -169,17 +159,6 @@ void SetUpColumns(const CollectivesFrame& frame, bool of_steps) {
   }
 }
 
-// Over its numbers, which stand at the right; beside the arrow of the order.
-void DrawNumberHeader(const CollectivesFrame& frame, const char* title, bool sorted) {
-  const float right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
-  const float y = ImGui::GetCursorScreenPos().y;
-  ImGui::PushID(title);
-  ImGui::TableHeader("##header");
-  ImGui::PopID();
-  const float arrow = sorted ? frame.look.Px(12) : 0;
-  widgets::DrawTextRight(frame.look, widgets::TextOf(frame.look), {right - arrow, y}, title);
-}
-
 // As ImGui::TableHeadersRow(), with what each number means.
 void DrawHeaders(const CollectivesFrame& frame, int sorted_by) {
   ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
@@ -189,7 +168,7 @@ void DrawHeaders(const CollectivesFrame& frame, int sorted_by) {
     if (column < kNumTexts) {
       ImGui::TableHeader(title);
     } else {
-      DrawNumberHeader(frame, title, column == sorted_by);
+      widgets::NumberHeader(frame.look, title, column == sorted_by);
     }
     const std::string id =
         column < kNumTexts
@@ -263,12 +242,6 @@ void CollectivesPanel::DrawTable(const CollectivesFrame& frame, float height) {
   constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_Sortable |
                                      ImGuiTableFlags_SortTristate | ImGuiTableFlags_RowBg |
                                      ImGuiTableFlags_NoSavedSettings;
-  const ui::Theme& theme = frame.look.theme;
-  ImGui::PushStyleColor(ImGuiCol_TableHeaderBg, theme.surface.raised);
-  ImGui::PushStyleColor(ImGuiCol_TableBorderStrong, theme.surface.line);
-  ImGui::PushStyleColor(ImGuiCol_TableBorderLight, theme.surface.line);
-  ImGui::PushStyleColor(ImGuiCol_TableRowBg, theme.surface.panel);
-  ImGui::PushStyleColor(ImGuiCol_TableRowBgAlt, theme.surface.raised);
   if (ImGui::BeginTable("groups", kNumColumns, kFlags, {0, height})) {
     ImGui::TableSetupScrollFreeze(0, 1);
     SetUpColumns(frame, shown_ == Rows::kByStep);
@@ -291,7 +264,6 @@ void CollectivesPanel::DrawTable(const CollectivesFrame& frame, float height) {
     }
     ImGui::EndTable();
   }
-  ImGui::PopStyleColor(5);
 }
 
 void CollectivesPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {

@@ -18,15 +18,9 @@ struct CompareFrame {
   const analysis::Comparison& comparison() const { return context.compare.made->comparison; }
 };
 
-// Where the next item of the layout goes, `width` wide and a line high.
-ui::Box LineBox(float width);
-
-// Logged at the place where it is drawn: a number at the right of its column.
+// In the next column, and logged there: a number at the right.
 void NumberCell(const CompareFrame& frame, const std::string& id, const std::string& text,
                 double value);
-
-// The head of such a column, right over its numbers; `sorted`: with the arrow beside it.
-void NumberHead(const CompareFrame& frame, const char* title, bool sorted);
 
 // From the middle of `box` to the right for what is slower, hatched, and to the left for what is
 // faster: side and pattern say so without colour. `share`: of half of the box, -1 to 1.

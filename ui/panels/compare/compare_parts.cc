@@ -33,21 +33,20 @@ void DrawPartRow(const CompareFrame& frame, const PartRow& part, double most_ns)
   const ui::Language language = frame.context.language;
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
-  const ui::Box title = LineBox(ImGui::GetContentRegionAvail().x);
+  const ui::Box title = widgets::CellLine();
   ImGui::TextUnformatted(part.title);
   frame.log->Text("part:" + part.id, part.title, title);
   NumberCell(frame, "part_a:" + part.id, ui::FormatDuration(std::llround(delta.a_ns)), delta.a_ns);
   NumberCell(frame, "part_b:" + part.id, ui::FormatDuration(std::llround(delta.b_ns)), delta.b_ns);
   NumberCell(frame, "part_difference:" + part.id, SignedDuration(delta.ns()), delta.ns());
   ImGui::TableNextColumn();
-  const ui::Box within = LineBox(ImGui::GetContentRegionAvail().x);
+  const ui::Box within = widgets::CellLine();
   const std::string words = WithinWords(language, delta.shift);
   ImGui::TextUnformatted(words.c_str());
   frame.log->Int("part_low:" + part.id, words, delta.shift.low_ns, "ns", within);
   frame.log->Int("part_high:" + part.id, words, delta.shift.high_ns, "ns", within);
   ImGui::TableNextColumn();
-  DrawDifferenceBar(frame, LineBox(ImGui::GetContentRegionAvail().x),
-                    most_ns > 0 ? delta.ns() / most_ns : 0);
+  DrawDifferenceBar(frame, widgets::CellLine(), most_ns > 0 ? delta.ns() / most_ns : 0);
 }
 
 // Bins of A above the line, of B below it: which is which is said by place.
@@ -78,29 +77,10 @@ void DrawBins(const CompareFrame& frame, const ui::Box& box, bool is_b) {
 
 }  // namespace
 
-ui::Box LineBox(float width) {
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  return {at.x, at.y, at.x + width, at.y + ImGui::GetTextLineHeight()};
-}
-
 void NumberCell(const CompareFrame& frame, const std::string& id, const std::string& text,
                 double value) {
   ImGui::TableNextColumn();
-  const ui::Box box = LineBox(ImGui::GetContentRegionAvail().x);
-  const float room = ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(text.c_str()).x;
-  if (room > 0) ImGui::SetCursorPosX(ImGui::GetCursorPosX() + room);
-  ImGui::TextUnformatted(text.c_str());
-  frame.log->Real(id, text, value, "ns", box);
-}
-
-void NumberHead(const CompareFrame& frame, const char* title, bool sorted) {
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float right = at.x + ImGui::GetContentRegionAvail().x;
-  ImGui::PushID(title);
-  ImGui::TableHeader("##head");
-  ImGui::PopID();
-  const float arrow = sorted ? frame.look.Px(12) : 0;
-  widgets::DrawTextRight(frame.look, widgets::TextOf(frame.look), {right - arrow, at.y}, title);
+  frame.log->Real(id, text, value, "ns", widgets::NumberCell(text));
 }
 
 void DrawDifferenceBar(const CompareFrame& frame, const ui::Box& box, double share) {
@@ -136,16 +116,14 @@ void DrawComparedParts(const CompareFrame& frame, float width) {
         std::pair(frame.Tr(Text::kCompareBar), 1.2F)}) {
     ImGui::TableSetupColumn(title, ImGuiTableColumnFlags_WidthStretch, weight);
   }
-  ImGui::PushStyleColor(ImGuiCol_TableHeaderBg, frame.look.theme.surface.raised);
   ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
   for (int column = 0; column < ImGui::TableGetColumnCount(); ++column) {
     ImGui::TableSetColumnIndex(column);
     const char* title = ImGui::TableGetColumnName(column);
     const bool is_number = column >= 1 && column <= 3;
-    is_number ? NumberHead(frame, title, false) : ImGui::TableHeader(title);
+    is_number ? widgets::NumberHeader(frame.look, title, false) : ImGui::TableHeader(title);
   }
   for (const PartRow& part : parts) DrawPartRow(frame, part, most_ns);
-  ImGui::PopStyleColor();
   ImGui::EndTable();
 }
 

@@ -74,7 +74,8 @@ void DrawRowHeaders(const CompareFrame& frame, int sorted_by) {
     if (!ImGui::TableSetColumnIndex(column)) continue;
     const char* title = ImGui::TableGetColumnName(column);
     const bool is_number = column >= kAColumn && column <= kDifferenceColumn;
-    is_number ? NumberHead(frame, title, column == sorted_by) : ImGui::TableHeader(title);
+    is_number ? widgets::NumberHeader(frame.look, title, column == sorted_by)
+              : ImGui::TableHeader(title);
     frame.log->Text(fmt::format("header:{}", kIds[static_cast<size_t>(column)]), title,
                     widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
   }
@@ -131,7 +132,7 @@ void CompareRows::DrawRow(const CompareFrame& frame, size_t at) {
   for (int column = kWhatColumn; column <= kStateColumn; ++column) {
     if (column > kWhatColumn) ImGui::TableNextColumn();
     const std::string text = RowText(frame, row, column);
-    const ui::Box box = LineBox(ImGui::GetContentRegionAvail().x);
+    const ui::Box box = widgets::CellLine();
     ImGui::TextUnformatted(text.c_str(), text.c_str() + text.size());
     if (column == kStateColumn) frame.log->Text("state:" + name, text, box);
   }
@@ -141,8 +142,7 @@ void CompareRows::DrawRow(const CompareFrame& frame, size_t at) {
   NumberCell(frame, "difference:" + name, SignedDuration(delta.ns()), delta.ns());
   ImGui::TableNextColumn();
   const double most_ns = std::abs(frame.comparison().rows.front().on_path.ns());
-  DrawDifferenceBar(frame, LineBox(ImGui::GetContentRegionAvail().x),
-                    most_ns > 0 ? delta.ns() / most_ns : 0);
+  DrawDifferenceBar(frame, widgets::CellLine(), most_ns > 0 ? delta.ns() / most_ns : 0);
   ImGui::PopID();
 }
 
@@ -156,10 +156,6 @@ void CompareRows::Draw(const CompareFrame& frame, ImVec2 size) {
     frame.log->Text("said", said_, said);
     size.y -= said.y1 - said.y0 + ImGui::GetStyle().ItemSpacing.y;
   }
-  const ui::Theme& theme = frame.look.theme;
-  ImGui::PushStyleColor(ImGuiCol_TableHeaderBg, theme.surface.raised);
-  ImGui::PushStyleColor(ImGuiCol_TableRowBg, theme.surface.panel);
-  ImGui::PushStyleColor(ImGuiCol_TableRowBgAlt, theme.surface.raised);
   if (ImGui::BeginTable("rows", kNumCompareColumns, kFlags, size)) {
     ImGui::TableSetupScrollFreeze(0, 1);
     SetUpRowColumns(frame);
@@ -182,7 +178,6 @@ void CompareRows::Draw(const CompareFrame& frame, ImVec2 size) {
     }
     ImGui::EndTable();
   }
-  ImGui::PopStyleColor(3);
 }
 
 }  // namespace shardscope::panels

@@ -121,11 +121,6 @@ void DrawRows(const SqlFrame& frame, const ui::SqlAnswer& answer) {
   constexpr ImGuiTableFlags kFlags =
       ImGuiTableFlags_ScrollX | ImGuiTableFlags_ScrollY | ImGuiTableFlags_Resizable |
       ImGuiTableFlags_RowBg | ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_NoSavedSettings;
-  ImGui::PushStyleColor(ImGuiCol_TableHeaderBg, frame.look.theme.surface.raised);
-  ImGui::PushStyleColor(ImGuiCol_TableBorderStrong, frame.look.theme.surface.line);
-  ImGui::PushStyleColor(ImGuiCol_TableBorderLight, frame.look.theme.surface.line);
-  ImGui::PushStyleColor(ImGuiCol_TableRowBg, frame.look.theme.surface.panel);
-  ImGui::PushStyleColor(ImGuiCol_TableRowBgAlt, frame.look.theme.surface.raised);
   ImGui::PushFont(frame.look.fonts.mono, ui::kMonoSize);
   ImGui::PushID(answer.query.c_str());
   if (ImGui::BeginTable("rows", num_columns, kFlags)) {
@@ -146,7 +141,6 @@ void DrawRows(const SqlFrame& frame, const ui::SqlAnswer& answer) {
   }
   ImGui::PopID();
   ImGui::PopFont();
-  ImGui::PopStyleColor(5);
 }
 
 // One line over the rows: what runs, what went wrong, or how many there are.

@@ -247,6 +247,10 @@ void ApplyStyle(const ui::Theme& theme, float scale) {
   colors[ImGuiCol_DockingPreview] = ToVec4(ui::WithAlpha(theme.state.accent, 0.4f));
   colors[ImGuiCol_DockingEmptyBg] = ToVec4(theme.surface.window);
   colors[ImGuiCol_TextSelectedBg] = ToVec4(ui::WithAlpha(theme.state.accent, 0.35f));
+  colors[ImGuiCol_TableHeaderBg] = colors[ImGuiCol_TableRowBgAlt] = ToVec4(theme.surface.raised);
+  colors[ImGuiCol_TableBorderStrong] = colors[ImGuiCol_TableBorderLight] =
+      ToVec4(theme.surface.line);
+  colors[ImGuiCol_TableRowBg] = ToVec4(theme.surface.panel);
   colors[ImGuiCol_NavCursor] = ToVec4(theme.state.accent);
   colors[ImGuiCol_InputTextCursor] = ToVec4(theme.ink.text);
   colors[ImGuiCol_ModalWindowDimBg] = ToVec4(ui::WithAlpha(theme.surface.window, 0.6f));

@@ -8,10 +8,10 @@
 #include <cstring>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "trace/base/text.h"
 #include "ui/shell/backend/gui.h"
 
 namespace shardscope::shell {
@@ -20,29 +20,6 @@ namespace {
 constexpr float kSamePlace = 0.6f;  // pixels that glyphs of one text may be moved to whole ones
 
 float Rounded(float value) { return std::round(value * 100) / 100; }
-
-std::string Escaped(std::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      default:
-        if (static_cast<unsigned char>(c) >= 0x20) escaped += c;  // XML has no other
-    }
-  }
-  return escaped;
-}
 
 std::string Fill(ImU32 colour) {
   const auto channel = [colour](int shift) { return (colour >> shift) & 0xFFu; };
@@ -117,7 +94,7 @@ class SvgWriter {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "
         "viewBox=\"0 0 {0} {1}\" role=\"img\" xml:space=\"preserve\">\n<title>{2}</title>\n"
         "<rect {3} width=\"{0}\" height=\"{1}\"/>\n",
-        size.x, size.y, Escaped(title),
+        size.x, size.y, EscapedMarkup(Printable(title, "")),
         Fill(ImGui::ColorConvertFloat4ToU32(ImGui::GetStyle().Colors[ImGuiCol_DockingEmptyBg])));
   }
 
@@ -214,7 +191,7 @@ class SvgWriter {
         Fill(line_.colour), Rounded(line_.x), Rounded(line_.baseline), face.family,
         Rounded(line_.baked->Size * line_.scale / face.line),
         face.bold ? " font-weight=\"bold\"" : "", Rounded(line_.end - line_.x),
-        Escaped(line_.text));
+        EscapedMarkup(line_.text));
     line_.text.clear();
   }
 
