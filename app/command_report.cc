@@ -27,6 +27,7 @@ struct ReportArguments {
   bool json = false;
   bool all = false;
   bool collectives = false;
+  bool step_table = false;
   std::optional<analysis::Scope> scope;
   analysis::GpuDefinition definition = analysis::GpuDefinition::kExact;
 };
@@ -45,7 +46,8 @@ Result<std::string> ReportText(const ReportArguments& arguments, const query::Sn
   const analysis::Report report =
       analysis::MakeReport(snapshot, {.scope = arguments.scope,
                                       .every_stall = arguments.json && arguments.all,
-                                      .collectives = arguments.collectives});
+                                      .collectives = arguments.collectives,
+                                      .step_table = arguments.step_table});
   if (IsRecordedRun(snapshot.meta) && report.steps.empty()) {
     return RecordedReport(arguments, report);
   }
@@ -58,6 +60,7 @@ Result<std::string> ReportText(const ReportArguments& arguments, const query::Sn
     return analysis::PrintReportJson(report, &gpu);
   }
   return analysis::PrintReportText(report, arguments.all ? 0 : 10) +
+         (report.step_table ? analysis::PrintStepTable(*report.step_table) : "") +
          (report.collectives ? analysis::PrintCollectives(*report.collectives) : "") +
          analysis::PrintGpuTime(analysis::MeasureGpu(snapshot, arguments.definition));
 }
@@ -75,7 +78,7 @@ Result<query::SnapshotPtr> Read(const ReportArguments& arguments) {
 
 // As `import` makes it beforehand.
 bool IsOfWholeRun(const ReportArguments& arguments) {
-  return !arguments.scope && !arguments.all && !arguments.collectives;
+  return !arguments.scope && !arguments.all && !arguments.collectives && !arguments.step_table;
 }
 
 bool PrintKept(const ReportArguments& arguments) {
@@ -156,6 +159,8 @@ void AddReportCommand(CLI::App& app, int* exit_code) {
   command->add_flag(
       "--collectives", arguments->collectives,
       "Add up all collectives, too: by kind, unit and ranks; with --json also by step");
+  command->add_flag("--step-table", arguments->step_table,
+                    "List all steps of them over all ranks, too, with what was changed at each");
   command
       ->add_option_function<std::string>(
           "--definition",

@@ -79,20 +79,23 @@ std::string StepError(const std::string& text) {
   return digits && text.size() < 10 ? "" : "give the number of a step, from 0";
 }
 
-bool IsSvg(const std::string& path) {
-  return CLI::detail::to_lower(std::filesystem::path(path).extension()) == ".svg";
+shell::ShotFormat FormatOf(const std::string& path) {
+  const std::string extension = CLI::detail::to_lower(std::filesystem::path(path).extension());
+  if (extension == ".svg") return shell::ShotFormat::kSvg;
+  return extension == ".csv" ? shell::ShotFormat::kCsv : shell::ShotFormat::kPng;
 }
 
 // A name that asks for another format would be a lie.
 Status CheckOutput(const std::string& path) {
   if (path.empty()) return Status::Ok();
-  if (IsSvg(path)) return OutputFile::Check(path);
+  if (FormatOf(path) != shell::ShotFormat::kPng) return OutputFile::Check(path);
   std::filesystem::path png = path;
   for (const char* other :
        {".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".pdf", ".tif", ".tiff", ".ppm"}) {
     if (CLI::detail::to_lower(png.extension()) != other) continue;
-    return Status::Error(fmt::format("-o {}: the picture is a PNG or an SVG; call it {}", path,
-                                     png.replace_extension(".png").string()));
+    return Status::Error(
+        fmt::format("-o {}: the picture is a PNG or an SVG, a table a CSV; call it {}", path,
+                    png.replace_extension(".png").string()));
   }
   return OutputFile::Check(path);
 }
@@ -115,7 +118,7 @@ Result<shell::ShotOptions> OptionsOf(const ShotArguments& arguments) {
   }
   options.scale = arguments.scale;
   options.panel = arguments.panel;
-  options.svg = IsSvg(arguments.output);
+  options.format = FormatOf(arguments.output);
   options.search = arguments.search;
   options.at = arguments.at;
   options.plan = arguments.plan;
@@ -171,8 +174,8 @@ Status TakeShot(const ShotArguments& arguments) {
   if (!arguments.animation.output.empty()) return Animate(arguments);
   if (arguments.output.empty() && !arguments.json) {
     return Status::Error(
-        "say where the picture goes with -o FILE.png, -o FILE.svg or --animate FILE.png, or ask "
-        "for --json");
+        "say where the picture goes with -o FILE.png, -o FILE.svg or --animate FILE.png, where a "
+        "panel's table goes with -o FILE.csv, or ask for --json");
   }
   SHARDSCOPE_RETURN_IF_ERROR(CheckOutput(arguments.output));
   auto linked = ui::ParseLinkedRun(arguments.run);
@@ -188,8 +191,8 @@ Status TakeShot(const ShotArguments& arguments) {
   if (!snapshot.ok()) return snapshot.status();
   const auto shot = shell::TakeShot(*snapshot, options);
   if (!shot.ok()) return shot.status();
-  if (options.svg) {
-    SHARDSCOPE_RETURN_IF_ERROR(WriteFile(arguments.output, shot->svg));
+  if (options.format != shell::ShotFormat::kPng) {
+    SHARDSCOPE_RETURN_IF_ERROR(WriteFile(arguments.output, shot->text));
   } else if (!arguments.output.empty()) {
     SHARDSCOPE_RETURN_IF_ERROR(shell::WritePng(shot->image, arguments.output));
   }
@@ -266,8 +269,9 @@ void AddAnimationOptions(AnimationArguments* arguments, CLI::App* command) {
 
 void AddShotCommand(CLI::App& app, int* exit_code) {
   auto arguments = std::make_shared<ShotArguments>();
-  CLI::App* command =
-      app.add_subcommand("shot", "The whole default window as a PNG or SVG, without display");
+  CLI::App* command = app.add_subcommand(
+      "shot",
+      "The whole default window as a PNG or SVG, or a panel's table as CSV, without display");
   command
       ->add_option(
           "run", arguments->run,
@@ -275,8 +279,10 @@ void AddShotCommand(CLI::App& app, int* exit_code) {
       ->required()
       ->type_name("RUN");
   command
-      ->add_option("-o,--output", arguments->output,
-                   "Where the picture goes: a .png, or an .svg whose text is text")
+      ->add_option(
+          "-o,--output", arguments->output,
+          "Where the picture goes: a .png, or an .svg whose text is text; with .csv what --panel "
+          "lists")
       ->type_name("FILE");
   command->add_option("--size", arguments->size, "Width x height in pixels, default 1600x900")
       ->type_name("WxH");

@@ -44,16 +44,6 @@ std::string CellText(const query::Cell& cell, bool exact) {
   return text == nullptr ? "" : *text;
 }
 
-std::string CsvCell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + '"';
-}
-
 nlohmann::json JsonCell(const query::Cell& cell) {
   if (const auto* integer = std::get_if<int64_t>(&cell)) return *integer;
   if (const auto* real = std::get_if<double>(&cell)) return *real;
@@ -111,7 +101,7 @@ class Output {
 
   static bool PrintCsv(const std::vector<std::string>& cells) {
     std::vector<std::string> quoted;
-    for (const std::string& cell : cells) quoted.push_back(CsvCell(cell));
+    for (const std::string& cell : cells) quoted.push_back(CsvField(cell));
     return PrintExact(Join(quoted, ",") + "\n");
   }
 

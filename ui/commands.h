@@ -210,21 +210,28 @@ struct CompareWith {
   std::optional<analysis::Scope> steps_b;
 };
 struct CloseCompare {};  // stops it, or forgets what was compared
+// What a panel lists as a CSV file in the folder `exports` beside the run.
+struct SaveTable {
+  std::string panel;  // empty: the one in front that has the keyboard
+};
+enum class PictureKind : uint8_t { kNone, kPng, kSvg };
+struct SavePicture {  // of the window, likewise
+  PictureKind kind = PictureKind::kPng;
+};
 struct DismissNotice {};
 struct DismissProblems {};  // puts the banner over the panels away
 struct Quit {};
 
-using Command =
-    std::variant<OpenRun, CloseRun, CancelImport, StartRun, SetView, UndoView, RedoView, ShowStep,
-                 GoToLink, CopyLink, AddBookmark, EditBookmark, KeepBookmark, RemoveBookmark,
-                 CopyBookmark, SetFollow, HoldView, SelectOp, SelectSpan, SelectArea,
-                 SelectNeighbour, FitSelection, JumpToOp, SetHover, ShowRank, PlaceRanks,
-                 ToggleRank, FoldRanks, SetKnob, SetScope, ShowKey, RevertPending, DoAction,
-                 SetLanguage, SetTheme, SetScale, ResetLayout, ShowOverlay, ShowSearch, SearchFor,
-                 SelectHit, AskBlocks, CompareBlocks, OpenLens, CloseLens, PlayLens,
-                 SetLensSlowness, SeekLens, StepLens, ShowPlan, ShowCriticalPath, ShowLegend,
-                 FocusPanel, OpenSql, RunSql, CancelSql, OpenLessons, ShowLesson, StartLesson,
-                 AnswerLesson, CompareWith, CloseCompare, DismissNotice, DismissProblems, Quit>;
+using Command = std::variant<
+    OpenRun, CloseRun, CancelImport, StartRun, SetView, UndoView, RedoView, ShowStep, GoToLink,
+    CopyLink, AddBookmark, EditBookmark, KeepBookmark, RemoveBookmark, CopyBookmark, SetFollow,
+    HoldView, SelectOp, SelectSpan, SelectArea, SelectNeighbour, FitSelection, JumpToOp, SetHover,
+    ShowRank, PlaceRanks, ToggleRank, FoldRanks, SetKnob, SetScope, ShowKey, RevertPending,
+    DoAction, SetLanguage, SetTheme, SetScale, ResetLayout, ShowOverlay, ShowSearch, SearchFor,
+    SelectHit, AskBlocks, CompareBlocks, OpenLens, CloseLens, PlayLens, SetLensSlowness, SeekLens,
+    StepLens, ShowPlan, ShowCriticalPath, ShowLegend, FocusPanel, OpenSql, RunSql, CancelSql,
+    OpenLessons, ShowLesson, StartLesson, AnswerLesson, CompareWith, CloseCompare, SaveTable,
+    SavePicture, DismissNotice, DismissProblems, Quit>;
 using Commands = std::vector<Command>;
 
 }  // namespace shardscope::ui

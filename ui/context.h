@@ -274,6 +274,7 @@ struct Context {
   // Of the same scope; null where no panel shows them, and until the first are made.
   std::shared_ptr<const analysis::RankOverview> ranks;
   std::shared_ptr<const analysis::CollectiveTable> collectives;
+  std::shared_ptr<const std::vector<analysis::StepRow>> step_table;  // of all steps
   Focus focus;
   // The snapshot's spans arranged for drawing; null only without a snapshot.
   std::shared_ptr<const timeline::RunIndex> index;

@@ -198,3 +198,68 @@ def blocks_of_a_moment(stage):
     whole_ns = app.shown().span_ns
     app.click(block)
     app.until("its op in view", lambda shown: shown.span_ns < whole_ns / 2 and not shown.view["follow"])
+
+
+def all_steps(stage):
+    """S on a live run: a bar and a row for each step, which follow it; a click on a heading sorts, a click on a bar leads to its step."""
+    app = stage.live()
+    app.key("s")
+    shown = app.until("a row", lambda shown: shown.all("steps", "row:"))
+    last = max(int(item.id.split(":")[1]) for item in shown.all("steps", "row:"))
+    app.until("later rows, as it trains", lambda shown: shown.find("steps", f"row:{last + 3}"))
+    app.click(app.item("steps", "header:step_ns"))
+    app.until("the longest on top", lambda shown: _times(shown) == sorted(_times(shown), reverse=True))
+    stage.take_picture()
+    app.click(app.item("steps", "bar:3"))
+    app.until("that step", lambda shown: shown.find("timeline", "step:3") and not shown.view["follow"])
+
+
+def _times(shown):
+    """Of the steps, from the top."""
+    return [item.value for item in sorted(shown.all("steps", "step_ns:"), key=lambda item: item.box[1])]
+
+
+def save_what_is_shown(stage):
+    """Ctrl+E in Steps, Ctrl+S, Ctrl+Shift+S: a CSV, a PNG and an SVG in the run's folder, each said with its path; the menu does it, too."""
+    app = stage.live()
+    app.key("s")
+    app.until("rows", lambda shown: shown.all("steps", "row:"))
+    exports = stage.run / "exports"
+    for key, name in (("ctrl+e", "steps-1.csv"), ("ctrl+s", "shardscope-1.png"), ("ctrl+shift+s", "shardscope-1.svg")):
+        app.key(key)
+        app.until(f"{name} said", lambda shown: name in (shown.text("notice", "done") or ""))
+        assert (exports / name).stat().st_size > 100, name
+    assert (exports / "steps-1.csv").read_bytes().startswith(b"step,step_ns,")
+    assert (exports / "shardscope-1.png").read_bytes().startswith(b"\x89PNG")
+    assert b"Steps" in (exports / "shardscope-1.svg").read_bytes()
+    stage.take_picture()
+    app.key("F10")
+    app.click(app.item("menu", "row:Save a picture of the window"))
+    app.until("the second picture", lambda shown: "shardscope-2.png" in (shown.text("notice", "done") or "") and not shown.all("menu"))
+
+
+def who_sends_to_whom(stage):
+    """Ctrl+7 on a live run, then who sends to whom: the bytes between ranks, which are those of the table."""
+    app = stage.live()
+    app.key("ctrl+7")
+    app.until("its collectives", lambda shown: shown.find("collectives", "points"))
+    app.click(app.item("collectives", "segment:who sends to whom"))
+    shown = app.until("the matrix", lambda shown: shown.find("collectives", "sent:0:1"))
+    stage.take_picture()
+    assert shown.find("collectives", "sent:1:0") and not shown.find("collectives", "points")
+
+
+def compare_two_runs(stage):
+    """V on a live run, a finished one of the recent runs as B: a sentence, parts, rows; a click on a row leads to its op in A."""
+    finished = stage.finished()
+    app = stage.live()
+    app.until("a few steps", lambda shown: step(shown) >= 6)
+    app.key("v")
+    fill(app, app.item("compare", "field:##path"), str(finished))
+    app.key("Return")
+    shown = app.until("a comparison", lambda shown: shown.find("compare", "sentence") and shown.all("compare", "row:"))
+    assert shown.find("compare", "part:step") and shown.find("compare", "setting:train.steps")
+    stage.take_picture()
+    row = next(item for item in shown.all("compare", "row:") if item.text.startswith("compute"))
+    app.click(row)
+    app.until("its op", lambda shown: shown.text("details", "title"))

@@ -178,6 +178,25 @@ TEST_F(RanksTest, CollectivesAreThoseOfTheReport) {
   ASSERT_NE(points, nullptr);
   EXPECT_EQ(std::get<int64_t>(points->value), static_cast<int64_t>(expected.points.size()));
 
+  // Instead of the points who sends to whom.
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->SetRef("//###collectives");
+    test->ItemClick("chart/who sends to whom");
+  }));
+  harness_.Frames(4);
+  EXPECT_EQ(harness_.log().Find("collectives", "points"), nullptr);
+  const auto steps = static_cast<double>(expected.steps.size());
+  for (size_t from = 0; from < 16; ++from) {
+    for (size_t to = 0; to < 16; ++to) {
+      const ui::DrawnItem* sent = harness_.log().Find(
+          "collectives", "sent:" + std::to_string(from) + ":" + std::to_string(to));
+      ASSERT_EQ(sent != nullptr, expected.matrix.At(from, to) > 0) << from << " " << to;
+      if (sent == nullptr) continue;
+      EXPECT_EQ(std::get<double>(sent->value),
+                static_cast<double>(expected.matrix.At(from, to)) / steps);
+    }
+  }
+
   // Sorted by what is clicked: the first row waits longest.
   Click("collectives", "header:wait");
   const auto longest = std::max_element(

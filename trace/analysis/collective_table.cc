@@ -53,7 +53,7 @@ class ComputedTime {
 
 class TableMaker {
  public:
-  explicit TableMaker(const query::Snapshot& snapshot) : snapshot_(snapshot) {
+  explicit TableMaker(const query::Snapshot& snapshot) : snapshot_(snapshot), matrix_(snapshot) {
     for (const auto& [id, op] : snapshot.plan_ops) shares_[id] = ShareOf(op);
   }
 
@@ -71,6 +71,7 @@ class TableMaker {
     }
     ForEachCollective(snapshot_, first, last, [this](std::span<const CollectiveMember> members) {
       AddCollective(members);
+      matrix_.Add(members);
     });
   }
 
@@ -90,6 +91,7 @@ class TableMaker {
       table.points.push_back(points_[at]);
       table.points.back().group = place_of[points_[at].group];
     }
+    table.matrix = matrix_.Take();
     return table;
   }
 
@@ -153,6 +155,7 @@ class TableMaker {
   };
 
   const query::Snapshot& snapshot_;
+  CommunicationMatrixMaker matrix_;
   std::unordered_map<query::PlanOpId, OpShare> shares_;
   std::unordered_map<int32_t, ComputedTime> computed_;  // by rank, of the steps in the making
   std::unordered_map<std::pair<query::PlanOpId, int32_t>, size_t, HashOfRun> group_of_;
@@ -203,7 +206,8 @@ std::string PrintCollectives(const CollectiveTable& table) {
   return "\nCollectives: a call is a rank's part of one; size, wait and transfer are means of "
          "calls, "
          "sent and exposed of all ranks\n" +
-         text.Print() + (is_emulated ? "  * on an emulated link\n" : "");
+         text.Print() + (is_emulated ? "  * on an emulated link\n" : "") +
+         PrintMatrix(table.matrix, std::ssize(table.steps));
 }
 
 CollectiveTable MakeCollectiveTable(const query::Snapshot& snapshot, const ScopedSteps& scope) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "trace/analysis/communication_matrix.h"
 #include "trace/analysis/scope.h"
 #include "trace/query/snapshot.h"
 
@@ -68,6 +69,7 @@ struct CollectiveTable {
   std::vector<CollectiveStep> steps;    // ascending
   // By step; of more than kMostCollectivePoints every second, third, ...
   std::vector<CollectivePoint> points;
+  CommunicationMatrix matrix;  // of the same steps
 };
 
 // Of the timed steps of the scope. `snapshot` has all their rows.

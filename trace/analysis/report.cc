@@ -144,6 +144,11 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
     report.every_stall = Stalls(snapshot, scope.first_timed, scope.last);
   }
   if (options.collectives) report.collectives = MakeCollectiveTable(snapshot, scope);
+  if (options.step_table) {
+    std::vector<StepRow> rows = MakeStepTable(report.steps, snapshot.markers);
+    std::erase_if(rows, [&](const StepRow& row) { return !scope.Contains(row.step); });
+    report.step_table = std::move(rows);
+  }
   report.kernels = SummarizeKernels(snapshot);
   report.edges = CheckEdges(snapshot);
 

@@ -22,6 +22,7 @@
 #include "trace/analysis/memory.h"
 #include "trace/analysis/scope.h"
 #include "trace/analysis/sources.h"
+#include "trace/analysis/step_table.h"
 #include "trace/analysis/traffic.h"
 #include "trace/analysis/trained.h"
 #include "trace/query/snapshot.h"
@@ -79,8 +80,9 @@ struct Report {
   std::vector<CheckpointFigures> checkpoints;           // before or after its steps
   std::optional<ResumedFrom> resumed;
   std::optional<Trained> trained;
-  std::optional<std::vector<Stall>> every_stall;  // of that scope, if asked for
-  std::optional<CollectiveTable> collectives;     // likewise
+  std::optional<std::vector<Stall>> every_stall;   // of that scope, if asked for
+  std::optional<CollectiveTable> collectives;      // likewise
+  std::optional<std::vector<StepRow>> step_table;  // likewise, of its steps
   ReportedLink link;
   KernelSummary kernels;  // num_ranks 0: no row of a GPU
   EdgeCheck edges;        // waits between streams of a GPU
@@ -100,6 +102,7 @@ struct ReportOptions {
   std::optional<Scope> scope;       // of the figures; none: DefaultScope()
   bool every_stall = false;         // list them, too
   bool collectives = false;         // add them up, too: of a snapshot with all rows
+  bool step_table = false;          // a row a step over all ranks, too
   BreakdownCache* cache = nullptr;  // of this run, if there is one; borrowed
 };
 

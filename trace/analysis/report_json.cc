@@ -189,10 +189,27 @@ Json CollectiveStepJson(const CollectiveStep& step) {
   return json;
 }
 
+// Pairs that send nothing are left out.
+Json MatrixJson(const CommunicationMatrix& matrix) {
+  Json json;
+  json["ranks"] = matrix.ranks;
+  json["unplaced_bytes"] = matrix.unplaced_bytes;
+  Json& sent = json["sent"] = Json::array();
+  for (size_t from = 0; from < matrix.ranks.size(); ++from) {
+    for (size_t to = 0; to < matrix.ranks.size(); ++to) {
+      if (matrix.At(from, to) == 0) continue;
+      sent.push_back(
+          {{"from", matrix.ranks[from]}, {"to", matrix.ranks[to]}, {"bytes", matrix.At(from, to)}});
+    }
+  }
+  return json;
+}
+
 Json CollectiveTableJson(const CollectiveTable& table) {
   return {{"rank_steps", table.num_rank_steps},
           {"groups", ListJson(table.groups, &CollectiveGroupJson)},
-          {"steps", ListJson(table.steps, &CollectiveStepJson)}};
+          {"steps", ListJson(table.steps, &CollectiveStepJson)},
+          {"matrix", MatrixJson(table.matrix)}};
 }
 
 Json StallJson(const StallGroup& group) {
@@ -240,6 +257,27 @@ Json EdgeGroupJson(const EdgeGroup& group) {
 Json MarkerJson(const query::Marker& marker) {
   return {{"step", marker.step}, {"time_ns", marker.time_ns},     {"kind", marker.kind},
           {"key", marker.key},   {"old_value", marker.old_value}, {"new_value", marker.new_value}};
+}
+
+// Without tokens or a norm null, as JSON has no NaN.
+Json StepRowJson(const StepRow& row) {
+  return {{"step", row.step},
+          {"ranks", row.num_ranks},
+          {"start_ns", row.start_ns},
+          {"step_ns", row.step_ns},
+          {"slowest_rank", row.slowest_rank},
+          {"mean_step_ns", row.mean_step_ns},
+          {"compute_ns", row.compute_ns},
+          {"communication_ns", row.communication_ns},
+          {"exposed_ns", row.exposed_ns},
+          {"exposed_copy_ns", row.exposed_copy_ns},
+          {"idle_ns", row.idle_ns},
+          {"tokens", row.tokens},
+          {"tokens_per_second", row.tokens_per_second()},
+          {"loss", row.loss},
+          {"grad_norm", row.grad_norm},
+          {"warm_up", row.is_warm_up},
+          {"events", ListJson(row.events, &MarkerJson)}};
 }
 
 Json ChangeJson(const ChangeEffect& effect) {
@@ -434,6 +472,7 @@ std::string PrintReportJson(const Report& report, const GpuTime* gpu) {
   json["schedules"] = ListJson(report.schedules, &ScheduleJson);
   json["collectives"] = ListJson(figures.slowest_collectives, &CollectiveJson);
   json["stalls"] = ListJson(figures.stalls, &StallJson);
+  if (report.step_table) json["step_table"] = ListJson(*report.step_table, &StepRowJson);
   if (report.collectives) json["all_collectives"] = CollectiveTableJson(*report.collectives);
   if (report.every_stall) json["every_stall"] = ListJson(*report.every_stall, &EveryStallJson);
   if (report.kernels.num_ranks > 0) {

@@ -116,6 +116,16 @@ bool IsPlainUtf8(std::string_view text) {
   return true;
 }
 
+std::string CsvField(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
 size_t TerminalWidth(std::string_view text) {
   size_t columns = 0;
   while (!text.empty()) columns += TakeColumns(&text);

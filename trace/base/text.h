@@ -29,6 +29,9 @@ std::optional<char32_t> TakeCodePoint(std::string_view* text);
 // Valid UTF-8 without control characters: the one check on names, paths and messages from outside.
 bool IsPlainUtf8(std::string_view text);
 
+// A field of a CSV file (RFC 4180): in quotes where it holds what would end it.
+std::string CsvField(std::string_view text);
+
 // Columns that `text` takes in a terminal: two for each Chinese, Japanese or Korean character.
 size_t TerminalWidth(std::string_view text);
 

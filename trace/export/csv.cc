@@ -17,17 +17,6 @@ namespace {
 
 constexpr size_t kCsvBufferBytes = 1 << 20;
 
-// In quotes where it holds what would end it.
-std::string Field(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + '"';
-}
-
 Result<std::vector<std::string>> NamesOf(store::Database* database, std::string_view types) {
   SHARDSCOPE_ASSIGN_OR_RETURN(
       store::Statement select,
@@ -53,7 +42,7 @@ Status WriteTable(store::Database* database, const std::string& name, const std:
     text += column + 1 < select.NumColumns() ? "," : "\r\n";
   };
   for (int column = 0; column < select.NumColumns(); ++column) {
-    text += Field(select.ColumnName(column));
+    text += CsvField(select.ColumnName(column));
     end_field(column);
   }
   while (true) {
@@ -62,7 +51,7 @@ Status WriteTable(store::Database* database, const std::string& name, const std:
     for (int column = 0; column < select.NumColumns(); ++column) {
       text += select.ColumnType(column) == store::Statement::Type::kReal
                   ? fmt::format("{}", select.Real(column))
-                  : Field(select.Text(column));
+                  : CsvField(select.Text(column));
       end_field(column);
     }
     if (text.size() < kCsvBufferBytes) continue;

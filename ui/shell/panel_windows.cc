@@ -19,6 +19,7 @@
 #include "ui/panels/run_control/run_control_panel.h"
 #include "ui/panels/runs/runs_panel.h"
 #include "ui/panels/sql/sql_panel.h"
+#include "ui/panels/steps/steps_panel.h"
 #include "ui/panels/timeline/timeline_panel.h"
 #include "ui/theme.h"
 #include "ui/widgets/look.h"
@@ -62,6 +63,7 @@ constexpr std::array kPanels = {
     PanelWindow{"timeline", Text::kTabTimeline, DockSlot::kCenterTop, Make<panels::TimelinePanel>},
     PanelWindow{"runs", Text::kTabRuns, DockSlot::kCenterTop, Make<panels::RunsPanel>},
     PanelWindow{"sql", Text::kTabSql, DockSlot::kCenterTop, Make<panels::SqlPanel>},
+    PanelWindow{"steps", Text::kTabSteps, DockSlot::kCenterTop, Make<panels::StepsPanel>},
     PanelWindow{"ranks", Text::kTabRanks, DockSlot::kCenterTop, Make<panels::RanksPanel>},
     PanelWindow{"collectives", Text::kTabCollectives, DockSlot::kCenterTop,
                 Make<panels::CollectivesPanel>},
@@ -194,6 +196,7 @@ void PanelFrames::DrawOne(const ui::Context& context, size_t index, ui::DrawLog*
   ImGui::PopFont();
   frame.in_front = visible;
   if (visible) {
+    if (ImGui::IsWindowFocused(ImGuiFocusedFlags_ChildWindows)) focused_ = panel.id;
     log->SetPanel(panel.id);
     frame.panel->Draw(context, log, commands);
     const ImGuiWindow& window = *ImGui::GetCurrentWindow();
@@ -208,6 +211,13 @@ bool PanelFrames::IsInFront(std::string_view id) const {
     if (id == kPanels[i].id) return frames_[i].in_front;
   }
   return false;
+}
+
+ui::TableMaker PanelFrames::TableOf(std::string_view id, const ui::Context& context) const {
+  for (size_t i = 0; i < kPanels.size(); ++i) {
+    if (id == kPanels[i].id) return frames_[i].panel->AsTable(context);
+  }
+  return nullptr;
 }
 
 bool PanelFrames::IsUnder(std::string_view id, ImVec2 at) const {

@@ -54,6 +54,10 @@ class PanelFrames {
 
   // In the last frame, of its tabs.
   bool IsInFront(std::string_view id) const;
+  // The panel that had the keyboard last; empty: none has had it.
+  std::string_view focused() const { return focused_; }
+  // Panel::AsTable() of that panel.
+  ui::TableMaker TableOf(std::string_view id, const ui::Context& context) const;
   // Whether it is what is seen at this place of the window.
   bool IsUnder(std::string_view id, ImVec2 at) const;
 
@@ -66,6 +70,7 @@ class PanelFrames {
   };
 
   std::vector<Frame> frames_;  // in the order of PanelWindows()
+  std::string_view focused_;   // id
   int focused_frames_ = 0;     // in which the panel that is asked for was in front
 };
 

@@ -49,7 +49,7 @@ Extent ExtentOf(const ui::Context& context) {
 }  // namespace
 
 Shell::Shell(ShellOptions options, const ui::Fonts& fonts)
-    : options_(std::move(options)), draw_log_(options_.log_drawing) {
+    : options_(std::move(options)), draw_log_(options_.log_drawing), saver_(options_.wake) {
   context_.fonts = fonts;
   context_.language = options_.settings.language;
   context_.theme_name = options_.settings.theme;
@@ -284,19 +284,20 @@ void Shell::UpdateContext() {
       if (session_->live() && !options_.headless) view_.SetFollow(true, Now());
     }
     UpdateLink();
-    wants_frame_ = !session_->TakeRows(options_.headless);
+    wants_.frame = !session_->TakeRows(options_.headless);
     session_->UpdateSearch(options_.headless, &context_.search);
     session_->UpdateArea(options_.headless, &context_.area);
     session_->UpdateLens(options_.headless, &context_.lens);
   }
+  SayWhatWasSaved();
   UpdateFirstStep();
   lens_player_.Advance(Now());
   view_.Advance(ExtentOf(context_), Now());
   KeepHoverUnderMouse(view_.view());
   context_.view = view_.view();
-  if (session_ && !wants_frame_) {
+  if (session_ && !wants_.frame) {
     const float width = ImGui::GetMainViewport()->Size.x;
-    wants_frame_ = !session_->FindStalls(context_.view, width, options_.headless);
+    wants_.frame = !session_->FindStalls(context_.view, width, options_.headless);
   }
   if (session_) {
     UpdateBookmarks();
@@ -310,10 +311,38 @@ void Shell::UpdateContext() {
     }
     session_->AskForFigures({.scope = timeline::WantedScope(context_),
                              .ranks = panel_frames_.IsInFront("ranks"),
-                             .collectives = panel_frames_.IsInFront("collectives")},
+                             .collectives = panel_frames_.IsInFront("collectives"),
+                             .step_table = panel_frames_.IsInFront("steps")},
                             &context_);
   }
   context_.theme = &ui::GetTheme(context_.theme_name);
+}
+
+ui::TableMaker Shell::TableOf(std::string_view panel) const {
+  if (panel == "search") return panels::SearchPanel::AsTable(context_);
+  return panel_frames_.TableOf(panel, context_);
+}
+
+void Shell::KeepPicture(ui::PictureKind kind, std::function<Result<std::string>()> make) {
+  SaveFile("shardscope", kind == ui::PictureKind::kSvg ? ".svg" : ".png", std::move(make));
+}
+
+void Shell::SaveFile(std::string name, std::string extension,
+                     std::function<Result<std::string>()> make) {
+  const std::string folder =
+      ExportsFolder(context_.path, session_ == nullptr ? "" : session_->folder());
+  if (folder.empty()) return Notify(Tr(context_.language, ui::Text::kSaveNoRun), true);
+  saver_.Save({folder, std::move(name), std::move(extension), std::move(make)});
+}
+
+void Shell::SayWhatWasSaved() {
+  for (const Result<std::string>& path : saver_.TakeEnded()) {
+    const std::string text =
+        path.ok() ? TrFormat(context_.language, ui::Text::kSaved, *path)
+                  : TrFormat(context_.language, ui::Text::kSaveFailed, path.message());
+    Notify(text, !path.ok());
+    Say(text);
+  }
 }
 
 void Shell::UpdateBookmarks() {
@@ -322,7 +351,7 @@ void Shell::UpdateBookmarks() {
     session_->FollowBookmarks("");
   }
   const BookmarkListPtr before = context_.bookmarks.list;
-  if (!session_->UpdateBookmarks(&context_.bookmarks)) wants_frame_ = true;
+  if (!session_->UpdateBookmarks(&context_.bookmarks)) wants_.frame = true;
   const BookmarkListPtr& list = context_.bookmarks.list;
   const bool is_news = list != nullptr && !list->problem.empty() &&
                        (before == nullptr || before->problem != list->problem);
@@ -430,7 +459,7 @@ void Shell::DrawWindow(ui::Commands* commands) {
 void Shell::Frame() {
   last_frame_ = std::chrono::steady_clock::now();
   draw_log_.Clear();
-  wants_frame_ = false;
+  wants_.frame = false;
   ui::Commands commands = std::exchange(posted_, {});
   ApplyLook();
   UpdateContext();
@@ -441,7 +470,8 @@ void Shell::Frame() {
 
 double Shell::SecondsUntilPoll() const {
   if (view_.animating() || context_.lens.plays || !posted_.empty() || look_changed_ ||
-      !focus_.empty() || layout_.is_to_reset || wants_frame_) {
+      !focus_.empty() || layout_.is_to_reset || wants_.frame ||
+      wants_.picture != ui::PictureKind::kNone) {
     return 0;
   }
   if (starting_ || first_step_) return kStartingSeconds;

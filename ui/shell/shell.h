@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "trace/base/status.h"
 #include "ui/context.h"
@@ -19,6 +20,7 @@
 #include "ui/panels/search/search_panel.h"
 #include "ui/shell/lens_player.h"
 #include "ui/shell/panel_windows.h"
+#include "ui/shell/run/file_saver.h"
 #include "ui/shell/run/lesson_worker.h"
 #include "ui/shell/run/run_importer.h"
 #include "ui/shell/run/run_session.h"
@@ -71,9 +73,15 @@ class Shell {
   // After such a wait without an event. true: a frame has something new to show.
   bool Poll();
 
-  bool wants_quit() const { return wants_quit_; }
+  bool wants_quit() const { return wants_.quit; }
+  // What the next frame is to be saved as, once.
+  ui::PictureKind TakeAskedPicture() { return std::exchange(wants_.picture, {}); }
+  // Writes that frame, which `make` encodes on another thread.
+  void KeepPicture(ui::PictureKind kind, std::function<Result<std::string>()> make);
   const ui::Context& context() const { return context_; }
   const ui::DrawLog& draw_log() const { return draw_log_; }
+  // What that panel, or "search", lists (Panel::AsTable); null: nothing that makes a table.
+  ui::TableMaker TableOf(std::string_view panel) const;
   // For tests and pictures: puts the view around a step (InitialView).
   void ShowStep(int32_t step);
   // Goes to a place in the open run at once. Error: there is none.
@@ -104,6 +112,8 @@ class Shell {
   bool IsOpen(const std::string& path) const;
   void UpdateLink();
   void UpdateBookmarks();
+  void SaveFile(std::string name, std::string extension, std::function<Result<std::string>()> make);
+  void SayWhatWasSaved();
   void KeepHoverUnderMouse(const ui::View& next);
   void ApplyLook();
   double Now() const;
@@ -119,6 +129,7 @@ class Shell {
   panels::SearchPanel search_panel_;
   panels::Overlays overlays_;
   SessionCloser closer_;
+  FileSaver saver_;
   std::unique_ptr<RunSession> session_;
   std::unique_ptr<RunImporter> importer_;
   std::vector<std::unique_ptr<RunImporter>> cancelled_;  // that have not stopped yet
@@ -138,9 +149,13 @@ class Shell {
     float scale = 0;  // that the columns were last drawn with
   };
   DrawnLayout layout_;
-  bool wants_quit_ = false;
+  struct Wanted {
+    bool quit = false;
+    bool frame = false;            // more rows wait than one frame takes, or a search was asked for
+    ui::PictureKind picture = {};  // of the next frame
+  };
+  Wanted wants_;
   bool look_changed_ = true;
-  bool wants_frame_ = false;  // more rows wait than one frame takes, or a search was asked for
   double next_places_seconds_ = 0;
   std::chrono::steady_clock::time_point last_frame_;
 };

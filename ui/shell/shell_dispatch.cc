@@ -8,6 +8,7 @@
 #include "lesson/run_folders.h"
 #include "trace/analysis/moment.h"
 #include "trace/base/assets.h"
+#include "trace/base/text.h"
 #include "trace/import/cache.h"
 #include "ui/link.h"
 #include "ui/shell/shell.h"
@@ -44,7 +45,7 @@ struct Dispatcher {
   }
   void operator()(const ui::GoToLink& command) const {
     shell.link_ = {command.link, false};
-    shell.wants_frame_ = true;
+    shell.wants_.frame = true;
   }
   void operator()(const ui::CopyLink&) const {
     if (shell.context_.snapshot == nullptr) {
@@ -163,14 +164,14 @@ struct Dispatcher {
     shell.context_.selection = std::move(selection);
     if (!shell.context_.area.query) return;
     shell.context_.area = {};
-    shell.wants_frame_ = true;  // that forgets what was measured
+    shell.wants_.frame = true;  // that forgets what was measured
   }
   void operator()(const ui::SelectArea& command) const {
     shell.context_.selection = {};
     shell.context_.area.query = command.area;
     // What is measured stays in view.
     if (command.area) shell.view_.SetFollow(false, shell.Now());
-    shell.wants_frame_ = true;  // that has it measured
+    shell.wants_.frame = true;  // that has it measured
   }
   void operator()(const ui::AskBlocks& command) const {
     ui::BlocksState& blocks = shell.context_.blocks;
@@ -180,12 +181,12 @@ struct Dispatcher {
       blocks.since_ns.reset();
     }
     (*this)(ui::FocusPanel{"blocks"});
-    shell.wants_frame_ = true;  // that has them read
+    shell.wants_.frame = true;  // that has them read
   }
   void operator()(const ui::CompareBlocks& command) const {
     shell.context_.blocks.since_ns = command.since_ns;
     (*this)(ui::FocusPanel{"blocks"});
-    shell.wants_frame_ = true;
+    shell.wants_.frame = true;
   }
   void operator()(const ui::SelectOp& command) const {
     ui::Selection& selection = shell.context_.selection;
@@ -307,12 +308,12 @@ struct Dispatcher {
       ++search.opened;
       shell.context_.overlay = ui::Overlay::kNone;
     }
-    shell.wants_frame_ = true;  // that looks for it, or forgets what was found
+    shell.wants_.frame = true;  // that looks for it, or forgets what was found
   }
   void operator()(const ui::SearchFor& command) const {
     shell.context_.search.text = command.text;
     shell.context_.search.current.reset();
-    shell.wants_frame_ = true;
+    shell.wants_.frame = true;
   }
   void operator()(const ui::SelectHit& command) const {
     ui::SearchState& search = shell.context_.search;
@@ -428,13 +429,13 @@ struct Dispatcher {
   }
   void operator()(const ui::ShowPlan& command) const {
     shell.context_.plan = {.is_on = command.show};
-    shell.wants_frame_ = true;  // that has it made
+    shell.wants_.frame = true;  // that has it made
     if (command.show) ShowTimeline();
   }
   void operator()(const ui::ShowCriticalPath& command) const {
     shell.context_.critical_path = {.is_on = command.show};
     if (command.show) (*this)(ui::FocusPanel{"timeline"});
-    shell.wants_frame_ = true;  // that has it made
+    shell.wants_.frame = true;  // that has it made
   }
   void operator()(const ui::ShowLegend& command) const {
     shell.context_.lanes.legend = shell.options_.settings.legend = command.show;
@@ -463,11 +464,11 @@ struct Dispatcher {
         ui::ComparedWith{command.path, command.steps_a, command.steps_b, ++compare.questions};
     compare.share = 0;
     shell.focus_ = "compare";
-    shell.wants_frame_ = true;  // that has them compared
+    shell.wants_.frame = true;  // that has them compared
   }
   void operator()(const ui::CloseCompare&) const {
     shell.context_.compare.Forget();
-    shell.wants_frame_ = true;  // that stops it
+    shell.wants_.frame = true;  // that stops it
   }
   void operator()(const ui::DismissNotice&) const { shell.context_.notice = {}; }
   void operator()(const ui::OpenLessons&) const {
@@ -497,12 +498,33 @@ struct Dispatcher {
     if (shell.lesson_worker_ == nullptr || ui::CurrentLesson(lessons) == nullptr) return;
     const lesson::Exercise part = command.quiz ? lesson::Exercise::kQuiz : lesson::Exercise::kTask;
     shell.lesson_worker_->Judge(lessons.current, {part, lessons.run, command.answer});
-    shell.wants_frame_ = true;  // that says so
+    shell.wants_.frame = true;  // that says so
   }
+  void operator()(const ui::SaveTable& command) const {
+    const std::string panel(command.panel.empty() ? shell.panel_frames_.focused() : command.panel);
+    const ui::TableMaker make = shell.TableOf(panel);
+    if (make == nullptr) {
+      shell.Notify(
+          TrFormat(shell.context_.language, ui::Text::kSaveNoTable, TitlesOfTables(shell.context_)),
+          true);
+      return;
+    }
+    shell.SaveFile(panel, ".csv", [make]() -> Result<std::string> { return ui::PrintCsv(make()); });
+  }
+  // Titles of the panels that have a table.
+  std::string TitlesOfTables(const ui::Context& context) const {
+    std::vector<std::string> titles;
+    for (const PanelWindow& panel : PanelWindows()) {
+      if (shell.TableOf(panel.id) != nullptr)
+        titles.emplace_back(Tr(context.language, panel.title));
+    }
+    return Join(titles, context.language == ui::Language::kChinese ? "、" : ", ");
+  }
+  void operator()(const ui::SavePicture& command) const { shell.wants_.picture = command.kind; }
   void operator()(const ui::DismissProblems&) const {
     shell.context_.dismissed_problems = ui::NumProblems(shell.context_);
   }
-  void operator()(const ui::Quit&) const { shell.wants_quit_ = true; }
+  void operator()(const ui::Quit&) const { shell.wants_.quit = true; }
 
   void Remember() const {
     shell.look_changed_ = true;
@@ -577,6 +599,7 @@ void Shell::CloseSession() {
   context_.figures = nullptr;
   context_.ranks = nullptr;
   context_.collectives = nullptr;
+  context_.step_table = nullptr;
   context_.focus = {};
   context_.search.found = nullptr;
   context_.search.current.reset();

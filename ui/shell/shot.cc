@@ -11,6 +11,7 @@
 
 #include "trace/analysis/changes.h"
 #include "trace/analysis/moment.h"
+#include "trace/base/text.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
 #include "ui/shell/backend/gui.h"
@@ -57,7 +58,7 @@ class Stage {
           "no font with Chinese characters on this system: install fonts-noto-cjk, or use "
           "--language en");
     }
-    if (options.svg) {
+    if (options.format != ShotFormat::kPng) {
       stage->surface_ = std::make_unique<NullSurface>(options.width, options.height);
     } else {
       SHARDSCOPE_ASSIGN_OR_RETURN(auto surface,
@@ -105,6 +106,21 @@ class Stage {
   HeadlessSurface* pixels_ = nullptr;
   std::optional<Shell> shell_;
 };
+
+// What the panel lists that is asked for, or else what was searched or measured.
+Result<std::string> CsvOf(const Shell& shell, const ShotOptions& options) {
+  std::string panel = options.panel;
+  if (panel.empty()) panel = !options.search.empty() ? "search" : options.area ? "details" : "";
+  const ui::TableMaker make = shell.TableOf(panel);
+  if (make != nullptr) return PrintCsv(make());
+  std::vector<std::string> names;
+  for (const std::string& name : PanelNames()) {
+    if (shell.TableOf(name) != nullptr) names.push_back(name);
+  }
+  return Status::Error(fmt::format("{}a CSV is of one of the tables: --panel {}",
+                                   panel.empty() ? "" : fmt::format("--panel {}: ", panel),
+                                   Join(names, ", ")));
+}
 
 // Posts what the options ask for.
 Status SetStage(const query::Snapshot& snapshot, const ShotOptions& options, Shell* shell) {
@@ -154,8 +170,8 @@ std::optional<std::vector<query::TimeRange>> TimesOfShot(const query::Snapshot& 
                                                          const ShotOptions& options) {
   const bool whole_run = !options.scope || options.scope->kind == analysis::ScopeKind::kWholeRun;
   // A picture of all ranks or collectives is made of all rows.
-  const bool whole_panel =
-      options.panel == "ranks" || options.panel == "collectives" || options.compare.has_value();
+  const bool whole_panel = options.panel == "ranks" || options.panel == "collectives" ||
+                           options.format == ShotFormat::kCsv || options.compare.has_value();
   const bool whole_steps = options.plan || options.critical_path;
   if (!whole_run || whole_panel || !options.search.empty() || !options.at.empty() || whole_steps) {
     return std::nullopt;
@@ -210,10 +226,16 @@ Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options) {
   const auto& compared = stage->shell().context().compare.made;
   if (compared != nullptr && !compared->error.empty()) return Status::Error(compared->error);
   Shot shot;
-  if (options.svg) {
-    shot.svg = stage->DrawSvg("Shardscope: " + snapshot->name);
-  } else {
-    shot.image = stage->Read();
+  switch (options.format) {
+    case ShotFormat::kPng:
+      shot.image = stage->Read();
+      break;
+    case ShotFormat::kSvg:
+      shot.text = stage->DrawSvg("Shardscope: " + snapshot->name);
+      break;
+    case ShotFormat::kCsv: {
+      SHARDSCOPE_ASSIGN_OR_RETURN(shot.text, CsvOf(stage->shell(), options));
+    }
   }
   shot.log = stage->shell().draw_log();
   return shot;

@@ -16,6 +16,12 @@
 
 namespace shardscope::shell {
 
+enum class ShotFormat : uint8_t {
+  kPng,
+  kSvg,  // shapes and text instead of pixels; needs no EGL, like the next
+  kCsv   // what the panel lists
+};
+
 struct ShotOptions {
   int width = 1600;
   int height = 900;
@@ -30,14 +36,14 @@ struct ShotOptions {
   bool plan = false;                       // what the Schedule plans under each lane
   bool critical_path = false;              // of the step in focus, over the lanes
   std::optional<ui::CompareWith> compare;  // what the panel Compare shows beside it
-  std::string at;    // where the time lens stands (analysis::ParseMoment); empty: it is off
-  bool svg = false;  // shapes and text instead of pixels, which needs no EGL
+  std::string at;  // where the time lens stands (analysis::ParseMoment); empty: it is off
+  ShotFormat format = ShotFormat::kPng;
   std::optional<ui::Link> link;  // where to go; before all of the above
 };
 
 struct Shot {
-  Image image;      // empty where an SVG was asked for
-  std::string svg;  // the file; empty where not
+  Image image;       // of kPng; else empty
+  std::string text;  // the file of another format
   ui::DrawLog log;
 };
 
@@ -51,7 +57,7 @@ std::optional<std::vector<query::TimeRange>> TimesOfShot(const query::Snapshot& 
 std::vector<std::string> PanelNames();
 
 // The same snapshot, options and fonts give the same bytes. Errors: no EGL, Chinese without a CJK
-// font, no such steps or area, a link that leads nowhere.
+// font, no such steps or area, a link that leads nowhere; for kCsv, a panel that lists nothing.
 Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options);
 
 struct Animation {

@@ -11,6 +11,8 @@
 
 #include "trace/base/output_file.h"
 #include "ui/shell/backend/gui.h"
+#include "ui/shell/backend/png.h"
+#include "ui/shell/backend/svg.h"
 #include "ui/shell/backend/window.h"
 #include "ui/shell/drawn_json.h"
 #include "ui/shell/pace.h"
@@ -70,6 +72,8 @@ class WindowHost : public PaceHost {
 // cheap, drawing is not.
 void DrawFrame(WindowSurface* window, Shell* shell, int passes, double frame_seconds) {
   const Clock::time_point start = Clock::now();
+  const ui::PictureKind picture = shell->TakeAskedPicture();
+  if (picture == ui::PictureKind::kSvg) DrawSharpEdges(true);
   int left = passes;
   for (int pass = 1;; ++pass) {
     window->BeginFrame();
@@ -80,7 +84,16 @@ void DrawFrame(WindowSurface* window, Shell* shell, int passes, double frame_sec
     ImGui::EndFrame();
   }
   ImGui::Render();
-  window->EndFrame();
+  if (picture == ui::PictureKind::kPng) window->CaptureNext();
+  if (picture != ui::PictureKind::kSvg) window->EndFrame();  // its edges are not for the screen
+  if (picture == ui::PictureKind::kPng) {
+    shell->KeepPicture(picture, [image = window->TakeCaptured()] { return EncodePng(image); });
+  } else if (picture == ui::PictureKind::kSvg) {
+    DrawSharpEdges(false);
+    shell->KeepPicture(picture, [svg = SvgOf(*ImGui::GetDrawData(), "Shardscope")] {
+      return Result<std::string>(svg);
+    });
+  }
   std::this_thread::sleep_until(start + std::chrono::duration<double>(frame_seconds));
 }
 

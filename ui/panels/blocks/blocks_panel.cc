@@ -269,4 +269,23 @@ void BlocksPanel::DrawList(const Frame& frame, const char* id,
   }
 }
 
+ui::TableMaker BlocksPanel::AsTable(const ui::Context& context) const {
+  return [answer = context.blocks.answer] {
+    ui::Table table{{"state", "bytes", "category", "unit", "allocated_ns", "freed_ns",
+                     "allocated_by", "freed_by", "step", "stack"},
+                    {}};
+    if (answer == nullptr || !answer->ok()) return table;
+    const auto add = [&table](const query::LiveBlock& block, const char* state) {
+      table.rows.push_back(
+          {state, std::to_string(block.bytes), std::string(words::Name(block.category)), block.unit,
+           std::to_string(block.allocated_ns),
+           block.freed_ns < 0 ? "" : std::to_string(block.freed_ns), block.allocated_by,
+           block.freed_by, block.step < 0 ? "" : std::to_string(block.step), block.stack});
+    };
+    for (const query::LiveBlock& block : (*answer)->live) add(block, block.came ? "came" : "live");
+    for (const query::LiveBlock& block : (*answer)->gone) add(block, "gone");
+    return table;
+  };
+}
+
 }  // namespace shardscope::panels

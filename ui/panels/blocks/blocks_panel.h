@@ -16,6 +16,7 @@ class BlocksPanel : public ui::Panel {
  public:
   // Fills the current window.
   void Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) override;
+  ui::TableMaker AsTable(const ui::Context& context) const override;
 
  private:
   struct Frame;

@@ -154,4 +154,15 @@ void BookmarksPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comm
   ImGui::PopStyleVar();
 }
 
+ui::TableMaker BookmarksPanel::AsTable(const ui::Context& context) const {
+  return [list = context.bookmarks.list] {
+    ui::Table table{{"note", "link", "made"}, {}};
+    if (list == nullptr) return table;
+    for (const bookmarks::Bookmark& one : list->all) {
+      table.rows.push_back({one.note, one.link, one.made});
+    }
+    return table;
+  };
+}
+
 }  // namespace shardscope::panels

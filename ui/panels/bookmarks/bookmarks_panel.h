@@ -12,6 +12,7 @@ class BookmarksPanel : public ui::Panel {
  public:
   // Fills the current window.
   void Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) override;
+  ui::TableMaker AsTable(const ui::Context& context) const override;
 
  private:
   void DrawHeader(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) const;

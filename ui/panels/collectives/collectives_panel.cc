@@ -102,6 +102,13 @@ std::string NameOf(const CollectiveRow& row) {
   return Join(parts, " ");
 }
 
+// Behind the name of a column in a file.
+std::string NameOfUnit(std::string_view unit) {
+  if (unit == "ns") return "_ns";
+  if (unit == "B") return "_bytes";
+  return unit == "B/s" ? "_bytes_per_second" : "";
+}
+
 void ShowInTimeline(const CollectivesFrame& frame, const CollectiveRow& row) {
   if (row.step >= 0) {
     frame.commands->push_back(ui::ShowStep{row.step});
@@ -266,6 +273,21 @@ void CollectivesPanel::DrawTable(const CollectivesFrame& frame, float height) {
   }
 }
 
+void CollectivesPanel::DrawChart(const CollectivesFrame& frame) {
+  widgets::Gap(frame.look, 4);
+  const int clicked = widgets::Segmented(
+      frame.look, "chart",
+      {.options = {frame.Tr(Text::kCollectivesPoints), frame.Tr(Text::kCollectivesMatrix)},
+       .chosen = shows_matrix_ ? 1 : 0,
+       .width = frame.look.Px(300)});
+  if (clicked >= 0) shows_matrix_ = clicked == 1;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const ui::Box box{at.x, at.y + frame.look.Px(4), at.x + room.x, at.y + room.y};
+  if (shows_matrix_) return matrix_.Draw(frame.context, box, frame.log, frame.commands);
+  DrawCollectiveScatter(frame.context, box, frame.log, frame.commands);
+}
+
 void CollectivesPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
   const CollectivesFrame frame{context, widgets::LookOf(context), log, commands};
   const auto say = [&](Text text) {
@@ -281,10 +303,30 @@ void CollectivesPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Co
   const float scatter = room.y * kScatterShare;
   const float table = std::max(room.y - scatter - frame.look.Px(10), frame.look.Px(kLeastTable));
   DrawTable(frame, table);
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  const ui::Box box{at.x, at.y + frame.look.Px(6), at.x + room.x,
-                    at.y + ImGui::GetContentRegionAvail().y};
-  DrawCollectiveScatter(context, box, log, commands);
+  DrawChart(frame);
+}
+
+ui::TableMaker CollectivesPanel::AsTable(const ui::Context& context) const {
+  const double rank_steps = made_of_ == nullptr ? 0 : static_cast<double>(made_of_->num_rank_steps);
+  const double steps =
+      made_of_ == nullptr ? 1 : static_cast<double>(std::max<size_t>(made_of_->steps.size(), 1));
+  const bool is_shown = made_of_ == context.collectives && made_of_ != nullptr;
+  return [rows = is_shown ? rows_ : std::vector<CollectiveRow>(), rank_steps, steps] {
+    ui::Table table{{"step", "collective", "unit", "ranks"}, {}};
+    for (const NumberColumn& column : kNumbers) {
+      table.columns.push_back(std::string(column.id) + NameOfUnit(column.unit));
+    }
+    for (const CollectiveRow& row : rows) {
+      const analysis::CollectiveGroupKey& key = row.group.key;
+      std::vector<std::string>& cells = table.rows.emplace_back();
+      cells = {row.step < 0 ? "" : std::to_string(row.step), key.kind, key.unit, key.communicator};
+      for (const double number :
+           NumbersOf(row.group.sums, row.step < 0 ? rank_steps : rank_steps / steps)) {
+        cells.push_back(ui::ExactText(number));
+      }
+    }
+    return table;
+  };
 }
 
 }  // namespace shardscope::panels

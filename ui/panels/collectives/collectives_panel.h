@@ -8,6 +8,7 @@
 
 #include "trace/analysis/collective_table.h"
 #include "ui/panel.h"
+#include "ui/panels/collectives/matrix_view.h"
 
 namespace shardscope::panels {
 
@@ -23,6 +24,7 @@ class CollectivesPanel : public ui::Panel {
  public:
   // Keeps what was chosen and the rows in their order, nothing else.
   void Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) override;
+  ui::TableMaker AsTable(const ui::Context& context) const override;
 
  private:
   enum class Rows : uint8_t { kEach, kByKind, kByUnit, kByDimension, kByStep };
@@ -30,8 +32,11 @@ class CollectivesPanel : public ui::Panel {
   void Update(const CollectivesFrame& frame);
   void Sort(const CollectivesFrame& frame);
   void DrawTable(const CollectivesFrame& frame, float height);
+  void DrawChart(const CollectivesFrame& frame);
 
   Rows shown_ = Rows::kEach;
+  bool shows_matrix_ = false;  // instead of the points
+  MatrixView matrix_;
   int column_ = -1;  // that rows are sorted by
   bool descending_ = true;
   // What rows_ were made of.

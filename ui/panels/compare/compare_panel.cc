@@ -236,4 +236,6 @@ void ComparePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
   DrawMade(frame);
 }
 
+ui::TableMaker ComparePanel::AsTable(const ui::Context&) const { return rows_.AsTable(); }
+
 }  // namespace shardscope::panels

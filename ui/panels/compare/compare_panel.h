@@ -14,6 +14,7 @@ class ComparePanel : public ui::Panel {
  public:
   // Keeps what is being typed and the order of rows, nothing else.
   void Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) override;
+  ui::TableMaker AsTable(const ui::Context& context) const override;
 
  private:
   void DrawForm(const CompareFrame& frame);

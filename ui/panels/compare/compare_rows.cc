@@ -180,4 +180,24 @@ void CompareRows::Draw(const CompareFrame& frame, ImVec2 size) {
   }
 }
 
+ui::TableMaker CompareRows::AsTable() const {
+  return [made = made_of_, order = order_] {
+    ui::Table table{{"part", "kind", "phase", "unit", "b_unit", "communicator", "a_ns", "b_ns",
+                     "difference_ns", "low_ns", "high_ns", "a_count", "b_count"},
+                    {}};
+    if (made == nullptr) return table;
+    for (const size_t at : order) {
+      const ComparedRow& row = made->comparison.rows[at];
+      const analysis::Delta& delta = row.on_path;
+      table.rows.push_back({std::string(Name(row.key.part)), row.key.kind, row.key.phase,
+                            row.key.unit, row.b_unit, row.key.communicator,
+                            ui::ExactText(delta.a_ns), ui::ExactText(delta.b_ns),
+                            ui::ExactText(delta.ns()), std::to_string(delta.shift.low_ns),
+                            std::to_string(delta.shift.high_ns), ui::ExactText(row.a_count),
+                            ui::ExactText(row.b_count)});
+    }
+    return table;
+  };
+}
+
 }  // namespace shardscope::panels

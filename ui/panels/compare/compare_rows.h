@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ui/comparison.h"
+#include "ui/panel.h"
 #include "ui/panels/compare/compare_frame.h"
 
 namespace shardscope::panels {
@@ -14,6 +15,8 @@ class CompareRows {
  public:
   // Keeps the order of rows, and what the last click could not show.
   void Draw(const CompareFrame& frame, ImVec2 size);
+  // Of what was drawn last.
+  ui::TableMaker AsTable() const;
 
  private:
   void Update(const CompareFrame& frame);

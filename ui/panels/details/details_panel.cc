@@ -311,4 +311,17 @@ void DetailsPanel::DrawFooter(const ui::Context& context, float y, ui::DrawLog* 
   ImGui::Dummy({0, drawn.y1 - at.y});
 }
 
+ui::TableMaker DetailsPanel::AsTable(const ui::Context& context) const {
+  return [area = context.area.measured] {
+    ui::Table table{{"name", "kind", "count", "sum_ns", "p50_ns", "p95_ns", "longest_ns"}, {}};
+    if (area == nullptr) return table;
+    for (const analysis::AreaName& name : area->names) {
+      table.rows.push_back({name.name, name.kind, std::to_string(name.count),
+                            std::to_string(name.sum_ns), ui::ExactText(name.duration_ns.p50),
+                            ui::ExactText(name.duration_ns.p95), std::to_string(name.longest_ns)});
+    }
+    return table;
+  };
+}
+
 }  // namespace shardscope::panels

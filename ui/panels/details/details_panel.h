@@ -18,6 +18,7 @@ class DetailsPanel : public ui::Panel {
  public:
   // Fills the current window.
   void Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) override;
+  ui::TableMaker AsTable(const ui::Context& context) const override;
 
  private:
   void Update(const ui::Context& context);

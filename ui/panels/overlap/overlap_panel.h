@@ -15,6 +15,7 @@ class OverlapPanel : public ui::Panel {
  public:
   // Fills the current window.
   void Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) override;
+  ui::TableMaker AsTable(const ui::Context& context) const override;
 
  private:
   void UpdateBars(const ui::Context& context, int32_t rank, int max_bars);

@@ -124,12 +124,16 @@ void DrawMenu(const Look& look, const ui::Context& context, ui::DrawLog* log,
     const bool clicked = widgets::MenuRow(look, text, key);
     log->Text(std::string("row:") + Tr(ui::Language::kEnglish, title), text,
               widgets::ToBox(at, ImGui::GetItemRectMax()));
-    if (clicked) commands->push_back(command);
+    if (!clicked) return;
+    commands->push_back(ui::ShowOverlay{});
+    commands->push_back(command);
   };
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(0, look.Px(1)));
   row(Text::kCommandChanges, "C", ui::ShowOverlay{ui::Overlay::kChanges});
   row(Text::kCommandCopyLink, "Ctrl+Shift+C", ui::CopyLink{});
   row(Text::kCommandAddBookmark, "B", ui::AddBookmark{});
+  row(Text::kCommandSaveTable, "Ctrl+E", ui::SaveTable{});
+  row(Text::kCommandSavePng, "Ctrl+S", ui::SavePicture{});
   row(Text::kCommandPalette, "Ctrl+Shift+P", ui::ShowOverlay{ui::Overlay::kPalette});
   row(Text::kCommandKeys, "?", ui::ShowOverlay{ui::Overlay::kKeys});
   row(Text::kCommandHelp, "F1", ui::ShowOverlay{ui::Overlay::kHelp});

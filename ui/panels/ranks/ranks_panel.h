@@ -17,6 +17,7 @@ class RanksPanel : public ui::Panel {
  public:
   // Keeps what is being typed, what was chosen, and what it arranged, nothing else.
   void Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) override;
+  ui::TableMaker AsTable(const ui::Context& context) const override;
 
  private:
   void DrawSentence(const RanksFrame& frame);

@@ -250,4 +250,19 @@ void SearchPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
   DrawHits(context, log, commands);
 }
 
+ui::TableMaker SearchPanel::AsTable(const ui::Context& context) {
+  return [found = context.search.found] {
+    ui::Table table{{"name", "kind", "rank", "step", "start_ns", "duration_ns"}, {}};
+    if (found == nullptr) return table;
+    for (const SearchHit& hit : found->result.hits) {
+      table.rows.push_back({NameOf(*found->snapshot, hit), KindOf(*found->snapshot, hit),
+                            hit.rank < 0 ? "" : std::to_string(hit.rank),
+                            hit.step < 0 ? "" : std::to_string(hit.step),
+                            std::to_string(hit.start_ns - found->snapshot->start_ns),
+                            std::to_string(hit.end_ns - hit.start_ns)});
+    }
+    return table;
+  };
+}
+
 }  // namespace shardscope::panels

@@ -6,6 +6,7 @@
 
 #include "ui/context.h"
 #include "ui/draw_log.h"
+#include "ui/panel.h"
 
 namespace shardscope::panels {
 
@@ -13,6 +14,8 @@ class SearchPanel {
  public:
   // Nothing while the search is closed.
   void Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands);
+  // The hits that are listed.
+  static ui::TableMaker AsTable(const ui::Context& context);
 
  private:
   void DrawField(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands);

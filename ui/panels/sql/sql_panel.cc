@@ -170,6 +170,14 @@ void DrawStatus(const SqlFrame& frame) {
                  widgets::Paragraph(frame.look, dim, text));
 }
 
+// As `shardscope sql --csv` prints it.
+std::string ExactCell(const query::Cell& cell) {
+  if (const auto* integer = std::get_if<int64_t>(&cell)) return std::to_string(*integer);
+  if (const auto* real = std::get_if<double>(&cell)) return ui::ExactText(*real);
+  const auto* text = std::get_if<std::string>(&cell);
+  return text == nullptr ? "" : *text;
+}
+
 }  // namespace
 
 void SqlPanel::Ask(const SqlFrame& frame) {
@@ -252,6 +260,19 @@ void SqlPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* 
     }
   }
   ImGui::EndChild();
+}
+
+ui::TableMaker SqlPanel::AsTable(const ui::Context& context) const {
+  return [answer = context.sql.answer] {
+    ui::Table table;
+    if (answer == nullptr) return table;
+    table.columns = answer->rows.names;
+    for (const std::vector<query::Cell>& row : answer->rows.rows) {
+      std::vector<std::string>& cells = table.rows.emplace_back();
+      for (const query::Cell& cell : row) cells.push_back(ExactCell(cell));
+    }
+    return table;
+  };
 }
 
 }  // namespace shardscope::panels

@@ -14,6 +14,7 @@ class SqlPanel : public ui::Panel {
  public:
   // Keeps what is being typed, nothing else.
   void Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) override;
+  ui::TableMaker AsTable(const ui::Context& context) const override;
 
  private:
   void DrawTables(const SqlFrame& frame);

@@ -51,14 +51,19 @@ bool MergeCjk(bool bold, float line) {
   return ImGui::GetIO().Fonts->AddFontFromFileTTF(path.c_str(), 0, &config) != nullptr;
 }
 
-// Where the next frame's input begins: at a release after something that it would change.
+// Where the next frame's input begins: at a release after something that it would change, and at a
+// press of the mouse that has just come to where it is.
 const ImGuiInputEvent* EndOfFrameInput(const ImVector<ImGuiInputEvent>& queue) {
   bool acted = false;
+  bool moved = false;
   for (const ImGuiInputEvent& event : queue) {
+    const bool button = event.Type == ImGuiInputEventType_MouseButton;
+    if (button && event.MouseButton.Down && moved) return &event;
+    moved = moved || event.Type == ImGuiInputEventType_MousePos;
     const bool key = event.Type == ImGuiInputEventType_Key;
     if (key && !event.Key.Down && acted) return &event;
-    acted = acted || (key && event.Key.Down) || event.Type == ImGuiInputEventType_MouseButton ||
-            event.Type == ImGuiInputEventType_MouseWheel;
+    acted =
+        acted || (key && event.Key.Down) || button || event.Type == ImGuiInputEventType_MouseWheel;
   }
   return queue.end();
 }

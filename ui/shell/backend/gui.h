@@ -59,8 +59,9 @@ class Gui {
 };
 
 // ImGui::NewFrame(), except that the release of a key waits for the next frame if this one has a
-// press, a click or a wheel before it. Dear ImGui would take them in together, and of Ctrl+T tapped
-// while a slow frame was drawn see a T without Ctrl.
+// press, a click or a wheel before it, and a press of the mouse if this one moves it: Dear ImGui
+// would take them in together, and of Ctrl+T tapped while a slow frame was drawn see a T without
+// Ctrl, of a click on what it has not seen the mouse over (rows and heads of tables) nothing.
 void NewFrame();
 
 // Whether there is input that NewFrame() has not taken in yet. A modifier alone is none: it changes

@@ -65,6 +65,34 @@ TEST(NewFrame, SeesTheModifierOfAWheel) {
   EXPECT_EQ(CountFrames([] { return ImGui::GetIO().MouseWheel > 0 && ImGui::GetIO().KeyCtrl; }), 1);
 }
 
+// A head of a table is pressed only where the mouse was over it the frame before.
+TEST(NewFrame, SeesAClickOnWhatTheMouseHasJustComeTo) {
+  const Gui gui;
+  int sorted = 0;
+  const auto table = [&] {
+    ImGui::SetNextWindowPos({0, 0});
+    ImGui::SetNextWindowSize({200, 200});
+    ImGui::Begin("window", nullptr, ImGuiWindowFlags_NoDecoration);
+    if (ImGui::BeginTable("table", 1, ImGuiTableFlags_Sortable | ImGuiTableFlags_SortTristate)) {
+      ImGui::TableSetupColumn("column");
+      ImGui::TableHeadersRow();
+      ImGuiTableSortSpecs* specs = ImGui::TableGetSortSpecs();
+      if (specs->SpecsDirty && specs->SpecsCount > 0) ++sorted;
+      specs->SpecsDirty = false;
+      ImGui::EndTable();
+    }
+    ImGui::End();
+    return false;
+  };
+  ImGui::GetIO().AddMousePosEvent(150, 150);
+  CountFrames(table);
+  ImGui::GetIO().AddMousePosEvent(30, 15);
+  ImGui::GetIO().AddMouseButtonEvent(0, true);
+  ImGui::GetIO().AddMouseButtonEvent(0, false);
+  CountFrames(table);
+  EXPECT_EQ(sorted, 1);
+}
+
 TEST(HasInput, IsTrueForAKeyAndNotForItsModifier) {
   const Gui gui;
   CountFrames([] { return false; });

@@ -142,19 +142,11 @@ class EglSurface : public HeadlessSurface {
   }
 
   Image Read() override {
-    Image image{width_, height_, {}};
-    const size_t row = static_cast<size_t>(width_) * 4;
-    std::vector<uint8_t> bottom_up(row * static_cast<size_t>(height_));
+    std::vector<uint8_t> bottom_up(static_cast<size_t>(width_) * 4 * static_cast<size_t>(height_));
     glBindFramebuffer(GL_FRAMEBUFFER, framebuffer_);
     glPixelStorei(GL_PACK_ALIGNMENT, 1);
     glReadPixels(0, 0, width_, height_, GL_RGBA, GL_UNSIGNED_BYTE, bottom_up.data());
-    image.rgba.resize(bottom_up.size());
-    for (size_t y = 0; y < static_cast<size_t>(height_); ++y) {
-      std::memcpy(&image.rgba[y * row], &bottom_up[(static_cast<size_t>(height_) - 1 - y) * row],
-                  row);
-    }
-    for (size_t i = 3; i < image.rgba.size(); i += 4) image.rgba[i] = 0xff;
-    return image;
+    return ImageFromBelow(width_, height_, bottom_up);
   }
 
  private:

@@ -1,5 +1,7 @@
 #include "ui/shell/backend/png.h"
 
+#include <cstring>
+
 #include "trace/base/output_file.h"
 
 // stb's code is third-party: its warnings are not ours.
@@ -13,6 +15,16 @@
 #pragma GCC diagnostic pop
 
 namespace shardscope::shell {
+
+Image ImageFromBelow(int width, int height, const std::vector<uint8_t>& bottom_up) {
+  const size_t row = static_cast<size_t>(width) * 4;
+  Image image{width, height, std::vector<uint8_t>(row * static_cast<size_t>(height))};
+  for (size_t y = 0; y < static_cast<size_t>(height); ++y) {
+    std::memcpy(&image.rgba[y * row], &bottom_up[(static_cast<size_t>(height) - 1 - y) * row], row);
+  }
+  for (size_t i = 3; i < image.rgba.size(); i += 4) image.rgba[i] = 0xff;
+  return image;
+}
 
 Result<std::string> EncodePng(const Image& image) {
   std::string bytes;

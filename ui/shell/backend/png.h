@@ -15,6 +15,9 @@ struct Image {
   std::vector<uint8_t> rgba;  // rows from the top
 };
 
+// Of pixels as OpenGL reads them, from the lowest row on; all are made opaque.
+Image ImageFromBelow(int width, int height, const std::vector<uint8_t>& bottom_up);
+
 // The bytes of a PNG file. Error: no memory.
 Result<std::string> EncodePng(const Image& image);
 

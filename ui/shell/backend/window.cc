@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "ui/shell/backend/gui.h"
 
@@ -77,7 +78,7 @@ class GlfwSurface : public WindowSurface {
   // costs.
   void EndFrame() override {
     const uint64_t hash = HashOf(*ImGui::GetDrawData());
-    if (!stale_ && hash == shown_ && !HasNewTextures()) return;
+    if (!stale_ && !captures_ && hash == shown_ && !HasNewTextures()) return;
     stale_ = false;
     shown_ = hash;
     int width = 0;
@@ -88,8 +89,12 @@ class GlfwSurface : public WindowSurface {
     glClearColor(ground.x, ground.y, ground.z, 1);
     glClear(GL_COLOR_BUFFER_BIT);
     ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+    if (captures_) Capture(width, height);
     glfwSwapBuffers(window_);
   }
+
+  void CaptureNext() override { captures_ = true; }
+  Image TakeCaptured() override { return std::exchange(captured_, {}); }
 
   void Wait(double seconds) override {
     if (seconds <= 0) {
@@ -112,6 +117,14 @@ class GlfwSurface : public WindowSurface {
   std::vector<std::string> TakeDropped() override { return std::exchange(dropped_, {}); }
 
  private:
+  void Capture(int width, int height) {
+    captures_ = false;
+    std::vector<uint8_t> bottom_up(static_cast<size_t>(width) * 4 * static_cast<size_t>(height));
+    glPixelStorei(GL_PACK_ALIGNMENT, 1);
+    glReadPixels(0, 0, width, height, GL_RGBA, GL_UNSIGNED_BYTE, bottom_up.data());
+    captured_ = ImageFromBelow(width, height, bottom_up);
+  }
+
   void Exposed() { redraw_ = stale_ = true; }
 
   static bool HasNewTextures() {
@@ -133,6 +146,8 @@ class GlfwSurface : public WindowSurface {
   bool redraw_ = false;  // no frame has begun since the window's size or content was lost
   bool stale_ = true;    // ... and none was drawn
   uint64_t shown_ = 0;   // HashOf() what is on the screen
+  bool captures_ = false;
+  Image captured_;
   bool glfw_ready_ = false;
   bool backends_ready_ = false;
   bool software_ = false;

@@ -8,6 +8,7 @@
 
 #include "trace/base/status.h"
 #include "ui/shell/backend/gui.h"
+#include "ui/shell/backend/png.h"
 
 namespace shardscope::shell {
 
@@ -31,6 +32,10 @@ class WindowSurface : public Surface {
   virtual void Hide() = 0;
   // True when OpenGL is drawn by the CPU: frames cost enough to be rationed.
   virtual bool software() const = 0;
+  // The next frame is drawn in any case, and kept.
+  virtual void CaptureNext() = 0;
+  // That frame's pixels, once it has ended.
+  virtual Image TakeCaptured() = 0;
   // How much the desktop enlarges everything.
   virtual float content_scale() const = 0;
   // Files dropped onto the window since the last call.

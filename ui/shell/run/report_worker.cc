@@ -78,6 +78,10 @@ FindingsPtr FindingsMaker::Make(FindingsRequest request) {
     findings->collectives = std::make_shared<analysis::CollectiveTable>(
         analysis::MakeCollectiveTable(*request.snapshot, findings->figures->scope));
   }
+  if (request.step_table && findings->step_table == nullptr) {
+    findings->step_table = std::make_shared<std::vector<analysis::StepRow>>(
+        analysis::MakeStepTable(findings->report->steps, findings->report->markers));
+  }
   made_of_ = std::move(request);
   return findings_ = std::move(findings);
 }

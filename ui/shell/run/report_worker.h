@@ -7,10 +7,12 @@
 #include <functional>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "trace/analysis/collective_table.h"
 #include "trace/analysis/rank_findings.h"
 #include "trace/analysis/report.h"
+#include "trace/analysis/step_table.h"
 #include "trace/base/mutex.h"
 #include "ui/context.h"
 
@@ -23,6 +25,7 @@ struct FindingsRequest {
   // What only a panel in front needs.
   bool ranks = false;
   bool collectives = false;
+  bool step_table = false;
   bool operator==(const FindingsRequest&) const = default;
 };
 
@@ -33,7 +36,8 @@ struct Findings {
   // Of that scope, too; null: not asked for, or of a snapshot that lacks rows.
   std::shared_ptr<const analysis::RankOverview> ranks;
   std::shared_ptr<const analysis::CollectiveTable> collectives;
-  bool loading = false;  // of a snapshot that was
+  std::shared_ptr<const std::vector<analysis::StepRow>> step_table;  // null: not asked for
+  bool loading = false;                                              // of a snapshot that was
 };
 using FindingsPtr = std::shared_ptr<const Findings>;
 

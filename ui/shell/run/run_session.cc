@@ -181,6 +181,7 @@ void RunSession::Show(const Findings& findings, ui::Context* context) {
   context->change = findings.change;
   context->ranks = findings.ranks;
   context->collectives = findings.collectives;
+  context->step_table = findings.step_table;
 }
 
 bool RunSession::ReadLog(const std::string& folder, ui::Context* context) {

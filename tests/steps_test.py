@@ -1,0 +1,94 @@
+"""`report --step-table`, the panel Steps and its CSV against SQL over the same trace; who sends to whom; other tables as CSV."""
+
+import csv
+import json
+import math
+import unittest
+
+from programs import APP, ProgramTest
+
+OF_STEP = """SELECT step, count(*) AS ranks, max(end_ns - start_ns) AS step_ns, sum(tokens) AS tokens,
+sum(loss * tokens) / sum(tokens) AS loss, min(start_ns) AS start_ns FROM step GROUP BY step ORDER BY step"""
+
+
+class StepsTest(ProgramTest):
+    def table(self, run, panel, *options):
+        path = self.root / "table.csv"
+        self.run_program(APP, "shot", run, "--panel", panel, "-o", path, *options)
+        with open(path, newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+
+    def test_a_row_a_step(self):
+        run, _ = self.train("run", "train.steps=8", "checkpoint.every=4", ranks=3)
+        rows = self.report(run, "--step-table", "--whole-run")["step_table"]
+        expected = self.sql(run, OF_STEP)
+        self.assertEqual(len(rows), 8)
+        shown = {item: drawn for (panel, item), drawn in self.drawn(run, "--panel", "steps").items() if panel == "steps"}
+        listed = self.table(run, "steps")
+        self.assertEqual([row["step"] for row in listed], [str(step) for step in range(8)])
+        for row, wanted, cells in zip(rows, expected, listed):
+            self.assertEqual([row[key] for key in ("step", "ranks", "step_ns", "tokens", "start_ns")],
+                             [wanted[key] for key in ("step", "ranks", "step_ns", "tokens", "start_ns")])
+            self.assertAlmostEqual(row["loss"], wanted["loss"])
+            self.assertAlmostEqual(row["compute_ns"] + row["exposed_ns"] + row["exposed_copy_ns"] + row["idle_ns"], row["mean_step_ns"], delta=1)
+            self.assertAlmostEqual(row["tokens_per_second"], row["tokens"] / row["step_ns"] * 1e9)
+            self.assertEqual(row["warm_up"], row["step"] < 2)
+            self.assertEqual(shown[f"bar:{row['step']}"]["value"], row["step_ns"])
+            for key in ("step_ns", "compute_ns", "exposed_ns", "idle_ns", "loss", "grad_norm", "slowest_rank", "tokens_per_second"):
+                self.assertTrue(math.isclose(float(cells[key]), row[key], rel_tol=1e-12), key)
+                if f"{key}:{row['step']}" in shown:
+                    self.assertEqual(shown[f"{key}:{row['step']}"]["value"], row[key])
+        split = self.sql(run, "SELECT avg(exposed_ms) * 1e6 AS exposed_ns, avg(compute_ms) * 1e6 AS compute_ns, avg(idle_ms) * 1e6 AS idle_ns FROM v_step GROUP BY step ORDER BY step")
+        for row, wanted in zip(rows, split):
+            for key, value in wanted.items():
+                self.assertAlmostEqual(row[key], value, delta=1)
+        self.assertEqual([[event["kind"] for event in row["events"]] for row in rows if row["events"]], [["checkpoint"]])
+        with self.subTest("text"):
+            text = self.run_program(APP, "report", run, "--step-table", "--steps", "2:6").stdout
+            lines = text[text.index("Steps over all ranks"):].splitlines()
+            self.assertEqual([line.split()[0] for line in lines[2:6]], ["2", "3", "4", "5"])
+            self.assertIn("checkpoint", lines[4])
+            self.assertNotIn("Steps over all ranks", self.run_program(APP, "report", run).stdout)
+
+    def test_who_sends_to_whom(self):
+        run, _ = self.train("run", "train.steps=5", ranks=3)
+        matrix = self.report(run, "--collectives", "--whole-run")["all_collectives"]["matrix"]
+        rows = self.sql(run, "SELECT r.rank, sum(c.wire_bytes) AS bytes FROM collective c JOIN op_run r ON r.id = c.op_run WHERE r.step >= 2 GROUP BY 1")
+        self.assertEqual(matrix["sent"], [{"from": row["rank"], "to": (row["rank"] + 1) % 3, "bytes": row["bytes"]} for row in rows])
+        self.assertEqual((matrix["ranks"], matrix["unplaced_bytes"]), ([0, 1, 2], 0))
+        self.assertIn("Who sends to whom", self.run_program(APP, "report", run, "--collectives").stdout)
+        with self.subTest("a pipeline sends to its neighbours"):
+            run, _ = self.train("pipeline", "train.steps=4", "strategy=pipeline", "mesh.pipeline=2", "train.batch=2", "train.micro_batches=2", ranks=2)
+            matrix = self.report(run, "--collectives", "--whole-run")["all_collectives"]["matrix"]
+            self.assertEqual({(row["from"], row["to"]) for row in matrix["sent"]}, {(0, 1), (1, 0)})
+            sent = self.sql(run, """SELECT sum(c.wire_bytes) AS bytes FROM collective c JOIN op_run r ON r.id = c.op_run WHERE r.step >= 2""")
+            self.assertEqual(sum(row["bytes"] for row in matrix["sent"]) + matrix["unplaced_bytes"], sent[0]["bytes"])
+            self.assertEqual(matrix["unplaced_bytes"], 0)
+
+    def test_other_tables(self):
+        run, _ = self.train("run", "train.steps=4", ranks=2)
+        table = self.report(run, "--collectives")["all_collectives"]
+        rows = self.table(run, "collectives")
+        self.assertEqual([(row["collective"], row["unit"], int(row["calls"])) for row in rows],
+                         [(group["kind"], group["unit"], group["calls"]) for group in table["groups"]])
+        for row, group in zip(rows, table["groups"]):
+            self.assertTrue(math.isclose(float(row["wait_ns"]), group["wait_ns"] / group["calls"]))
+        ranks = json.loads(self.run_program(APP, "ranks", run, "--json").stdout)["ranks"]
+        self.assertEqual([(int(row["rank"]), float(row["late_ns"])) for row in self.table(run, "ranks")], [(rank["rank"], rank["late_ns"]) for rank in ranks])
+        stalls = self.report(run)["stalls"]
+        self.assertEqual([(row["stall"], int(row["total_ns"])) for row in self.table(run, "overlap")], [(stall["title"], stall["total_ns"]) for stall in stalls])
+        hits = json.loads(self.run_program(APP, "search", run, "kind:all_gather", "--json").stdout)
+        path = self.root / "hits.csv"
+        self.run_program(APP, "shot", run, "--search", "kind:all_gather", "-o", path)
+        with open(path, newline="", encoding="utf-8") as file:
+            listed = list(csv.DictReader(file))
+        self.assertEqual(len(listed), hits["count"])
+        self.assertEqual({row["kind"] for row in listed}, {"all_gather"})
+        refused = self.run_program(APP, "shot", run, "--panel", "memory", "-o", self.root / "memory.csv", check=False)
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("--panel memory: a CSV is of one of the tables", refused.stderr)
+        self.assertFalse((self.root / "memory.csv").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,242 @@
+#include "ui/panels/steps/steps_panel.h"
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <string>
+
+#include "trace/base/text.h"
+#include "trace/base/units.h"
+#include "ui/context.h"
+#include "ui/panels/steps/step_words.h"
+#include "ui/panels/steps/steps_chart.h"
+#include "ui/text.h"
+#include "ui/values.h"
+#include "ui/widgets/labels.h"
+#include "ui/widgets/look.h"
+
+namespace shardscope::panels {
+
+struct StepsFrame {
+  const ui::Context& context;
+  const widgets::Look look;
+  ui::DrawLog* log;
+  ui::Commands* commands;
+
+  const char* Tr(ui::Text text) const { return ui::Tr(context.language, text); }
+  const std::vector<analysis::StepRow>& rows() const { return *context.step_table; }
+};
+
+namespace {
+
+using analysis::StepRow;
+using ui::Text;
+
+constexpr float kChartShare = 0.42F;  // of the height
+constexpr float kLeastRows = 90;
+
+struct StepColumn {
+  Text title;
+  Text tip;
+  const char* id;    // in the log of what was drawn, and in files
+  const char* unit;  // there
+  float weight;
+};
+constexpr std::array kStepColumns = {
+    StepColumn{Text::kStepsStep, Text::kStepsStepTip, "step", "", 0.6F},
+    StepColumn{Text::kStepsTime, Text::kStepsTimeTip, "step_ns", "ns", 1.0F},
+    StepColumn{Text::kStepsSlowest, Text::kStepsSlowestTip, "slowest_rank", "", 1.15F},
+    StepColumn{Text::kStepsCompute, Text::kStepsMeanTip, "compute_ns", "ns", 1.0F},
+    StepColumn{Text::kStepsExposed, Text::kStepsExposedTip, "exposed_ns", "ns", 1.0F},
+    StepColumn{Text::kStepsIdle, Text::kStepsMeanTip, "idle_ns", "ns", 1.0F},
+    StepColumn{Text::kStepsTokens, Text::kStepsTokensTip, "tokens_per_second", "tokens/s", 0.9F},
+    StepColumn{Text::kStepsLoss, Text::kStepsLossTip, "loss", "nats", 0.9F},
+    StepColumn{Text::kStepsNorm, Text::kStepsNormTip, "grad_norm", "", 0.9F}};
+constexpr int kEventsColumn = static_cast<int>(kStepColumns.size());
+constexpr int kNumStepColumns = kEventsColumn + 1;
+
+// In the order of kStepColumns; NaN where there is none.
+std::array<double, kStepColumns.size()> StepNumbers(const StepRow& row) {
+  return {static_cast<double>(row.step),
+          static_cast<double>(row.step_ns),
+          static_cast<double>(row.slowest_rank),
+          row.compute_ns,
+          row.exposed_ns,
+          row.idle_ns,
+          row.tokens > 0 ? row.tokens_per_second() : std::nan(""),
+          row.loss,
+          row.grad_norm};
+}
+
+std::string StepText(const StepRow& row, size_t column) {
+  const double value = StepNumbers(row)[column];
+  const std::string_view unit = kStepColumns[column].unit;
+  if (std::isnan(value)) return "–";
+  if (unit == "ns") return ui::FormatDuration(std::llround(value));
+  if (unit == "tokens/s") return FormatCount(value);
+  if (unit == "nats") return LossText(value);
+  if (kStepColumns[column].title == Text::kStepsNorm) return fmt::format("{:.3g}", value);
+  return std::to_string(std::llround(value));
+}
+
+std::string StepEvents(ui::Language language, const StepRow& row) {
+  std::vector<std::string> words;
+  for (const query::Marker& event : row.events) words.push_back(EventWords(language, event));
+  return Join(words, ", ");
+}
+
+void DrawStep(const StepsFrame& frame, const StepRow& row) {
+  ImGui::TableNextRow();
+  ImGui::PushID(row.step);
+  ImGui::TableSetColumnIndex(0);
+  const ImVec2 at = ImGui::GetCursorPos();
+  if (ImGui::Selectable("##step", row.step == frame.context.focus.step,
+                        ImGuiSelectableFlags_SpanAllColumns)) {
+    frame.commands->push_back(ui::ShowStep{row.step});
+    frame.commands->push_back(ui::FocusPanel{"timeline"});
+  }
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal)) {
+    ImGui::SetTooltip("%s", frame.Tr(Text::kStepsRowTip));
+  }
+  frame.log->Text(fmt::format("row:{}", row.step), std::to_string(row.step),
+                  widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
+  ImGui::SetCursorPos(at);
+  if (row.is_warm_up) ImGui::PushStyleColor(ImGuiCol_Text, frame.look.theme.ink.dim);
+  const auto numbers = StepNumbers(row);
+  for (size_t column = 0; column < kStepColumns.size(); ++column) {
+    ImGui::TableSetColumnIndex(static_cast<int>(column));
+    const std::string text = StepText(row, column);
+    frame.log->Real(fmt::format("{}:{}", kStepColumns[column].id, row.step), text, numbers[column],
+                    kStepColumns[column].unit, widgets::NumberCell(text));
+  }
+  ImGui::TableSetColumnIndex(kEventsColumn);
+  const std::string events = StepEvents(frame.context.language, row);
+  if (!events.empty()) {
+    const ui::Box box = widgets::CellLine();
+    ImGui::TextUnformatted(events.c_str(), events.c_str() + events.size());
+    frame.log->Text(fmt::format("events:{}", row.step), events, box);
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", events.c_str());
+  }
+  if (row.is_warm_up) ImGui::PopStyleColor();
+  ImGui::PopID();
+}
+
+void SetUpStepColumns(const StepsFrame& frame) {
+  for (const StepColumn& column : kStepColumns) {
+    ImGui::TableSetupColumn(
+        frame.Tr(column.title),
+        ImGuiTableColumnFlags_WidthStretch | ImGuiTableColumnFlags_PreferSortDescending,
+        column.weight);
+  }
+  ImGui::TableSetupColumn(frame.Tr(Text::kStepsEvents),
+                          ImGuiTableColumnFlags_WidthStretch | ImGuiTableColumnFlags_NoSort, 2.2F);
+}
+
+void DrawStepHeaders(const StepsFrame& frame, int sorted_by) {
+  ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
+  for (int column = 0; column < kNumStepColumns; ++column) {
+    if (!ImGui::TableSetColumnIndex(column)) continue;
+    const char* title = ImGui::TableGetColumnName(column);
+    const bool is_number = column < kEventsColumn;
+    is_number ? widgets::NumberHeader(frame.look, title, column == sorted_by)
+              : ImGui::TableHeader(title);
+    const StepColumn* meaning = is_number ? &kStepColumns[static_cast<size_t>(column)] : nullptr;
+    frame.log->Text(fmt::format("header:{}", meaning != nullptr ? meaning->id : "events"), title,
+                    widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
+    if (!ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) continue;
+    ImGui::SetTooltip("%s", frame.Tr(meaning != nullptr ? meaning->tip : Text::kStepsEventsTip));
+  }
+}
+
+}  // namespace
+
+void StepsPanel::Update(const StepsFrame& frame) {
+  if (made_of_ == frame.context.step_table) return;
+  made_of_ = frame.context.step_table;
+  order_.clear();
+  if (column_ < 0) return;
+  order_.resize(made_of_->size());
+  std::iota(order_.begin(), order_.end(), size_t{0});
+  const auto column = static_cast<size_t>(column_);
+  // What has no number stands last.
+  const auto key = [&](size_t row) {
+    const double value = StepNumbers((*made_of_)[row])[column];
+    if (std::isnan(value)) return std::numeric_limits<double>::infinity();
+    return descending_ ? -value : value;
+  };
+  std::stable_sort(order_.begin(), order_.end(),
+                   [&](size_t a, size_t b) { return key(a) < key(b); });
+}
+
+void StepsPanel::DrawTable(const StepsFrame& frame, float height) {
+  constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_Sortable |
+                                     ImGuiTableFlags_SortTristate | ImGuiTableFlags_RowBg |
+                                     ImGuiTableFlags_NoSavedSettings;
+  if (!ImGui::BeginTable("steps", kNumStepColumns, kFlags, {0, height})) return;
+  ImGui::TableSetupScrollFreeze(0, 1);
+  SetUpStepColumns(frame);
+  ImGuiTableSortSpecs* order = ImGui::TableGetSortSpecs();
+  if (order != nullptr && order->SpecsDirty) {
+    column_ = order->SpecsCount > 0 ? order->Specs[0].ColumnIndex : -1;
+    descending_ =
+        order->SpecsCount > 0 && order->Specs[0].SortDirection == ImGuiSortDirection_Descending;
+    if (column_ >= 0) ImGui::SetScrollY(0);  // what is largest, not where one was
+    made_of_ = nullptr;
+    order->SpecsDirty = false;
+  }
+  Update(frame);
+  DrawStepHeaders(frame, column_);
+  // A list that stands at its end follows the run.
+  const bool follows = column_ < 0 && ImGui::GetScrollY() >= ImGui::GetScrollMaxY() - 1;
+  ImGuiListClipper clipper;
+  clipper.Begin(static_cast<int>(frame.rows().size()));
+  while (clipper.Step()) {
+    for (int at = clipper.DisplayStart; at < clipper.DisplayEnd; ++at) {
+      const auto index = static_cast<size_t>(at);
+      DrawStep(frame, frame.rows()[order_.empty() ? index : order_[index]]);
+    }
+  }
+  if (follows) ImGui::SetScrollHereY(1);
+  ImGui::EndTable();
+}
+
+void StepsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
+  const StepsFrame frame{context, widgets::LookOf(context), log, commands};
+  const auto say = [&](Text text) {
+    log->Text("empty", frame.Tr(text), widgets::EmptyState(frame.look, frame.Tr(text)));
+  };
+  if (context.snapshot == nullptr) return say(Text::kStepsEmpty);
+  if (context.step_table == nullptr) return say(Text::kStepsMaking);
+  if (context.step_table->empty()) return say(Text::kStepsNone);
+  widgets::Gap(frame.look, 4);
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float chart =
+      std::min(room.y * kChartShare, std::max(room.y - frame.look.Px(kLeastRows), 0.0F));
+  DrawStepsChart(context, frame.rows(), {at.x, at.y, at.x + room.x, at.y + chart}, log, commands);
+  ImGui::SetCursorScreenPos({at.x, at.y + chart + frame.look.Px(6)});
+  DrawTable(frame, std::max(room.y - chart - frame.look.Px(6), frame.look.Px(40)));
+}
+
+ui::TableMaker StepsPanel::AsTable(const ui::Context& context) const {
+  const bool is_sorted = made_of_ == context.step_table;
+  return [rows = context.step_table, order = is_sorted ? order_ : std::vector<size_t>()] {
+    ui::Table table;
+    for (const StepColumn& column : kStepColumns) table.columns.emplace_back(column.id);
+    table.columns.emplace_back("events");
+    if (rows == nullptr) return table;
+    for (size_t at = 0; at < rows->size(); ++at) {
+      const StepRow& row = (*rows)[order.empty() ? at : order[at]];
+      std::vector<std::string>& cells = table.rows.emplace_back();
+      for (const double number : StepNumbers(row)) cells.push_back(ui::ExactText(number));
+      cells.push_back(StepEvents(ui::Language::kEnglish, row));
+    }
+    return table;
+  };
+}
+
+}  // namespace shardscope::panels

@@ -1,0 +1,33 @@
+// Steps: every step of the run over all ranks, as a chart and a table that can be sorted: what it
+// took, what was exposed, what it trained, and what was changed at it. A click leads to the step.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "trace/analysis/step_table.h"
+#include "ui/panel.h"
+
+namespace shardscope::panels {
+
+struct StepsFrame;
+
+class StepsPanel : public ui::Panel {
+ public:
+  // Keeps the order of the rows, nothing else.
+  void Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) override;
+  ui::TableMaker AsTable(const ui::Context& context) const override;
+
+ private:
+  void Update(const StepsFrame& frame);
+  void DrawTable(const StepsFrame& frame, float height);
+
+  std::shared_ptr<const std::vector<analysis::StepRow>> made_of_;
+  int column_ = -1;  // that rows are sorted by; -1: by step
+  bool descending_ = true;
+  std::vector<size_t> order_;  // of made_of_; empty: as they are
+};
+
+}  // namespace shardscope::panels

@@ -1,0 +1,66 @@
+#include "ui/shell/run/file_saver.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "trace/base/output_file.h"
+#include "trace/bookmarks/bookmarks.h"
+
+namespace shardscope::shell {
+namespace {
+
+namespace fs = std::filesystem;
+
+}  // namespace
+
+std::string ExportsFolder(const std::string& path, const std::string& run_folder) {
+  if (path.empty() || run_folder.empty()) return "";
+  return (fs::path(bookmarks::FileOf(path, run_folder)).parent_path() / "exports").string();
+}
+
+FileSaver::~FileSaver() {
+  for (const std::future<void>& one : running_) one.wait();
+}
+
+Result<std::string> FileSaver::Write(const SavedFile& file) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::string bytes, file.make());
+  const MutexLock lock(mutex_);
+  std::error_code error;
+  fs::create_directories(file.folder, error);
+  if (error) {
+    return Status::Error(
+        fmt::format("cannot make the folder {}: {}", file.folder, error.message()));
+  }
+  std::string path;
+  for (int number = 1;; ++number) {
+    path = fmt::format("{}/{}-{}{}", file.folder, file.name, number, file.extension);
+    if (!fs::exists(fs::symlink_status(path, error))) break;
+  }
+  SHARDSCOPE_RETURN_IF_ERROR(WriteFile(path, bytes));
+  return path;
+}
+
+void FileSaver::Save(SavedFile file) {
+  running_.push_back(std::async(std::launch::async, [this, file = std::move(file)] {
+    Result<std::string> path = Write(file);
+    {
+      const MutexLock lock(mutex_);
+      ended_.push_back(std::move(path));
+    }
+    if (wake_) wake_();
+  }));
+}
+
+std::vector<Result<std::string>> FileSaver::TakeEnded() {
+  std::erase_if(running_, [](const std::future<void>& one) {
+    return one.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  });
+  const MutexLock lock(mutex_);
+  return std::exchange(ended_, {});
+}
+
+}  // namespace shardscope::shell
