@@ -4,13 +4,16 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "app/import/import_progress.h"
 #include "app/plan_memory.h"
 #include "app/say.h"
 #include "engine/config/config.h"
@@ -19,9 +22,12 @@
 #include "engine/plan/text.h"
 #include "engine/plan/uniform_model.h"
 #include "engine/plan/validate.h"
+#include "trace/analysis/config_at.h"
 #include "trace/base/input_file.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
+#include "trace/query/live_trace.h"
+#include "trace/query/summary.h"
 
 namespace shardscope::app {
 namespace {
@@ -39,7 +45,8 @@ struct PlanArguments {
   std::string check;              // file; empty: print a schedule
   bool evaluation = false;        // that of an evaluation
   bool memory = false;            // print what it takes instead
-  std::string config;             // the rest for that alone
+  std::string run;                // the rest for that alone
+  std::string config;
   std::string limit;
   bool json = false;
 };
@@ -175,10 +182,29 @@ Result<std::string> CheckPlan(const std::string& path) {
                      Counted(schedule->num_ranks(), "rank"));
 }
 
+// As its knobs were turned last.
+Result<std::map<std::string, std::string>> ValuesOf(const std::string& path) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::string run, RunOfPath(path));
+  Result<query::SnapshotPtr> snapshot = query::ReadSummary(run);
+  if (snapshot.ok() && *snapshot == nullptr) snapshot = query::ReadSnapshot(run);
+  if (!snapshot.ok()) return snapshot.status();
+  if ((*snapshot)->IsImported() || !(*snapshot)->config.contains("model.layers")) {
+    return Status::Error(fmt::format(
+        "--run {}: that was not trained by shardscope-train, so its keys are not known", path));
+  }
+  return analysis::ConfigAt(**snapshot, INT32_MAX);
+}
+
 // What is not typed is as in a run, not as in the schedule of a small model.
 Result<std::string> PrintMemory(const PlanArguments& arguments) {
-  MemoryPlanArguments memory{
-      .config = arguments.config, .settings = {}, .limit = arguments.limit, .json = arguments.json};
+  MemoryPlanArguments memory{.values = {},
+                             .config = arguments.config,
+                             .settings = {},
+                             .limit = arguments.limit,
+                             .json = arguments.json};
+  if (!arguments.run.empty()) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(memory.values, ValuesOf(arguments.run));
+  }
   for (const Setting& setting : arguments.settings) {
     memory.settings.push_back(setting.option.empty() ? setting.value
                                                      : setting.key + "=" + setting.value);
@@ -188,8 +214,9 @@ Result<std::string> PrintMemory(const PlanArguments& arguments) {
 
 Result<std::string> PrintAny(const PlanArguments& arguments) {
   if (arguments.memory) return PrintMemory(arguments);
-  if (!arguments.config.empty() || !arguments.limit.empty() || arguments.json) {
-    return Status::Error("--config, --limit and --json go with --memory only: add it");
+  if (!arguments.run.empty() || !arguments.config.empty() || !arguments.limit.empty() ||
+      arguments.json) {
+    return Status::Error("--run, --config, --limit and --json go with --memory only: add it");
   }
   return arguments.check.empty() ? PrintPlan(arguments) : CheckPlan(arguments.check);
 }
@@ -248,8 +275,12 @@ void AddPlanCommand(CLI::App& app, int* exit_code) {
                    "With --memory: also the largest batch, sequence and model that fit so many "
                    "bytes a rank, as 2GB")
       ->type_name("SIZE");
+  CLI::Option* run = command->add_option(
+      "--run", arguments->run, "With --memory: the keys of this run, as they were turned last");
+  run->type_name("RUN");
   command->add_option("--config", arguments->config, "With --memory: a run.toml to start from")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->excludes(run);
   command->add_flag("--json", arguments->json, "With --memory: as JSON, bytes exact");
   command->callback([arguments, exit_code] { *exit_code = Plan(*arguments); });
 }

@@ -5,15 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string_view>
 #include <utility>
 
 #include "engine/config/config.h"
 #include "engine/footprint/footprint.h"
 #include "engine/footprint/largest.h"
+#include "engine/footprint/memory_choices.h"
 #include "engine/footprint/memory_options.h"
-#include "engine/plan/strategy.h"
 #include "trace/analysis/text_table.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
@@ -40,6 +39,7 @@ struct MemoryPlan {
 
 Result<config::Config> ReadConfig(const MemoryPlanArguments& arguments) {
   config::Config config;
+  if (!arguments.values.empty()) config = config::Config::OfValues(arguments.values);
   if (!arguments.config.empty()) {
     SHARDSCOPE_RETURN_IF_ERROR(config::ApplyToml(arguments.config, &config));
   }
@@ -62,35 +62,23 @@ Result<int64_t> LimitOf(const MemoryPlanArguments& arguments, const config::Conf
       fmt::format("--limit {}: must be a size above 0, as 2GB or 512MB", arguments.limit));
 }
 
-// The row, unless no step can be run with these settings.
-Result<Row> RowOf(const MemoryPlan& plan, std::string_view kind, Settings settings,
-                  std::string effect = "") {
-  SHARDSCOPE_ASSIGN_OR_RETURN(const config::Config config, footprint::With(plan.config, settings));
-  Row row{.kind = kind, .settings = std::move(settings), .effect = std::move(effect)};
-  SHARDSCOPE_ASSIGN_OR_RETURN(row.footprint, footprint::FootprintOf(config));
-  if (plan.limit_bytes == 0) return row;
-  for (const std::string_view key : footprint::ScalesOf(config)) {
-    row.largest.push_back(footprint::LargestThatFits(config, key, plan.limit_bytes));
+void AddRow(Row row, const config::Config& config, MemoryPlan* plan) {
+  if (plan->limit_bytes > 0) {
+    for (const std::string_view key : footprint::ScalesOf(config)) {
+      row.largest.push_back(footprint::LargestThatFits(config, key, plan->limit_bytes));
+    }
   }
-  return row;
+  plan->rows.push_back(std::move(row));
 }
 
 void AddOthers(MemoryPlan* plan) {
-  const auto add = [plan](Result<Row> row) {
-    if (row.ok()) plan->rows.push_back(std::move(row).value());
-  };
-  const std::string& now = plan->config.Get("strategy");
-  for (const plan::Strategy& strategy : plan::Strategies()) {
-    if (strategy.name == now) continue;
-    add(RowOf(*plan, "strategy", footprint::ToStrategy(plan->config, strategy)));
-  }
-  std::set<Settings> seen;
-  for (const Row& row : plan->rows) seen.insert(row.settings);
-  for (const footprint::MemoryOption& option : footprint::AllMemoryOptions()) {
-    for (Settings& settings : option.settings(plan->config)) {
-      if (!seen.insert(settings).second) continue;
-      add(RowOf(*plan, "option", std::move(settings), std::string(TextOf(option.effect))));
-    }
+  for (footprint::MemoryChoice& choice : footprint::MemoryChoices(plan->config)) {
+    Row row{.kind = choice.effect ? "option" : "strategy",
+            .settings = std::move(choice.settings),
+            .effect = choice.effect ? std::string(TextOf(*choice.effect)) : "",
+            .footprint = std::move(choice.footprint)};
+    const Result<config::Config> config = footprint::With(plan->config, row.settings);
+    AddRow(std::move(row), *config, plan);
   }
 }
 
@@ -98,8 +86,9 @@ Result<MemoryPlan> MakePlan(const MemoryPlanArguments& arguments) {
   MemoryPlan plan;
   SHARDSCOPE_ASSIGN_OR_RETURN(plan.config, ReadConfig(arguments));
   SHARDSCOPE_ASSIGN_OR_RETURN(plan.limit_bytes, LimitOf(arguments, plan.config));
-  SHARDSCOPE_ASSIGN_OR_RETURN(Row given, RowOf(plan, "given", {}));
-  plan.rows.push_back(std::move(given));
+  Row given{.kind = "given"};
+  SHARDSCOPE_ASSIGN_OR_RETURN(given.footprint, footprint::FootprintOf(plan.config));
+  AddRow(std::move(given), plan.config, &plan);
   AddOthers(&plan);
   return plan;
 }

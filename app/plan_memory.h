@@ -2,6 +2,7 @@
 // option, before any of it runs.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -10,9 +11,10 @@
 namespace shardscope::app {
 
 struct MemoryPlanArguments {
-  std::string config;                 // a run.toml; empty: none
-  std::vector<std::string> settings;  // key=value, later ones win
-  std::string limit;                  // "2GB"; empty: that of the keys, if they have one
+  std::map<std::string, std::string> values;  // of a run; empty: the defaults
+  std::string config;                         // a run.toml; empty: none
+  std::vector<std::string> settings;          // key=value, later ones win
+  std::string limit;                          // "2GB"; empty: that of the keys, if they have one
   bool json = false;
 };
 

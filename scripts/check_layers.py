@@ -15,7 +15,7 @@ import sys
 ALL = {"engine/*", "trace/*", "lesson", "ui", "ui/*"}
 ENGINE = {"engine/plan", "engine/checkpoint", "engine/config", "engine/footprint", "engine/executor", "engine/transport",
           "engine/transport/gloo", "engine/model", "engine/tokenizer", "trace/record"}
-SHOWN = {"trace/query", "trace/analysis", "trace/bookmarks", "engine/plan", "engine/config", "engine/simulate", "lesson"}  # what ui may show
+SHOWN = {"trace/query", "trace/analysis", "trace/bookmarks", "engine/plan", "engine/config", "engine/footprint", "engine/simulate", "lesson"}  # what ui may show
 # Whom a folder may include, besides itself and trace/base. Of these names the longest that fits a path is its layer.
 ARROWS = {
     "app": ALL, "tests": ALL,

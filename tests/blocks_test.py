@@ -88,6 +88,21 @@ class BlocksTest(ProgramTest):
                 self.assertIn(block["unit"], item["text"])
                 self.assertIn(block["freed_by"], item["text"])
 
+    def test_what_one_change_would_make_of_it(self):
+        """`plan --memory --run` is `plan --memory` of the run's own keys; a run that is so set up needs what was said."""
+        run, _ = self.train("run", "train.steps=2", "model.layers=3")
+        plan = lambda *options: json.loads(self.run_program(APP, "plan", "--memory", *options, "--json").stdout)
+        of_run = plan("--run", run)
+        self.assertEqual(of_run, plan("--config", run / "run.toml"))
+        changed, _ = self.train("changed", "train.steps=2", "model.layers=3", "checkpointing=full")
+        said = next(row for row in of_run["rows"] if row["settings"] == {"checkpointing": "full"})
+        given = plan("--run", changed)["rows"][0]
+        self.assertEqual({key: value for key, value in given.items() if key not in ("kind", "settings", "results")},
+                         {key: value for key, value in said.items() if key not in ("kind", "settings", "results")})
+        refused = self.run_program(APP, "plan", "--memory", "--run", self.root / "none", check=False)
+        self.assertEqual((refused.returncode, refused.stdout), (1, ""))
+        self.assertIn("--memory only", self.run_program(APP, "plan", "--run", run, check=False).stderr)
+
     def test_bad_input_is_one_error(self):
         run, _ = self.train("run", "train.steps=3", *SLOW)
         self.assertIn("--rank 7: the run has the ranks 0, 1", self.refused(run, "--rank", 7))

@@ -156,6 +156,7 @@ constexpr Action kActions[] = {
      }},
     {Text::kCommandBlocks, ImGuiKey_M, "M", BlocksUnderMouse},
     {Text::kCommandBlocksSince, ImGuiMod_Shift | ImGuiKey_M, "Shift+M", BlocksSinceMouse},
+    {Text::kCommandChoices, 0, "", [](const Context&) { return Commands{ShowMemoryChoices{}}; }},
     {Text::kCommandFoldAll, ImGuiKey_Z, "Z", FoldOrUnfold},
     {Text::kCommandLegend, 0, "",
      [](const Context& context) { return Commands{ShowLegend{!context.lanes.legend}}; }},

@@ -108,6 +108,9 @@ struct AskBlocks {               // what is live at one moment, block by block, 
 struct CompareBlocks {              // with an earlier moment
   std::optional<int64_t> since_ns;  // none: with none
 };
+struct ShowMemoryChoices {  // instead of the blocks of a moment
+  bool show = true;
+};
 struct ShowRank {  // in the timeline: its lanes, unfolded, in that step
   int32_t rank = 0;
   int32_t step = 0;
@@ -228,10 +231,10 @@ using Command = std::variant<
     HoldView, SelectOp, SelectSpan, SelectArea, SelectNeighbour, FitSelection, JumpToOp, SetHover,
     ShowRank, PlaceRanks, ToggleRank, FoldRanks, SetKnob, SetScope, ShowKey, RevertPending,
     DoAction, SetLanguage, SetTheme, SetScale, ResetLayout, ShowOverlay, ShowSearch, SearchFor,
-    SelectHit, AskBlocks, CompareBlocks, OpenLens, CloseLens, PlayLens, SetLensSlowness, SeekLens,
-    StepLens, ShowPlan, ShowCriticalPath, ShowLegend, FocusPanel, OpenSql, RunSql, CancelSql,
-    OpenLessons, ShowLesson, StartLesson, AnswerLesson, CompareWith, CloseCompare, SaveTable,
-    SavePicture, DismissNotice, DismissProblems, Quit>;
+    SelectHit, AskBlocks, CompareBlocks, ShowMemoryChoices, OpenLens, CloseLens, PlayLens,
+    SetLensSlowness, SeekLens, StepLens, ShowPlan, ShowCriticalPath, ShowLegend, FocusPanel,
+    OpenSql, RunSql, CancelSql, OpenLessons, ShowLesson, StartLesson, AnswerLesson, CompareWith,
+    CloseCompare, SaveTable, SavePicture, DismissNotice, DismissProblems, Quit>;
 using Commands = std::vector<Command>;
 
 }  // namespace shardscope::ui

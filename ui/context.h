@@ -239,6 +239,8 @@ struct AreaState {
   std::shared_ptr<const analysis::Area> measured;
 };
 
+struct MemoryChoices;  // ui/memory_choices.h
+
 // What is live at one moment, block by block.
 struct BlocksState {
   std::optional<int32_t> rank;   // none: the one that takes most
@@ -246,6 +248,9 @@ struct BlocksState {
   std::optional<int64_t> since_ns;
   // To the newest question that was answered; null before the first.
   std::shared_ptr<const Result<query::LiveBlocks>> answer;
+  // Instead of the blocks: what one change of the configuration would make of the peak.
+  bool shows_choices = false;
+  std::shared_ptr<const MemoryChoices> choices;  // null until they are found
 };
 
 struct PlanBesideActual;  // ui/planned_step.h

@@ -163,6 +163,18 @@ bool Config::GetBool(std::string_view key) const {
   return Get(key) != "false";
 }
 
+Config Config::OfValues(const std::map<std::string, std::string>& values) {
+  Config config;
+  // In the order of keys: presets and strategies, which others have their defaults from, come
+  // first.
+  for (const KeyInfo& key : AllKeys()) {
+    const auto value = values.find(std::string(key.name));
+    if (value == values.end() || config.Get(key.name) == value->second) continue;
+    (void)config.Set(key.name, value->second);  // an error: left out
+  }
+  return config;
+}
+
 std::map<std::string, std::string> Config::Values() const {
   std::map<std::string, std::string> values;
   for (const auto& [key, value] : values_) values[key] = value.text;

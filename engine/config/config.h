@@ -104,6 +104,10 @@ class Config {
 
   std::map<std::string, std::string> Values() const;
 
+  // As a run was set up that has these values: what is so by default is not explicit. Keys of
+  // another version, and those that only the trainer sets, are left out.
+  static Config OfValues(const std::map<std::string, std::string>& values);
+
   // Changes at steps that a preset lists, ascending: [[change]] step = 40, set = {
   // "prefetch.backward" = "pre" } ; a step may also be a share of train.steps ("1/3").
   const std::vector<Change>& changes() const { return changes_; }

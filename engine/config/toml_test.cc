@@ -206,5 +206,26 @@ TEST_F(Toml, HeadersThatAreNone) {
   EXPECT_THAT(ErrorOf("[/"), HasSubstr("is no TOML"));
 }
 
+// What a trace has of a run's keys makes the same configuration again.
+TEST(ConfigOfValues, IsTheSameConfiguration) {
+  for (const std::map<std::string, std::string>& keys :
+       std::vector<std::map<std::string, std::string>>{
+           {},
+           {{"preset", "fsdp1"}, {"run.ranks", "4"}},
+           {{"strategy", "pipeline"}, {"run.ranks", "4"}, {"pipeline.schedule", "interleaved"}},
+           {{"strategy", "hybrid"}, {"run.ranks", "8"}, {"mesh.replicate", "4"}},
+           {{"strategy", "ddp"}, {"link.bandwidth", "1GB/s"}, {"train.steps", "7"}},
+           {{"precision.param", "bf16"}, {"checkpointing", "full"}, {"prefetch.limit", "3"}}}) {
+    Config config;
+    ASSERT_TRUE(config.SetAll(keys).ok());
+    auto values = config.Values();
+    values["a.key.of.another.version"] = "1";
+    const Config again = Config::OfValues(values);
+    EXPECT_EQ(again.Values(), config.Values());
+    EXPECT_EQ(again.Check().message(), config.Check().message());
+    EXPECT_FALSE(again.IsExplicit("model.dim"));
+  }
+}
+
 }  // namespace
 }  // namespace shardscope::config

@@ -263,3 +263,18 @@ def compare_two_runs(stage):
     row = next(item for item in shown.all("compare", "row:") if item.text.startswith("compute"))
     app.click(row)
     app.until("its op", lambda shown: shown.text("details", "title"))
+
+
+def what_would_change_the_peak(stage):
+    """M on a live run, then what would change it: each change with what it saves; a click turns the knob."""
+    app = stage.live()
+    app.key("m")
+    app.until("the peak", lambda shown: shown.find("blocks", "live"))
+    app.click(app.item("blocks", "segment:what would change it"))
+    shown = app.until("the choices", lambda shown: shown.all("blocks", "choice:"))
+    needed = shown.find("blocks", "needed").value
+    assert all(item.value < needed for item in shown.all("blocks", "choice:")), "what saves nothing is on top"
+    stage.take_picture()
+    turned = next(item for item in shown.all("blocks", "choice:") if "click to turn it" in item.text or item.id == "choice:checkpointing=full")
+    app.click(turned)
+    app.until("the change in the run", lambda shown: shown.find("blocks", "needed") and shown.find("blocks", "needed").value == turned.value)

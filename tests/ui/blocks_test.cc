@@ -8,6 +8,7 @@
 
 #include "tests/ui/harness.h"
 #include "trace/query/trace_test_util.h"
+#include "ui/memory_choices.h"
 
 namespace shardscope::ui_test {
 namespace {
@@ -162,6 +163,30 @@ TEST_F(BlocksTest, AMomentOfAnotherRunIsForgotten) {
   harness_.Frames(3);
   ASSERT_NE(Drawn("empty"), nullptr);
   EXPECT_EQ(harness_.context().blocks.answer, nullptr);
+}
+
+TEST_F(BlocksTest, WhatWouldChangeThePeakIsListedAndShown) {
+  harness_.shell().Post(ui::ShowMemoryChoices{});
+  const auto drawn = [this](const std::string& id) { return harness_.log().Find("blocks", id); };
+  EXPECT_TRUE(harness_.Until([&] { return drawn("needed") != nullptr; }, kBlocksSeconds));
+  const ui::MemoryChoice& least = harness_.context().blocks.choices->choices.front();
+  const std::string id = "choice:" + footprint::TextOf(least.settings);
+  ASSERT_NE(drawn(id), nullptr);
+  EXPECT_EQ(std::get<int64_t>(drawn(id)->value), least.needed_bytes);
+  EXPECT_LT(least.needed_bytes, std::get<int64_t>(drawn("needed")->value));
+  EXPECT_THAT(drawn(id)->text, HasSubstr(EffectText(ui::Language::kEnglish, least)));
+  // A run that has ended cannot be turned: its key in the form of a new one.
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(PlaceOf(harness_, "blocks", id));
+    test->MouseClick();
+  }));
+  harness_.Frames(6);
+  EXPECT_EQ(harness_.context().shown_key.key, least.settings.begin()->first);
+  EXPECT_TRUE(harness_.context().shown_key.in_form);
+  // Another moment: its blocks.
+  harness_.shell().Post(ui::AskBlocks{0, 130 * kBlocksMs});
+  EXPECT_TRUE(harness_.Until([&] { return drawn("live") != nullptr; }, kBlocksSeconds));
+  EXPECT_EQ(drawn("needed"), nullptr);
 }
 
 }  // namespace

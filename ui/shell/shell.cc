@@ -308,6 +308,7 @@ void Shell::UpdateContext() {
                             &context_.compare);
     if (panel_frames_.IsInFront("blocks")) {
       session_->UpdateBlocks(options_.headless, ui::WantedBlocks(context_), &context_.blocks);
+      session_->UpdateMemoryChoices(options_.headless, &context_.blocks);
     }
     session_->AskForFigures({.scope = timeline::WantedScope(context_),
                              .ranks = panel_frames_.IsInFront("ranks"),

@@ -177,6 +177,7 @@ struct Dispatcher {
     ui::BlocksState& blocks = shell.context_.blocks;
     if (command.rank) blocks.rank = command.rank;
     blocks.at_ns = command.at_ns;
+    blocks.shows_choices = false;
     if (blocks.since_ns && command.at_ns && *blocks.since_ns > *command.at_ns) {
       blocks.since_ns.reset();
     }
@@ -187,6 +188,11 @@ struct Dispatcher {
     shell.context_.blocks.since_ns = command.since_ns;
     (*this)(ui::FocusPanel{"blocks"});
     shell.wants_.frame = true;
+  }
+  void operator()(const ui::ShowMemoryChoices& command) const {
+    shell.context_.blocks.shows_choices = command.show;
+    (*this)(ui::FocusPanel{"blocks"});
+    shell.wants_.frame = true;  // that has them found
   }
   void operator()(const ui::SelectOp& command) const {
     ui::Selection& selection = shell.context_.selection;

@@ -1,4 +1,5 @@
 #include "trace/analysis/compare/setup.h"
+#include "trace/analysis/config_at.h"
 
 #include <algorithm>
 #include <array>
@@ -26,22 +27,6 @@ constexpr std::string_view kOfOneFile = "imported.rank";  // what keys begin wit
 std::string ValueOf(const Values& values, std::string_view key) {
   const auto found = values.find(std::string(key));
   return found == values.end() ? "" : found->second;
-}
-
-// What was configured, with the knobs as they were turned up to `step`.
-Values ConfigAt(const query::Snapshot& snapshot, int32_t step) {
-  Values config = snapshot.config;
-  std::vector<const query::Marker*> changes;
-  for (const query::Marker& marker : snapshot.markers) {
-    if (marker.kind == "change" && !marker.key.empty() && marker.step <= step) {
-      changes.push_back(&marker);
-    }
-  }
-  std::stable_sort(
-      changes.begin(), changes.end(),
-      [](const query::Marker* a, const query::Marker* b) { return a->time_ns < b->time_ns; });
-  for (const query::Marker* marker : changes) config[marker->key] = marker->new_value;
-  return config;
 }
 
 std::optional<int> MedianLead(const MeasuredSide& side, std::string_view phase) {

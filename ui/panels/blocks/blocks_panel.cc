@@ -11,9 +11,12 @@
 
 #include "trace/base/units.h"
 #include "ui/blocks.h"
+#include "ui/memory_choices.h"
+#include "ui/panels/blocks/choices_list.h"
 #include "ui/panels/blocks/treemap.h"
 #include "ui/text.h"
 #include "ui/theme.h"
+#include "ui/values.h"
 #include "ui/widgets/buttons.h"
 #include "ui/widgets/labels.h"
 #include "ui/widgets/look.h"
@@ -100,6 +103,11 @@ void BlocksPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
     log->Text("empty", text, widgets::EmptyState(look, text));
   };
   if (context.snapshot == nullptr) return empty(Tr(context.language, Text::kBlocksEmpty));
+  if (!ui::IsRecordedProgram(context)) DrawChoice(context, commands);
+  if (context.blocks.shows_choices && !ui::IsRecordedProgram(context)) {
+    if (context.blocks.choices == nullptr) return empty(Tr(context.language, Text::kChoicesMaking));
+    return DrawMemoryChoices(context, *context.blocks.choices, log, commands);
+  }
   if (context.blocks.answer == nullptr) {
     const bool may_come = context.report == nullptr || ui::WantedBlocks(context).has_value();
     return empty(Tr(context.language, may_come ? Text::kBlocksReading : Text::kBlocksNone));
@@ -116,6 +124,19 @@ void BlocksPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
     }
   }
   ImGui::EndChild();
+}
+
+// Of the blocks of a moment and of what would change the peak.
+void BlocksPanel::DrawChoice(const ui::Context& context, ui::Commands* commands) {
+  const Look look = widgets::LookOf(context);
+  widgets::Gap(look, 2);
+  const int clicked =
+      widgets::Segmented(look, "shown",
+                         {.options = {ui::Tr(context.language, Text::kBlocksOfMoment),
+                                      ui::Tr(context.language, Text::kBlocksChoices)},
+                          .chosen = context.blocks.shows_choices ? 1 : 0});
+  if (clicked >= 0) commands->push_back(ui::ShowMemoryChoices{clicked == 1});
+  widgets::Gap(look, 4);
 }
 
 void BlocksPanel::DrawHead(const Frame& frame) const {

@@ -20,6 +20,7 @@ class BlocksPanel : public ui::Panel {
 
  private:
   struct Frame;
+  static void DrawChoice(const ui::Context& context, ui::Commands* commands);
   void DrawHead(const Frame& frame) const;
   void DrawRanks(const Frame& frame) const;
   void DrawSince(const Frame& frame) const;

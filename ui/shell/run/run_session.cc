@@ -362,9 +362,22 @@ void RunSession::UpdateBlocks(bool at_once, const std::optional<query::BlocksQue
     if (!is_answered) blocks->answer = ReadBlocks(request, {});
     return;
   }
-  if (blocks_worker_ == nullptr) blocks_worker_ = std::make_unique<BlocksWorker>(ReadBlocks, wake_);
-  blocks_worker_->Ask(request);
-  if (auto latest = blocks_worker_->Latest()) blocks->answer = std::move(latest);
+  std::unique_ptr<BlocksWorker>& worker = memory_workers_.blocks;
+  if (worker == nullptr) worker = std::make_unique<BlocksWorker>(ReadBlocks, wake_);
+  worker->Ask(request);
+  if (auto latest = worker->Latest()) blocks->answer = std::move(latest);
+}
+
+void RunSession::UpdateMemoryChoices(bool at_once, ui::BlocksState* blocks) {
+  if (!blocks->shows_choices || shown_ == nullptr) return;
+  if (at_once) {
+    if (blocks->choices == nullptr) blocks->choices = MakeMemoryChoices({shown_}, {});
+    return;
+  }
+  std::unique_ptr<MemoryChoicesWorker>& worker = memory_workers_.choices;
+  if (worker == nullptr) worker = std::make_unique<MemoryChoicesWorker>(MakeMemoryChoices, wake_);
+  worker->Ask({shown_});
+  if (auto latest = worker->Latest()) blocks->choices = std::move(latest);
 }
 
 void RunSession::UpdateCriticalPath(bool at_once, int32_t step, ui::CriticalPathState* path) {

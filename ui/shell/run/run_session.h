@@ -27,6 +27,7 @@
 #include "ui/shell/run/bookmarks_worker.h"
 #include "ui/shell/run/compare_worker.h"
 #include "ui/shell/run/lens_workers.h"
+#include "ui/shell/run/memory_choices_worker.h"
 #include "ui/shell/run/report_worker.h"
 #include "ui/shell/run/search_worker.h"
 #include "ui/shell/run/sql_worker.h"
@@ -144,6 +145,9 @@ class RunSession {
   void UpdateBlocks(bool at_once, const std::optional<query::BlocksQuery>& wanted,
                     ui::BlocksState* blocks);
 
+  // Once a frame in which they are shown: finds the choices, again when a knob was turned.
+  void UpdateMemoryChoices(bool at_once, ui::BlocksState* blocks);
+
   // Once a frame: has the plan of `step` made, and puts it into `plan`.
   void UpdatePlan(bool at_once, int32_t step, ui::PlanState* plan);
   // Likewise its critical path, or that of the newest step before it that all ranks have finished;
@@ -191,8 +195,12 @@ class RunSession {
   std::unique_ptr<MomentsWorker> moments_worker_;  // from the first lens on
   std::unique_ptr<PlanWorker> plan_worker_;        // from the first plan on
   std::optional<int32_t> asked_plan_;              // of which step
-  std::unique_ptr<BlocksWorker> blocks_worker_;    // from the first question on
-  std::unique_ptr<PathWorker> path_worker_;        // from the first critical path on
+  struct MemoryWorkers {
+    std::unique_ptr<BlocksWorker> blocks;          // from the first question on
+    std::unique_ptr<MemoryChoicesWorker> choices;  // likewise
+  };
+  MemoryWorkers memory_workers_;
+  std::unique_ptr<PathWorker> path_worker_;  // from the first critical path on
   std::map<int32_t, std::shared_ptr<const analysis::StepPath>> paths_;  // by step
   std::unique_ptr<CompareWorker> compare_worker_;  // from the first comparison on
   std::unique_ptr<SqlWorker> sql_;

@@ -1,0 +1,15 @@
+// What one change would make of the peak, what saves and changes least first.
+#pragma once
+
+#include "ui/context.h"
+#include "ui/draw_log.h"
+#include "ui/memory_choices.h"
+
+namespace shardscope::panels {
+
+// Into the rest of the window. A click turns the knob of a run that trains, or shows it in the form
+// of a new run.
+void DrawMemoryChoices(const ui::Context& context, const ui::MemoryChoices& choices,
+                       ui::DrawLog* log, ui::Commands* commands);
+
+}  // namespace shardscope::panels
