@@ -65,6 +65,17 @@ class StepsTest(ProgramTest):
             self.assertEqual(sum(row["bytes"] for row in matrix["sent"]) + matrix["unplaced_bytes"], sent[0]["bytes"])
             self.assertEqual(matrix["unplaced_bytes"], 0)
 
+    def test_the_schedule_as_a_grid(self):
+        run, _ = self.train("run", "train.steps=3", ranks=2)
+        ops = self.sql(run, "SELECT op, name, kind, stream FROM plan_op WHERE schedule = (SELECT min(schedule) FROM plan_op) ORDER BY op")
+        rows = self.table(run, "schedule")
+        self.assertEqual([(int(row["op"]), row["kind"], row["stream"]) for row in rows], [(op["op"], op["kind"], op["stream"]) for op in ops])
+        self.assertEqual([row["name"] for row in rows], [op["name"] for op in ops])
+        for row in rows:
+            self.assertTrue(all(int(before) < int(row["op"]) for before in row["after"].split()))
+        shown = {item: drawn for (panel, item), drawn in self.drawn(run, "--panel", "schedule").items() if panel == "schedule"}
+        self.assertIn(f"{len(ops)} ops, 2 ranks", shown["valid"]["text"])
+
     def test_other_tables(self):
         run, _ = self.train("run", "train.steps=4", ranks=2)
         table = self.report(run, "--collectives")["all_collectives"]

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -180,6 +181,9 @@ struct SeekLens {
 struct StepLens {     // to where an op begins or ends
   int direction = 1;  // or -1
 };
+struct CheckSchedule {  // reads and checks the text of one
+  std::shared_ptr<const std::string> text;
+};
 struct ShowPlan {
   bool show = true;
 };
@@ -232,9 +236,9 @@ using Command = std::variant<
     ShowRank, PlaceRanks, ToggleRank, FoldRanks, SetKnob, SetScope, ShowKey, RevertPending,
     DoAction, SetLanguage, SetTheme, SetScale, ResetLayout, ShowOverlay, ShowSearch, SearchFor,
     SelectHit, AskBlocks, CompareBlocks, ShowMemoryChoices, OpenLens, CloseLens, PlayLens,
-    SetLensSlowness, SeekLens, StepLens, ShowPlan, ShowCriticalPath, ShowLegend, FocusPanel,
-    OpenSql, RunSql, CancelSql, OpenLessons, ShowLesson, StartLesson, AnswerLesson, CompareWith,
-    CloseCompare, SaveTable, SavePicture, DismissNotice, DismissProblems, Quit>;
+    SetLensSlowness, SeekLens, StepLens, CheckSchedule, ShowPlan, ShowCriticalPath, ShowLegend,
+    FocusPanel, OpenSql, RunSql, CancelSql, OpenLessons, ShowLesson, StartLesson, AnswerLesson,
+    CompareWith, CloseCompare, SaveTable, SavePicture, DismissNotice, DismissProblems, Quit>;
 using Commands = std::vector<Command>;
 
 }  // namespace shardscope::ui

@@ -253,6 +253,15 @@ struct BlocksState {
   std::shared_ptr<const MemoryChoices> choices;  // null until they are found
 };
 
+struct ScheduleSheet;  // ui/schedule_sheet.h
+
+// The text of a Schedule that is read and checked.
+struct ScheduleState {
+  std::shared_ptr<const std::string> asked;
+  // Of `asked`, or of what was asked before; null until the first is made.
+  std::shared_ptr<const ScheduleSheet> sheet;
+};
+
 struct PlanBesideActual;  // ui/planned_step.h
 
 // What the Schedule plans, under each lane.
@@ -293,6 +302,7 @@ struct Context {
   Revealed revealed;
   LensState lens;
   PlanState plan;
+  ScheduleState schedule;
   CriticalPathState critical_path;
   CompareState compare;
   BlocksState blocks;

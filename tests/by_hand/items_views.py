@@ -201,9 +201,9 @@ def blocks_of_a_moment(stage):
 
 
 def all_steps(stage):
-    """S on a live run: a bar and a row for each step, which follow it; a click on a heading sorts, a click on a bar leads to its step."""
+    """T on a live run: a bar and a row for each step, which follow it; a click on a heading sorts, a click on a bar leads to its step."""
     app = stage.live()
-    app.key("s")
+    app.key("t")
     shown = app.until("a row", lambda shown: shown.all("steps", "row:"))
     last = max(int(item.id.split(":")[1]) for item in shown.all("steps", "row:"))
     app.until("later rows, as it trains", lambda shown: shown.find("steps", f"row:{last + 3}"))
@@ -222,7 +222,7 @@ def _times(shown):
 def save_what_is_shown(stage):
     """Ctrl+E in Steps, Ctrl+S, Ctrl+Shift+S: a CSV, a PNG and an SVG in the run's folder, each said with its path; the menu does it, too."""
     app = stage.live()
-    app.key("s")
+    app.key("t")
     app.until("rows", lambda shown: shown.all("steps", "row:"))
     exports = stage.run / "exports"
     for key, name in (("ctrl+e", "steps-1.csv"), ("ctrl+s", "shardscope-1.png"), ("ctrl+shift+s", "shardscope-1.svg")):
@@ -278,3 +278,22 @@ def what_would_change_the_peak(stage):
     turned = next(item for item in shown.all("blocks", "choice:") if "click to turn it" in item.text or item.id == "choice:checkpointing=full")
     app.click(turned)
     app.until("the change in the run", lambda shown: shown.find("blocks", "needed") and shown.find("blocks", "needed").value == turned.value)
+
+
+def read_the_schedule(stage):
+    """L on a live run: the Schedule as a grid, valid; a click on an op says what it waits for and selects it; as text, a letter too much is refused."""
+    app = stage.live()
+    app.key("l")
+    app.until("a verdict", lambda shown: (shown.text("schedule", "valid") or "").startswith("Valid"))
+    app.click(app.item("schedule", "op:6"))
+    shown = app.until("what it waits for", lambda shown: shown.find("schedule", "selected") and shown.text("details", "title"))
+    assert shown.text("schedule", "selected").startswith("6  ")
+    stage.take_picture()
+    app.click(app.item("schedule", "segment:text"))
+    app.click(app.item("schedule", "field:##text"))
+    app.key("ctrl+Home")
+    app.type("x")
+    app.key("ctrl+Return")
+    app.until("a refusal", lambda shown: "line 1" in (shown.text("schedule", "refused") or ""))
+    app.click(app.item("schedule", "link:revert"))
+    app.until("the run's own", lambda shown: shown.find("schedule", "valid"))

@@ -57,7 +57,7 @@ class LessonStepsTest : public StepsTest {
 
 TEST_F(LessonStepsTest, ShowsEachStepAsTheReportHasIt) {
   EXPECT_EQ(harness_.context().step_table, nullptr);  // behind other tabs nothing is made
-  Press(ImGuiKey_S);
+  Press(ImGuiKey_T);
   const std::vector<analysis::StepRow> rows =
       analysis::MakeStepTable(analysis::Breakdowns(*snapshot_), snapshot_->markers);
   int shown = 0;
@@ -78,7 +78,7 @@ TEST_F(LessonStepsTest, ShowsEachStepAsTheReportHasIt) {
 }
 
 TEST_F(LessonStepsTest, IsSortedByWhatIsClickedAndLeadsToAStep) {
-  Press(ImGuiKey_S);
+  Press(ImGuiKey_T);
   Click("header:exposed_ns");
   const std::vector<analysis::StepRow>& rows = *harness_.context().step_table;
   const auto most = std::max_element(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
@@ -96,21 +96,21 @@ TEST_F(LessonStepsTest, IsSortedByWhatIsClickedAndLeadsToAStep) {
 }
 
 TEST_F(LessonStepsTest, AClickIntoTheChartLeadsToAStep) {
-  Press(ImGuiKey_S);
+  Press(ImGuiKey_T);
   Click("bar:20");
   EXPECT_TRUE(ShowsStep(20));
 }
 
 TEST_F(LessonStepsTest, ChineseIsComplete) {
   harness_.shell().Post(ui::SetLanguage{ui::Language::kChinese});
-  Press(ImGuiKey_S);
+  Press(ImGuiKey_T);
   ASSERT_NE(Drawn("header:exposed_ns"), nullptr);
   EXPECT_EQ(Drawn("header:exposed_ns")->text, "暴露");
   EXPECT_EQ(Drawn("chart")->text, "每步时间");
 }
 
 TEST_F(LessonStepsTest, WithoutARunOfItsOwnNothingIsSaved) {
-  Press(ImGuiKey_S);
+  Press(ImGuiKey_T);
   Press(ImGuiMod_Ctrl | ImGuiKey_E);
   EXPECT_TRUE(harness_.context().notice.is_error);
   EXPECT_THAT(harness_.context().notice.text, HasSubstr("Open a run first"));
@@ -175,7 +175,7 @@ class SavedTest : public StepsTest {
 };
 
 TEST_F(SavedTest, TheTableInFrontIsSavedAsCsvBesideTheRun) {
-  Press(ImGuiKey_S);
+  Press(ImGuiKey_T);
   EXPECT_TRUE(harness_.Until([this] { return Drawn("row:5") != nullptr; }, kStepsSeconds));
   Press(ImGuiMod_Ctrl | ImGuiKey_E);
   const std::string path = folder_ + "/exports/steps-1.csv";
@@ -212,7 +212,7 @@ TEST_F(SavedTest, APictureIsAskedForOnce) {
 
 TEST_F(SavedTest, WhatCannotBeWrittenIsSaid) {
   std::ofstream(folder_ + "/exports") << "in the way";
-  Press(ImGuiKey_S);
+  Press(ImGuiKey_T);
   Press(ImGuiMod_Ctrl | ImGuiKey_E);
   ASSERT_TRUE(Says("Not saved: cannot make the folder"));
   EXPECT_TRUE(harness_.context().notice.is_error);

@@ -18,6 +18,7 @@
 #include "ui/panels/ranks/ranks_panel.h"
 #include "ui/panels/run_control/run_control_panel.h"
 #include "ui/panels/runs/runs_panel.h"
+#include "ui/panels/schedule/schedule_panel.h"
 #include "ui/panels/sql/sql_panel.h"
 #include "ui/panels/steps/steps_panel.h"
 #include "ui/panels/timeline/timeline_panel.h"
@@ -67,6 +68,7 @@ constexpr std::array kPanels = {
     PanelWindow{"ranks", Text::kTabRanks, DockSlot::kCenterTop, Make<panels::RanksPanel>},
     PanelWindow{"collectives", Text::kTabCollectives, DockSlot::kCenterTop,
                 Make<panels::CollectivesPanel>},
+    PanelWindow{"schedule", Text::kTabSchedule, DockSlot::kCenterTop, Make<panels::SchedulePanel>},
     PanelWindow{"compare", Text::kTabCompare, DockSlot::kCenterTop, Make<panels::ComparePanel>},
     PanelWindow{"bookmarks", Text::kTabBookmarks, DockSlot::kCenterTop,
                 Make<panels::BookmarksPanel>},

@@ -303,6 +303,7 @@ void Shell::UpdateContext() {
     UpdateBookmarks();
     context_.focus.step = timeline::FocusedStep(context_);
     session_->UpdatePlan(options_.headless, context_.focus.step, &context_.plan);
+    session_->UpdateSchedule(options_.headless, &context_.schedule);
     session_->UpdateCriticalPath(options_.headless, context_.focus.step, &context_.critical_path);
     session_->UpdateCompare(options_.headless, panel_frames_.IsInFront("compare"),
                             &context_.compare);

@@ -194,6 +194,10 @@ struct Dispatcher {
     (*this)(ui::FocusPanel{"blocks"});
     shell.wants_.frame = true;  // that has them found
   }
+  void operator()(const ui::CheckSchedule& command) const {
+    shell.context_.schedule.asked = command.text;
+    shell.wants_.frame = true;  // that has it read
+  }
   void operator()(const ui::SelectOp& command) const {
     ui::Selection& selection = shell.context_.selection;
     if (command.add && !selection.op_run.is_none() && !command.op_run.is_none()) {
@@ -622,6 +626,7 @@ void Shell::CloseSession() {
   context_.hover_ns = -1;
   context_.lens = {};
   context_.plan.made = nullptr;
+  context_.schedule = {};
   context_.critical_path.made = nullptr;
   context_.compare.made = nullptr;
   context_.blocks = {};

@@ -335,20 +335,36 @@ void RunSession::UpdateLens(bool at_once, ui::LensState* lens) {
 
 void RunSession::UpdatePlan(bool at_once, int32_t step, ui::PlanState* plan) {
   if (!plan->is_on || shown_ == nullptr) {
-    asked_plan_.reset();
-    if (plan_worker_ != nullptr) plan_worker_->Forget();
+    plan_workers_.asked.reset();
+    if (plan_workers_.plan != nullptr) plan_workers_.plan->Forget();
     return;
   }
   // One of a finished step stays as it is while the run goes on.
-  const bool is_new = std::exchange(asked_plan_, step) != step;
+  const bool is_new = std::exchange(plan_workers_.asked, step) != step;
   const PlanRequest request{shown_, step, plan->made};
   if (at_once) {
     if (is_new) plan->made = MakePlan(request, {});
     return;
   }
-  if (plan_worker_ == nullptr) plan_worker_ = std::make_unique<PlanWorker>(MakePlan, wake_);
-  if (is_new) plan_worker_->Ask(request);
-  if (auto latest = plan_worker_->Latest()) plan->made = std::move(latest);
+  if (plan_workers_.plan == nullptr)
+    plan_workers_.plan = std::make_unique<PlanWorker>(MakePlan, wake_);
+  if (is_new) plan_workers_.plan->Ask(request);
+  if (auto latest = plan_workers_.plan->Latest()) plan->made = std::move(latest);
+}
+
+void RunSession::UpdateSchedule(bool at_once, ui::ScheduleState* schedule) {
+  if (schedule->asked == nullptr) return;
+  const bool is_made = schedule->sheet != nullptr && schedule->sheet->text == schedule->asked;
+  if (is_made) return;
+  const ScheduleRequest request{schedule->asked, nullptr};
+  if (at_once) {
+    schedule->sheet = MakeSheet(request, {});
+    return;
+  }
+  std::unique_ptr<ScheduleWorker>& worker = plan_workers_.schedule;
+  if (worker == nullptr) worker = std::make_unique<ScheduleWorker>(MakeSheet, wake_);
+  worker->Ask(request);
+  if (auto latest = worker->Latest()) schedule->sheet = std::move(latest);
 }
 
 void RunSession::UpdateBlocks(bool at_once, const std::optional<query::BlocksQuery>& wanted,

@@ -29,6 +29,7 @@
 #include "ui/shell/run/lens_workers.h"
 #include "ui/shell/run/memory_choices_worker.h"
 #include "ui/shell/run/report_worker.h"
+#include "ui/shell/run/schedule_worker.h"
 #include "ui/shell/run/search_worker.h"
 #include "ui/shell/run/sql_worker.h"
 #include "ui/timeline/run_index.h"
@@ -145,6 +146,9 @@ class RunSession {
   void UpdateBlocks(bool at_once, const std::optional<query::BlocksQuery>& wanted,
                     ui::BlocksState* blocks);
 
+  // Once a frame: has the text read that is asked for, and puts the newest answer into `schedule`.
+  void UpdateSchedule(bool at_once, ui::ScheduleState* schedule);
+
   // Once a frame in which they are shown: finds the choices, again when a knob was turned.
   void UpdateMemoryChoices(bool at_once, ui::BlocksState* blocks);
 
@@ -193,8 +197,12 @@ class RunSession {
   std::unique_ptr<SearchWorker> search_worker_;    // from the first search on
   std::unique_ptr<AreaWorker> area_worker_;        // from the first area on
   std::unique_ptr<MomentsWorker> moments_worker_;  // from the first lens on
-  std::unique_ptr<PlanWorker> plan_worker_;        // from the first plan on
-  std::optional<int32_t> asked_plan_;              // of which step
+  struct PlanWorkers {
+    std::unique_ptr<PlanWorker> plan;          // from the first plan on
+    std::optional<int32_t> asked;              // of which step
+    std::unique_ptr<ScheduleWorker> schedule;  // from the first text on
+  };
+  PlanWorkers plan_workers_;
   struct MemoryWorkers {
     std::unique_ptr<BlocksWorker> blocks;          // from the first question on
     std::unique_ptr<MemoryChoicesWorker> choices;  // likewise

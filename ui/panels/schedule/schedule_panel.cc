@@ -1,0 +1,380 @@
+#include "ui/panels/schedule/schedule_panel.h"
+
+#include <fmt/format.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "trace/base/text.h"
+#include "trace/base/units.h"
+#include "ui/context.h"
+#include "ui/text.h"
+#include "ui/widgets/buttons.h"
+#include "ui/widgets/fields.h"
+#include "ui/widgets/labels.h"
+#include "ui/widgets/look.h"
+
+namespace shardscope::panels {
+
+struct ScheduleFrame {
+  const ui::Context& context;
+  const widgets::Look look;
+  ui::DrawLog* log;
+  ui::Commands* commands;
+
+  const char* Tr(ui::Text text) const { return ui::Tr(context.language, text); }
+  const ui::ScheduleSheet& sheet() const { return *context.schedule.sheet; }
+};
+
+namespace {
+
+using plan::Op;
+using plan::OpIndex;
+using ui::Text;
+
+constexpr size_t kMostEdited = size_t{1} << 18;  // bytes: more would slow every frame
+constexpr float kSelectedHeight = 92;
+constexpr float kNumberColumn = 44;
+constexpr float kWaitsColumn = 110;
+constexpr size_t kListedOps = 12;
+
+std::string NumbersText(const std::vector<OpIndex>& ops) {
+  std::vector<std::string> parts;
+  for (const OpIndex op : ops) {
+    if (parts.size() == kListedOps) {
+      parts.push_back(fmt::format("+{}", ops.size() - kListedOps));
+      break;
+    }
+    parts.push_back(std::to_string(op));
+  }
+  return Join(parts, ", ");
+}
+
+// "block1 unsharded 787 kB, ...".
+std::string BuffersText(const plan::Schedule& schedule, const plan::Program& program,
+                        const std::vector<plan::BufferId>& buffers) {
+  std::vector<std::string> parts;
+  for (const plan::BufferId id : buffers) {
+    const plan::Buffer& buffer = program.buffers[static_cast<size_t>(id)];
+    parts.push_back(BufferName(schedule, buffer) + " " + FormatBytes(buffer.bytes));
+  }
+  return Join(parts, ", ");
+}
+
+ui::Color ColorOf(const ui::Theme& theme, const Op& op) {
+  return ui::OpColor(theme, words::TraitsOf(op.kind).op_class);
+}
+
+// In a column: without the micro-batch where there is one only.
+std::string CellName(const plan::Schedule& schedule, const Op& op) {
+  std::string name = OpName(schedule, op);
+  const size_t micro_batch = name.find(" m0 ");
+  if (schedule.num_micro_batches == 1 && micro_batch != std::string::npos) {
+    name.erase(micro_batch, 3);
+  }
+  return name;
+}
+
+// The first line; the rest says where.
+std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+}  // namespace
+
+bool SchedulePanel::ChooseSchedule(const ui::Context& context) {
+  const query::Snapshot& snapshot = *context.snapshot;
+  if (run_folder_ != snapshot.run_folder) {
+    chosen_.reset();
+    shown_ = query::ScheduleId::None();
+    is_changed_ = false;
+    run_folder_ = snapshot.run_folder;
+  }
+  if (is_changed_ && !shown_.is_none()) return true;  // what is typed stays
+  const auto wanted = chosen_ ? chosen_ : ui::ScheduleInFocus(context);
+  if (!wanted) return false;
+  if (*wanted == shown_) return true;
+  const auto found = snapshot.schedules.find(*wanted);
+  if (found == snapshot.schedules.end()) return false;
+  shown_ = *wanted;
+  program_ = 0;
+  selected_ = plan::kNone;
+  typed_ = found->second.text;
+  asked_ = nullptr;
+  return true;
+}
+
+void SchedulePanel::Check(ui::Commands* commands) {
+  asked_ = std::make_shared<const std::string>(typed_);
+  commands->push_back(ui::CheckSchedule{asked_});
+}
+
+void SchedulePanel::DrawChoices(const ScheduleFrame& frame) {
+  const query::Snapshot& snapshot = *frame.context.snapshot;
+  std::vector<std::string> options;
+  std::vector<query::ScheduleId> ids;
+  int at = 0;
+  for (const auto& [id, schedule] : snapshot.schedules) {
+    if (schedule.text.empty()) continue;
+    if (id == shown_) at = static_cast<int>(ids.size());
+    ids.push_back(id);
+    options.push_back(fmt::format("{}: {}", ids.size(), Printable(schedule.name, "")));
+  }
+  const float width = std::min(widgets::ContentWidth() * 0.45F, frame.look.Px(320));
+  if (widgets::Choice(frame.look, "##schedule", options, &at, width)) {
+    chosen_ = ids[static_cast<size_t>(at)];
+    is_changed_ = false;
+  }
+  const size_t num_programs =
+      frame.context.schedule.sheet == nullptr ? 0 : frame.sheet().schedule.programs.size();
+  program_ = std::clamp(program_, 0, std::max(static_cast<int>(num_programs) - 1, 0));
+  if (num_programs > 1) {
+    ImGui::SameLine(0, frame.look.Px(8));
+    std::vector<std::string> programs;
+    for (size_t program = 0; program < num_programs; ++program) {
+      programs.push_back(
+          ui::TrFormat(frame.context.language, Text::kScheduleRanks,
+                       ui::RanksOfProgram(frame.sheet().schedule, static_cast<int32_t>(program))));
+    }
+    if (widgets::Choice(frame.look, "##program", programs, &program_, frame.look.Px(140))) {
+      selected_ = plan::kNone;
+    }
+  }
+  ImGui::SameLine(0, frame.look.Px(8));
+  const int clicked =
+      widgets::Segmented(frame.look, "form",
+                         {.options = {frame.Tr(Text::kScheduleGrid), frame.Tr(Text::kScheduleText)},
+                          .chosen = as_text_ ? 1 : 0,
+                          .width = frame.look.Px(160)});
+  if (clicked >= 0) as_text_ = clicked == 1;
+}
+
+void SchedulePanel::DrawVerdict(const ScheduleFrame& frame) const {
+  widgets::TextStyle style = widgets::TextOf(frame.look);
+  const auto say = [&](const char* id, const std::string& text) {
+    frame.log->Text(id, text, widgets::Paragraph(frame.look, style, text));
+  };
+  const ui::Language language = frame.context.language;
+  if (frame.context.schedule.sheet == nullptr || frame.sheet().text != asked_) {
+    style = widgets::DimOf(frame.look);
+    return say("checking", frame.Tr(Text::kScheduleChecking));
+  }
+  const ui::ScheduleSheet& sheet = frame.sheet();
+  if (!sheet.error.empty() || sheet.refusal) {
+    style.color = frame.look.theme.state.bad;
+    const std::string& why = sheet.error.empty() ? sheet.refusal->message : sheet.error;
+    return say("refused", ui::TrFormat(language, Text::kScheduleRefused, FirstLine(why)));
+  }
+  size_t ops = 0;
+  for (const plan::Program& program : sheet.schedule.programs) ops += program.ops.size();
+  style.color = frame.look.theme.state.good;
+  say("valid", ui::TrFormat(language, Text::kScheduleValid, ops, sheet.schedule.num_ranks()));
+}
+
+// A row an op: in the column of its stream what it is, behind them what it waits for.
+void SchedulePanel::DrawOp(const ScheduleFrame& frame, OpIndex index) {
+  const ui::ScheduleSheet& sheet = frame.sheet();
+  const plan::Program& program = sheet.schedule.programs[static_cast<size_t>(program_)];
+  const auto at = static_cast<size_t>(index);
+  const Op& op = program.ops[at];
+  const ui::ScheduleSheet::Links& links = sheet.links[static_cast<size_t>(program_)];
+  ImGui::TableNextRow();
+  ImGui::PushID(index);
+  ImGui::TableSetColumnIndex(0);
+  const ImVec2 start = ImGui::GetCursorPos();
+  if (ImGui::Selectable("##op", index == selected_, ImGuiSelectableFlags_SpanAllColumns)) {
+    selected_ = index;
+    found_ = {};
+    if (!is_changed_) {
+      found_ = FindPlannedOp(frame.context, shown_, sheet.schedule, program_, index);
+    }
+    if (!found_.op_run.is_none()) {
+      frame.commands->push_back(ui::SelectOp{found_.op_run, found_.rank, false});
+    }
+  }
+  const ui::Box row = widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
+  const std::string name = OpName(sheet.schedule, op);
+  frame.log->Text(fmt::format("op:{}", index), name, row);
+  if (selected_ != plan::kNone && selected_ != index) {
+    const auto& before = links.before[static_cast<size_t>(selected_)];
+    const auto& after = links.after[static_cast<size_t>(selected_)];
+    const bool is_before = std::ranges::find(before, index) != before.end();
+    const bool is_after = std::ranges::find(after, index) != after.end();
+    if (is_before || is_after) {
+      ImGui::GetWindowDrawList()->AddRectFilled(
+          {row.x0, row.y0}, {row.x0 + frame.look.Px(3), row.y1},
+          is_before ? frame.look.theme.state.accent : frame.look.theme.state.good);
+    }
+  }
+  ImGui::SetCursorPos(start);
+  widgets::NumberCell(std::to_string(index));
+  ImGui::TableSetColumnIndex(1 + op.stream);
+  const ui::Box cell = widgets::CellLine();
+  ImGui::GetWindowDrawList()->AddRectFilled({cell.x0, cell.y0}, {cell.x1, cell.y1},
+                                            ColorOf(frame.look.theme, op),
+                                            frame.look.Px(ui::kSmallRounding));
+  widgets::DrawTextClipped(frame.look,
+                           {frame.look.fonts.text, ui::kSmallTextSize,
+                            ui::InkOn(frame.look.theme, ColorOf(frame.look.theme, op))},
+                           {cell.x0 + frame.look.Px(4), cell.y0 + frame.look.Px(1)},
+                           cell.x1 - cell.x0 - frame.look.Px(6), CellName(sheet.schedule, op));
+  ImGui::TableSetColumnIndex(1 + static_cast<int>(sheet.schedule.streams.size()));
+  const std::string waits = NumbersText(links.before[at]);
+  ImGui::TextUnformatted(waits.c_str(), waits.c_str() + waits.size());
+  ImGui::PopID();
+}
+
+void SchedulePanel::DrawSelected(const ScheduleFrame& frame) const {
+  const ui::ScheduleSheet& sheet = frame.sheet();
+  const plan::Program& program = sheet.schedule.programs[static_cast<size_t>(program_)];
+  if (selected_ == plan::kNone || sheet.links.empty()) {
+    widgets::Paragraph(frame.look, widgets::FaintOf(frame.look), frame.Tr(Text::kScheduleHow));
+    return;
+  }
+  const auto at = static_cast<size_t>(selected_);
+  const Op& op = program.ops[at];
+  const ui::ScheduleSheet::Links& links = sheet.links[static_cast<size_t>(program_)];
+  const std::string title = fmt::format("{}  {}", selected_, OpName(sheet.schedule, op));
+  frame.log->Text("selected", title,
+                  widgets::Paragraph(frame.look, widgets::BoldOf(frame.look), title));
+  if (!found_.op_run.is_none()) {
+    if (widgets::LinkText(frame.look, "show", frame.Tr(Text::kScheduleShow))) {
+      frame.commands->push_back(ui::ShowRank{found_.rank, found_.step});
+      frame.commands->push_back(ui::SelectOp{found_.op_run, found_.rank, false});
+      frame.commands->push_back(ui::FitSelection{});
+    }
+    frame.log->Text("show", frame.Tr(Text::kScheduleShow),
+                    widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
+  }
+  const auto line = [&](const char* id, Text words, const std::string& what) {
+    if (what.empty()) return;
+    const std::string text = ui::TrFormat(frame.context.language, words, what);
+    frame.log->Text(id, text, widgets::Paragraph(frame.look, widgets::DimOf(frame.look), text));
+  };
+  line("before", Text::kScheduleBefore, NumbersText(links.before[at]));
+  line("after", Text::kScheduleAfter, NumbersText(links.after[at]));
+  line("allocates", Text::kScheduleAllocates, BuffersText(sheet.schedule, program, op.allocates));
+  line("reads", Text::kScheduleReads, BuffersText(sheet.schedule, program, op.reads));
+  line("writes", Text::kScheduleWrites, BuffersText(sheet.schedule, program, op.writes));
+  line("frees", Text::kScheduleFrees, BuffersText(sheet.schedule, program, op.frees));
+}
+
+void SchedulePanel::DrawGrid(const ScheduleFrame& frame) {
+  const ui::ScheduleSheet& sheet = frame.sheet();
+  if (sheet.links.empty()) {  // refused
+    const std::string why =
+        sheet.error.empty() && sheet.refusal ? sheet.refusal->message : sheet.error;
+    if (ImGui::BeginChild("why", {0, 0}, 0, ImGuiWindowFlags_HorizontalScrollbar)) {
+      ImGui::PushFont(frame.look.fonts.mono, ui::kMonoSize);
+      ImGui::TextUnformatted(why.c_str(), why.c_str() + why.size());
+      ImGui::PopFont();
+    }
+    ImGui::EndChild();
+    return;
+  }
+  const plan::Program& program = sheet.schedule.programs[static_cast<size_t>(program_)];
+  const float selected = frame.look.Px(kSelectedHeight);
+  const float height = std::max(ImGui::GetContentRegionAvail().y - selected, frame.look.Px(80));
+  const int num_columns = 2 + static_cast<int>(sheet.schedule.streams.size());
+  constexpr ImGuiTableFlags kFlags =
+      ImGuiTableFlags_ScrollY | ImGuiTableFlags_NoSavedSettings | ImGuiTableFlags_BordersInnerV;
+  if (ImGui::BeginTable("ops", num_columns, kFlags, {0, height})) {
+    ImGui::TableSetupScrollFreeze(0, 1);
+    ImGui::TableSetupColumn(frame.Tr(Text::kScheduleOp), ImGuiTableColumnFlags_WidthFixed,
+                            frame.look.Px(kNumberColumn));
+    for (const plan::Stream& stream : sheet.schedule.streams) {
+      ImGui::TableSetupColumn(Printable(stream.name, "").c_str(),
+                              ImGuiTableColumnFlags_WidthStretch);
+    }
+    ImGui::TableSetupColumn(frame.Tr(Text::kScheduleWaits), ImGuiTableColumnFlags_WidthFixed,
+                            frame.look.Px(kWaitsColumn));
+    ImGui::TableHeadersRow();
+    ImGuiListClipper clipper;
+    clipper.Begin(static_cast<int>(program.ops.size()));
+    while (clipper.Step()) {
+      for (int at = clipper.DisplayStart; at < clipper.DisplayEnd; ++at) DrawOp(frame, at);
+    }
+    ImGui::EndTable();
+  }
+  if (ImGui::BeginChild("selected")) DrawSelected(frame);
+  ImGui::EndChild();
+}
+
+void SchedulePanel::DrawText(const ScheduleFrame& frame) {
+  if (typed_.size() > kMostEdited) {
+    const std::string text = ui::TrFormat(frame.context.language, Text::kScheduleLarge,
+                                          FormatBytes(static_cast<int64_t>(typed_.size())));
+    frame.log->Text("large", text,
+                    widgets::Paragraph(frame.look, widgets::DimOf(frame.look), text));
+    return;
+  }
+  const bool entered_click = widgets::Button(frame.look, "check", frame.Tr(Text::kScheduleCheck),
+                                             widgets::Emphasis::kPrimary);
+  if (is_changed_) {
+    ImGui::SameLine(0, frame.look.Px(10));
+    if (widgets::LinkText(frame.look, "revert", frame.Tr(Text::kScheduleRevert))) {
+      is_changed_ = false;
+      shown_ = query::ScheduleId::None();  // is read again
+    }
+  }
+  // What it says at length, under the text that it is about.
+  const ui::ScheduleSheet* sheet = frame.context.schedule.sheet.get();
+  const bool is_refused = sheet != nullptr && sheet->text == asked_ && sheet->refusal.has_value();
+  const float room = ImGui::GetContentRegionAvail().y;
+  const float height = is_refused ? room * 0.6F : room;
+  const bool entered = widgets::TextArea(frame.look, "##text", &typed_, {-FLT_MIN, height});
+  if (ImGui::IsItemEdited()) is_changed_ = true;
+  if (entered || entered_click) Check(frame.commands);
+  if (!is_refused) return;
+  if (ImGui::BeginChild("why", {0, 0}, 0, ImGuiWindowFlags_HorizontalScrollbar)) {
+    ImGui::PushFont(frame.look.fonts.mono, ui::kMonoSize);
+    const std::string& why = sheet->refusal->message;
+    ImGui::TextUnformatted(why.c_str(), why.c_str() + why.size());
+    ImGui::PopFont();
+  }
+  ImGui::EndChild();
+}
+
+void SchedulePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
+  const ScheduleFrame frame{context, widgets::LookOf(context), log, commands};
+  const auto say = [&](Text text) {
+    log->Text("empty", frame.Tr(text), widgets::EmptyState(frame.look, frame.Tr(text)));
+  };
+  if (context.snapshot == nullptr) return say(Text::kScheduleEmpty);
+  if (!ChooseSchedule(context)) return say(Text::kScheduleNone);
+  if (asked_ == nullptr) Check(commands);
+  widgets::Gap(frame.look, 4);
+  DrawChoices(frame);
+  widgets::Gap(frame.look, 2);
+  DrawVerdict(frame);
+  widgets::Gap(frame.look, 2);
+  if (as_text_) return DrawText(frame);
+  if (context.schedule.sheet != nullptr) DrawGrid(frame);
+}
+
+ui::TableMaker SchedulePanel::AsTable(const ui::Context& context) const {
+  return [sheet = context.schedule.sheet, program = static_cast<size_t>(program_)] {
+    ui::Table table{{"op", "name", "kind", "stream", "after", "payload_bytes", "allocates", "reads",
+                     "writes", "frees"},
+                    {}};
+    if (sheet == nullptr || sheet->links.size() <= program) return table;
+    const plan::Program& ops = sheet->schedule.programs[program];
+    for (size_t at = 0; at < ops.ops.size(); ++at) {
+      const Op& op = ops.ops[at];
+      const auto buffers = [&](const std::vector<plan::BufferId>& ids) {
+        return BuffersText(sheet->schedule, ops, ids);
+      };
+      std::vector<std::string> before;
+      for (const OpIndex index : sheet->links[program].before[at]) {
+        before.push_back(std::to_string(index));
+      }
+      table.rows.push_back(
+          {std::to_string(at), OpName(sheet->schedule, op), std::string(words::Name(op.kind)),
+           sheet->schedule.streams[static_cast<size_t>(op.stream)].name, Join(before, " "),
+           std::to_string(op.payload_bytes), buffers(op.allocates), buffers(op.reads),
+           buffers(op.writes), buffers(op.frees)});
+    }
+    return table;
+  };
+}
+
+}  // namespace shardscope::panels

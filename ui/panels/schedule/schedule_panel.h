@@ -1,0 +1,46 @@
+// Schedule: the plan of a step as a grid of streams with what each op waits for and holds, or as
+// text that can be changed and checked.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "ui/panel.h"
+#include "ui/schedule_sheet.h"
+
+namespace shardscope::panels {
+
+struct ScheduleFrame;
+
+class SchedulePanel : public ui::Panel {
+ public:
+  // Keeps what was chosen and what is typed, nothing else.
+  void Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) override;
+  ui::TableMaker AsTable(const ui::Context& context) const override;
+
+ private:
+  // true: there is one.
+  bool ChooseSchedule(const ui::Context& context);
+  void DrawChoices(const ScheduleFrame& frame);
+  void DrawVerdict(const ScheduleFrame& frame) const;
+  void DrawGrid(const ScheduleFrame& frame);
+  void DrawOp(const ScheduleFrame& frame, plan::OpIndex op);
+  void DrawSelected(const ScheduleFrame& frame) const;
+  void DrawText(const ScheduleFrame& frame);
+  void Check(ui::Commands* commands);
+
+  std::string run_folder_;                   // what the rest is of
+  std::optional<query::ScheduleId> chosen_;  // none: follows the step in focus
+  query::ScheduleId shown_ = query::ScheduleId::None();
+  int32_t program_ = 0;
+  plan::OpIndex selected_ = plan::kNone;
+  ui::FoundOpRun found_;  // of that op
+  bool as_text_ = false;
+  bool is_changed_ = false;  // the text is no longer that of the run
+  std::string typed_;
+  std::shared_ptr<const std::string> asked_;  // what is checked
+};
+
+}  // namespace shardscope::panels

@@ -1,0 +1,114 @@
+#include "ui/schedule_sheet.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/plan/text.h"
+#include "trace/base/text.h"
+
+namespace shardscope::ui {
+namespace {
+
+ScheduleSheet::Links LinksOf(const plan::Program& program) {
+  ScheduleSheet::Links links{plan::AllPredecessors(program), {}};
+  links.after.resize(program.ops.size());
+  for (size_t op = 0; op < links.before.size(); ++op) {
+    for (const plan::OpIndex before : links.before[op]) {
+      links.after[static_cast<size_t>(before)].push_back(static_cast<plan::OpIndex>(op));
+    }
+  }
+  return links;
+}
+
+// The step of `rank` that ran `schedule`: `wanted`, else the newest; -1: none did.
+int32_t StepWith(const query::RankRows& rows, query::ScheduleId schedule, int32_t wanted) {
+  int32_t newest = -1;
+  for (const query::Step& step : rows.steps) {
+    if (step.schedule != schedule) continue;
+    if (step.step == wanted) return wanted;
+    newest = std::max(newest, step.step);
+  }
+  return newest;
+}
+
+}  // namespace
+
+ScheduleSheet ReadSheet(std::shared_ptr<const std::string> text) {
+  ScheduleSheet sheet{.text = std::move(text)};
+  Result<plan::Schedule> parsed = plan::ParseSchedule(*sheet.text);
+  if (!parsed.ok()) {
+    sheet.error = parsed.message();
+    return sheet;
+  }
+  sheet.schedule = std::move(parsed).value();
+  sheet.refusal = plan::FindRefusal(sheet.schedule);
+  // Of one that is refused indices may name nothing.
+  if (sheet.refusal) return sheet;
+  for (const plan::Program& program : sheet.schedule.programs) {
+    sheet.links.push_back(LinksOf(program));
+  }
+  return sheet;
+}
+
+std::optional<query::ScheduleId> ScheduleInFocus(const Context& context) {
+  const query::Snapshot& snapshot = *context.snapshot;
+  const auto has_text = [&](query::ScheduleId id) {
+    const auto found = snapshot.schedules.find(id);
+    return found != snapshot.schedules.end() && !found->second.text.empty();
+  };
+  std::optional<query::ScheduleId> newest;
+  if (!snapshot.ranks.empty()) {
+    for (const query::Step& step : snapshot.ranks.front().steps) {
+      if (!has_text(step.schedule)) continue;
+      newest = step.schedule;
+      if (step.step == context.focus.step) return newest;
+    }
+  }
+  if (newest) return newest;
+  for (const auto& [id, schedule] : snapshot.schedules) {
+    if (!schedule.text.empty()) return id;
+  }
+  return std::nullopt;
+}
+
+std::string RanksOfProgram(const plan::Schedule& schedule, int32_t program) {
+  std::vector<std::string> parts;
+  const auto num_ranks = static_cast<int32_t>(schedule.program_of_rank.size());
+  for (int32_t first = 0; first < num_ranks;) {
+    if (schedule.program_of_rank[static_cast<size_t>(first)] != program) {
+      ++first;
+      continue;
+    }
+    int32_t last = first;
+    while (last + 1 < num_ranks &&
+           schedule.program_of_rank[static_cast<size_t>(last) + 1] == program) {
+      ++last;
+    }
+    parts.push_back(first == last ? std::to_string(first) : fmt::format("{} - {}", first, last));
+    first = last + 1;
+  }
+  return Join(parts, ", ");
+}
+
+FoundOpRun FindPlannedOp(const Context& context, query::ScheduleId schedule,
+                         const plan::Schedule& planned, int32_t program, plan::OpIndex op) {
+  const query::Snapshot& snapshot = *context.snapshot;
+  const auto with_program = std::ranges::find(planned.program_of_rank, program);
+  FoundOpRun found;
+  found.rank = static_cast<int32_t>(with_program - planned.program_of_rank.begin());
+  const query::RankRows* rows = snapshot.FindRank(found.rank);
+  if (rows == nullptr) return found;
+  found.step = StepWith(*rows, schedule, context.focus.step);
+  if (found.step < 0) return found;
+  rows->op_runs.ForEachOfSteps(found.step, found.step, [&](const query::OpRun& run, size_t) {
+    const query::PlanOp* of_run = snapshot.FindPlanOp(run.plan_op);
+    const bool is_it = of_run != nullptr && of_run->schedule == schedule &&
+                       of_run->program == program && of_run->op == op;
+    if (is_it) found.op_run = run.id;
+  });
+  return found;
+}
+
+}  // namespace shardscope::ui

@@ -1,0 +1,78 @@
+#include "ui/schedule_sheet.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "engine/config/config.h"
+#include "engine/footprint/footprint.h"
+#include "engine/plan/text.h"
+#include "tests/lesson/lesson_snapshot.h"
+
+namespace shardscope::ui {
+namespace {
+
+using testing::HasSubstr;
+
+std::shared_ptr<const std::string> TextOfKeys(const std::map<std::string, std::string>& keys) {
+  config::Config config;
+  EXPECT_TRUE(config.SetAll(keys).ok());
+  return std::make_shared<const std::string>(
+      plan::PrintSchedule(footprint::FootprintOf(config)->schedule));
+}
+
+TEST(ScheduleSheet, HasWhatEachOpWaitsForAndWhatWaitsForIt) {
+  const ScheduleSheet sheet = ReadSheet(TextOfKeys({{"run.ranks", "2"}}));
+  ASSERT_EQ(sheet.error, "");
+  ASSERT_FALSE(sheet.refusal.has_value());
+  ASSERT_EQ(sheet.links.size(), sheet.schedule.programs.size());
+  const plan::Program& program = sheet.schedule.programs[0];
+  const ScheduleSheet::Links& links = sheet.links[0];
+  EXPECT_EQ(links.before, plan::AllPredecessors(program));
+  size_t forwards = 0;
+  for (size_t op = 0; op < program.ops.size(); ++op) {
+    for (const plan::OpIndex before : links.before[op]) {
+      const auto& after = links.after[static_cast<size_t>(before)];
+      EXPECT_NE(std::ranges::find(after, static_cast<plan::OpIndex>(op)), after.end());
+    }
+    forwards += links.after[op].size();
+  }
+  size_t backs = 0;
+  for (const auto& before : links.before) backs += before.size();
+  EXPECT_EQ(forwards, backs);
+  EXPECT_GT(backs, program.ops.size() / 2);
+}
+
+TEST(ScheduleSheet, SaysWhyATextIsRefused) {
+  const auto text = TextOfKeys({{"run.ranks", "2"}});
+  EXPECT_THAT(ReadSheet(std::make_shared<const std::string>("schedule 1")).error,
+              HasSubstr("line 1"));
+  // Without what a forward waits for, it may read what is not gathered yet.
+  std::string changed = *text;
+  const size_t wait = changed.find(" wait=event:");
+  ASSERT_NE(wait, std::string::npos);
+  changed.erase(wait, changed.find_first_of(" \n", wait + 1) - wait);
+  const ScheduleSheet sheet = ReadSheet(std::make_shared<const std::string>(changed));
+  EXPECT_EQ(sheet.error, "");
+  ASSERT_TRUE(sheet.refusal.has_value());
+  EXPECT_NE(sheet.refusal->message, "");
+  EXPECT_TRUE(sheet.links.empty());
+}
+
+TEST(ScheduleSheet, RanksOfAProgramAreRanges) {
+  plan::Schedule schedule;
+  schedule.program_of_rank = {0, 0, 0, 1, 0, 1, 1};
+  EXPECT_EQ(RanksOfProgram(schedule, 0), "0 - 2, 4");
+  EXPECT_EQ(RanksOfProgram(schedule, 1), "3, 5 - 6");
+  EXPECT_EQ(RanksOfProgram(schedule, 2), "");
+}
+
+TEST(ScheduleSheet, ARunWithoutATextHasNone) {
+  Context context;
+  context.snapshot = std::make_shared<const query::Snapshot>();
+  EXPECT_EQ(ScheduleInFocus(context), std::nullopt);
+}
+
+}  // namespace
+}  // namespace shardscope::ui
