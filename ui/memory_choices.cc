@@ -7,15 +7,14 @@
 
 #include "engine/footprint/footprint.h"
 #include "engine/footprint/memory_choices.h"
-#include "trace/analysis/config_at.h"
 #include "ui/text.h"
 #include "ui/values.h"
 
 namespace shardscope::ui {
 
-MemoryChoices MemoryChoicesOf(const query::Snapshot& snapshot) {
+MemoryChoices MemoryChoicesOf(const std::map<std::string, std::string>& values) {
   MemoryChoices made;
-  config::Config config = config::Config::OfValues(analysis::ConfigAt(snapshot, INT32_MAX));
+  config::Config config = config::Config::OfValues(values);
   config.ClearChanges();
   Status status = footprint::ApplyModelFolder(&config);
   if (status.ok()) status = footprint::ApplyAdapterFolder(&config);

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "engine/footprint/memory_options.h"
-#include "trace/query/snapshot.h"
 #include "ui/commands.h"
 #include "ui/context.h"
 #include "ui/language.h"
@@ -28,9 +27,9 @@ struct MemoryChoices {
   std::vector<MemoryChoice> choices;  // what saves and changes least first
 };
 
-// With the knobs as they were turned last. As `shardscope plan --memory --run` has it. Any thread;
+// Of a run's keys (analysis::ConfigAt), as `shardscope plan --memory --run` has it. Any thread;
 // milliseconds, with large models more: not in a frame.
-MemoryChoices MemoryChoicesOf(const query::Snapshot& snapshot);
+MemoryChoices MemoryChoicesOf(const std::map<std::string, std::string>& values);
 
 // "same results", "less precise", "another strategy".
 std::string EffectText(Language language, const MemoryChoice& choice);

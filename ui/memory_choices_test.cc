@@ -6,16 +6,16 @@
 
 #include "engine/config/config.h"
 #include "engine/footprint/footprint.h"
+#include "trace/analysis/config_at.h"
+#include "trace/query/snapshot.h"
 
 namespace shardscope::ui {
 namespace {
 
-query::Snapshot RunOfKeys(const std::map<std::string, std::string>& keys) {
+std::map<std::string, std::string> ValuesOf(const std::map<std::string, std::string>& keys) {
   config::Config config;
   EXPECT_TRUE(config.SetAll(keys).ok());
-  query::Snapshot snapshot;
-  snapshot.config = config.Values();
-  return snapshot;
+  return config.Values();
 }
 
 int64_t NeededBy(const std::map<std::string, std::string>& keys) {
@@ -34,7 +34,7 @@ const MemoryChoice* Find(const MemoryChoices& made, const std::string& key,
 
 TEST(MemoryChoices, AreWhatTheTrainingWouldNeed) {
   const std::map<std::string, std::string> keys = {{"run.ranks", "4"}, {"model.layers", "3"}};
-  const MemoryChoices made = MemoryChoicesOf(RunOfKeys(keys));
+  const MemoryChoices made = MemoryChoicesOf(ValuesOf(keys));
   EXPECT_EQ(made.error, "");
   EXPECT_EQ(made.needed_bytes, NeededBy(keys));
   const MemoryChoice* full = Find(made, "checkpointing", "full");
@@ -57,22 +57,23 @@ TEST(MemoryChoices, AreWhatTheTrainingWouldNeed) {
 }
 
 TEST(MemoryChoices, AreOfTheKnobsAsTheyWereTurnedLast) {
-  query::Snapshot snapshot = RunOfKeys({{"run.ranks", "2"}});
+  query::Snapshot snapshot;
+  snapshot.config = ValuesOf({{"run.ranks", "2"}});
   snapshot.markers = {{10, 5, "change", "checkpointing", "none", "full"}};
-  const MemoryChoices made = MemoryChoicesOf(snapshot);
+  const MemoryChoices made = MemoryChoicesOf(analysis::ConfigAt(snapshot, 5));
   EXPECT_EQ(made.needed_bytes, NeededBy({{"run.ranks", "2"}, {"checkpointing", "full"}}));
 }
 
 TEST(MemoryChoices, SayWhyThereAreNone) {
-  query::Snapshot snapshot = RunOfKeys({});
-  snapshot.config["model.heads"] = "7";  // does not divide model.dim
-  const MemoryChoices made = MemoryChoicesOf(snapshot);
+  auto values = ValuesOf({});
+  values["model.heads"] = "7";  // does not divide model.dim
+  const MemoryChoices made = MemoryChoicesOf(values);
   EXPECT_NE(made.error.find("model.heads"), std::string::npos) << made.error;
   EXPECT_TRUE(made.choices.empty());
 }
 
 TEST(MemoryChoices, AreTurnedWhereATrainingAnswersElseShown) {
-  const MemoryChoices made = MemoryChoicesOf(RunOfKeys({{"run.ranks", "2"}}));
+  const MemoryChoices made = MemoryChoicesOf(ValuesOf({{"run.ranks", "2"}}));
   const MemoryChoice* full = Find(made, "checkpointing", "full");
   ASSERT_NE(full, nullptr);
   ASSERT_TRUE(full->is_live);

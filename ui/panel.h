@@ -22,7 +22,7 @@ class Panel {
   // Once a frame in which it is in front, on the UI thread, inside its window.
   virtual void Draw(const Context& context, DrawLog* log, Commands* commands) = 0;
 
-  // What it lists, in the order that was drawn last; null: it lists nothing that makes a table.
+  // What it lists, in the order that was drawn last; null: nothing that makes a table, or not yet.
   virtual TableMaker AsTable(const Context& context) const {
     (void)context;
     return nullptr;

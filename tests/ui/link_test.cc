@@ -85,7 +85,8 @@ TEST_F(LinkTest, GoToSaysWhatIsWrongAndKeepsTheView) {
     EXPECT_THAT(Error(), HasSubstr("color=red: a link has no such part"));
     test->KeyPress(ImGuiKey_Escape);
     GoTo(test, "here");
-    EXPECT_THAT(Error(), HasSubstr("here: give the number of a step, or a link"));
+    EXPECT_THAT(Error(),
+                HasSubstr("here: give the number of a step, a time such as 12.5s, or a link"));
     test->KeyPress(ImGuiKey_Escape);
     // A place that is not in this run is said when it is gone to.
     GoTo(test, "step=99");

@@ -435,6 +435,39 @@ TEST_F(PanelsTest, AStepIsReachedByItsNumber) {
   EXPECT_LT(Span(), 4 * (step.end_ns - step.start_ns));  // with its neighbours
 }
 
+TEST_F(PanelsTest, ATimeIsReachedToo) {
+  OpenLesson();
+  const query::Snapshot& snapshot = *harness_.context().snapshot;
+  const query::Step& step = snapshot.ranks[0].steps[7];
+  const auto go_to = [this](const std::string& text) {
+    EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+      test->KeyPress(ImGuiKey_G);
+      test->Yield(3);
+      test->KeyChars(text.c_str());
+      test->KeyPress(ImGuiKey_Enter);
+      test->SleepNoSkip(0.3f, 1.0f / 60);
+    }));
+  };
+  const auto middle = [this] {
+    const ui::View& view = harness_.context().view;
+    return view.start_ns + (view.end_ns - view.start_ns) / 2;
+  };
+  go_to("step=7+1ms");
+  EXPECT_EQ(harness_.log().Find("go_to", "range"), nullptr);
+  const auto is_in_the_middle = [&](int64_t time_ns) {
+    return std::abs(middle() - time_ns) < Span() / 100;  // the view comes to rest
+  };
+  EXPECT_TRUE(is_in_the_middle(step.start_ns + 1'000'000));
+  EXPECT_LE(Span(), 3 * (step.end_ns - step.start_ns));
+  const int64_t from_start_ns = snapshot.ranks[0].steps[12].start_ns - snapshot.start_ns;
+  go_to(std::to_string(static_cast<double>(from_start_ns) / 1e9) + "s");
+  EXPECT_TRUE(is_in_the_middle(snapshot.ranks[0].steps[12].start_ns));
+  go_to("9999s");
+  const ui::DrawnItem* error = harness_.log().Find("go_to", "error");
+  ASSERT_NE(error, nullptr);
+  EXPECT_THAT(error->text, testing::HasSubstr("no such time"));
+}
+
 // Rows of the run until its step `last` runs: that one has ops and no end.
 query::Snapshot WhileStepRuns(const query::Snapshot& run, int32_t last) {
   query::Snapshot part = run;

@@ -84,6 +84,17 @@ TEST_F(ScheduleTest, AClickSaysWhatAnOpWaitsForAndShowsItInTheTimeline) {
   EXPECT_EQ(harness_.context().selection.op_run, run->id);
 }
 
+TEST_F(ScheduleTest, IsReadAgainWhenTheRunIsOpenedAgain) {
+  Click("op:3");
+  harness_.shell().OpenSnapshot(snapshot_);
+  harness_.Frames(2);
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) { test->KeyPress(ImGuiKey_L); }));
+  harness_.Frames(6);
+  EXPECT_TRUE(Shown("valid"));
+  EXPECT_TRUE(Shown("op:3"));
+  EXPECT_EQ(Drawn("selected"), nullptr);
+}
+
 TEST_F(ScheduleTest, AChangedTextIsCheckedAndCanBeTakenBack) {
   EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) {
     test->SetRef("//###schedule");

@@ -194,7 +194,7 @@ TEST_F(SavedTest, TheTableInFrontIsSavedAsCsvBesideTheRun) {
 TEST_F(SavedTest, WhatIsInFrontAndHasNoTableSaysWhichHave) {
   Press(ImGuiMod_Ctrl | ImGuiKey_1);
   Press(ImGuiMod_Ctrl | ImGuiKey_E);
-  EXPECT_THAT(harness_.context().notice.text, HasSubstr("Steps, Ranks, Collectives"));
+  EXPECT_THAT(harness_.context().notice.text, HasSubstr("Bookmarks, Overlap"));
   EXPECT_TRUE(harness_.context().notice.is_error);
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/exports"));
 }
@@ -213,6 +213,7 @@ TEST_F(SavedTest, APictureIsAskedForOnce) {
 TEST_F(SavedTest, WhatCannotBeWrittenIsSaid) {
   std::ofstream(folder_ + "/exports") << "in the way";
   Press(ImGuiKey_T);
+  EXPECT_TRUE(harness_.Until([this] { return Drawn("row:5") != nullptr; }, kStepsSeconds));
   Press(ImGuiMod_Ctrl | ImGuiKey_E);
   ASSERT_TRUE(Says("Not saved: cannot make the folder"));
   EXPECT_TRUE(harness_.context().notice.is_error);

@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <iterator>
+#include <string_view>
 
 #include "trace/analysis/capped_sum.h"
 #include "trace/analysis/text_table.h"
@@ -55,7 +56,8 @@ std::string PrintPairs(const CommunicationMatrix& matrix, int64_t num_steps) {
 
 }  // namespace
 
-CommunicationMatrixMaker::CommunicationMatrixMaker(const query::Snapshot& snapshot) {
+CommunicationMatrixMaker::CommunicationMatrixMaker(const query::Snapshot& snapshot)
+    : snapshot_(snapshot) {
   if (snapshot.ranks.size() > kMostMatrixRanks) return;
   for (const query::RankRows& rows : snapshot.ranks) matrix_.ranks.push_back(rows.rank);
   std::sort(matrix_.ranks.begin(), matrix_.ranks.end());
@@ -70,14 +72,21 @@ void CommunicationMatrixMaker::Send(size_t from, size_t to, int64_t bytes) {
 void CommunicationMatrixMaker::Add(std::span<const CollectiveMember> members) {
   if (matrix_.empty()) return;
   sent_.clear();
+  bool has_root = false;
   for (const CollectiveMember& member : members) {
     const auto place = place_of_.find(member.row->rank);
     if (place == place_of_.end()) return;
-    sent_.emplace_back(place->second, std::max<int64_t>(member.row->wire_bytes, 0));
+    const query::PlanOp* op = snapshot_.FindPlanOp(member.run->plan_op);
+    const std::string_view kind = op == nullptr ? "" : std::string_view(op->kind);
+    has_root = has_root || kind == "gather" || kind == "scatter";
+    // Some programs say of a receive how much comes.
+    const int64_t bytes = kind == "receive" ? 0 : std::max<int64_t>(member.row->wire_bytes, 0);
+    sent_.emplace_back(place->second, bytes);
   }
   const CollectiveMember& first = members.front();
   // A group of one sends nothing; of a group that is not whole it is not known who is next.
-  if (static_cast<int64_t>(members.size()) != first.row->group_size || members.size() < 2) {
+  const bool is_whole = std::ssize(members) == first.row->group_size && members.size() > 1;
+  if (!is_whole || has_root) {
     for (const auto& [place, bytes] : sent_) AddCapped(bytes, &matrix_.unplaced_bytes);
     return;
   }
@@ -129,8 +138,9 @@ std::string PrintMatrix(const CommunicationMatrix& matrix, int64_t num_steps) {
                                                 : PrintPairs(matrix, num_steps);
   }
   if (matrix.unplaced_bytes > 0) {
-    text += fmt::format("  {} in collectives of which not all ranks are in the trace\n",
-                        BytesOfStep(matrix.unplaced_bytes, num_steps));
+    text +=
+        fmt::format("  {} of which it is not known to whom: ranks or roots are not in the trace\n",
+                    BytesOfStep(matrix.unplaced_bytes, num_steps));
   }
   return text;
 }

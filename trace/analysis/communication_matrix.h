@@ -22,7 +22,9 @@ inline constexpr size_t kMostMatrixRanks = 1024;
 struct CommunicationMatrix {
   std::vector<int32_t> ranks;  // ascending; of rows, which send, and of columns, which receive
   std::vector<int64_t> bytes;  // row by row, of all steps of the scope
-  int64_t unplaced_bytes = 0;  // of collectives of which not all ranks are in the trace
+  // Of collectives of which not all ranks are in the trace, and of gathers and scatters, whose root
+  // it does not tell.
+  int64_t unplaced_bytes = 0;
 
   bool empty() const { return ranks.empty(); }
   int64_t At(size_t from, size_t to) const { return bytes[from * ranks.size() + to]; }
@@ -38,6 +40,7 @@ class CommunicationMatrixMaker {
  private:
   void Send(size_t from, size_t to, int64_t bytes);
 
+  const query::Snapshot& snapshot_;
   CommunicationMatrix matrix_;
   std::unordered_map<int32_t, size_t> place_of_;  // of a rank
   std::vector<std::pair<size_t, int64_t>> sent_;  // of the members: place, bytes; kept to be reused

@@ -53,7 +53,23 @@ TEST(CommunicationMatrix, WhatIsNotWholeHasNoPlace) {
   const CommunicationMatrix matrix = MatrixOf(&test);
   EXPECT_EQ(matrix.bytes, std::vector<int64_t>(9, 0));
   EXPECT_EQ(matrix.unplaced_bytes, 200);
-  EXPECT_THAT(PrintMatrix(matrix, 2), HasSubstr("100 B in collectives of which not all ranks"));
+  EXPECT_THAT(PrintMatrix(matrix, 2), HasSubstr("100 B of which it is not known to whom"));
+}
+
+TEST(CommunicationMatrix, AReceiveSendsNothingAndARootIsNotKnown) {
+  TestSnapshot test(2);
+  const query::PlanOpId send = test.Plan("send", "forward");
+  const query::PlanOpId receive = test.Plan("receive", "forward");
+  test.op(send).wire_bytes = test.op(receive).wire_bytes = 70;  // as importers have it
+  test.Run(0, 0, send, 0, 100);
+  test.Run(1, 0, receive, 0, 100);
+  const query::PlanOpId gather = test.Plan("gather", "forward");
+  test.op(gather).wire_bytes = 30;
+  test.Run(0, 0, gather, 200, 300);
+  test.Run(1, 0, gather, 200, 300);
+  const CommunicationMatrix matrix = MatrixOf(&test);
+  EXPECT_EQ(matrix.bytes, (std::vector<int64_t>{0, 70, 0, 0}));
+  EXPECT_EQ(matrix.unplaced_bytes, 60);
 }
 
 TEST(CommunicationMatrix, DoesNotOverflowAndIgnoresNegativeBytes) {

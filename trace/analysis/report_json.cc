@@ -266,6 +266,7 @@ Json StepRowJson(const StepRow& row) {
           {"start_ns", row.start_ns},
           {"step_ns", row.step_ns},
           {"slowest_rank", row.slowest_rank},
+          {"slowest_exposed_ns", row.slowest_exposed_ns},
           {"mean_step_ns", row.mean_step_ns},
           {"compute_ns", row.compute_ns},
           {"communication_ns", row.communication_ns},

@@ -15,6 +15,8 @@
 namespace shardscope::analysis {
 namespace {
 
+constexpr size_t kMostEventColumns = 160;
+
 bool IsSame(const query::Marker& a, const query::Marker& b) {
   return std::tie(a.kind, a.key, a.old_value, a.new_value) ==
          std::tie(b.kind, b.key, b.old_value, b.new_value);
@@ -25,6 +27,7 @@ void Add(const StepBreakdown& one, StepRow* row) {
   if (row->num_ranks == 0 || one.step_ns > row->step_ns) {
     row->step_ns = one.step_ns;
     row->slowest_rank = one.rank;
+    row->slowest_exposed_ns = one.exposed_ns;
   }
   row->start_ns = row->num_ranks == 0 ? one.start_ns : std::min(row->start_ns, one.start_ns);
   ++row->num_ranks;
@@ -103,7 +106,7 @@ std::string PrintStepTable(const std::vector<StepRow>& rows) {
   for (const StepRow& row : rows) {
     std::vector<std::string> events;
     for (const query::Marker& event : row.events) events.push_back(EventText(event));
-    all_events.push_back(Join(events, ", "));
+    all_events.push_back(Shortened(Join(events, ", "), kMostEventColumns));
     width = std::max(width, all_events.back().size());
   }
   for (size_t at = 0; at < rows.size(); ++at) {

@@ -17,9 +17,10 @@ namespace shardscope::analysis {
 struct StepRow {
   int32_t step = 0;
   int32_t num_ranks = 0;
-  int64_t start_ns = 0;      // of the first rank
-  int64_t step_ns = 0;       // of the slowest rank, which
-  int32_t slowest_rank = 0;  // this is
+  int64_t start_ns = 0;            // of the first rank
+  int64_t step_ns = 0;             // of the slowest rank, which
+  int32_t slowest_rank = 0;        // this is
+  int64_t slowest_exposed_ns = 0;  // of that rank
   // Means over the ranks; compute + exposed + exposed copy + idle == mean_step_ns.
   double mean_step_ns = 0;
   double compute_ns = 0;

@@ -42,6 +42,7 @@ TEST(StepTable, IsOneRowAStepOverAllRanks) {
   EXPECT_EQ(rows[0].start_ns, 4000);
   EXPECT_EQ(rows[0].step_ns, 800);  // the slowest rank's
   EXPECT_EQ(rows[0].slowest_rank, 1);
+  EXPECT_EQ(rows[0].slowest_exposed_ns, 300);
   EXPECT_DOUBLE_EQ(rows[0].mean_step_ns, 650);
   EXPECT_DOUBLE_EQ(rows[0].exposed_ns, 200);
   EXPECT_DOUBLE_EQ(rows[0].compute_ns + rows[0].exposed_ns, rows[0].mean_step_ns);

@@ -291,11 +291,13 @@ void BlocksPanel::DrawList(const Frame& frame, const char* id,
 }
 
 ui::TableMaker BlocksPanel::AsTable(const ui::Context& context) const {
-  return [answer = context.blocks.answer] {
+  if (context.blocks.shows_choices) return TableOfChoices(context.blocks.choices);
+  const auto& shown = context.blocks.answer;
+  if (shown == nullptr || !shown->ok()) return nullptr;
+  return [answer = shown] {
     ui::Table table{{"state", "bytes", "category", "unit", "allocated_ns", "freed_ns",
                      "allocated_by", "freed_by", "step", "stack"},
                     {}};
-    if (answer == nullptr || !answer->ok()) return table;
     const auto add = [&table](const query::LiveBlock& block, const char* state) {
       table.rows.push_back(
           {state, std::to_string(block.bytes), std::string(words::Name(block.category)), block.unit,

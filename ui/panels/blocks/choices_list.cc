@@ -60,15 +60,16 @@ bool DrawChoice(const ui::Context& context, const MemoryChoice& choice, int64_t 
   const std::string takes =
       ui::TrFormat(context.language, Text::kChoiceTakes, FormatBytes(choice.needed_bytes),
                    EffectText(context.language, choice));
-  widgets::DrawTextClipped(
-      look, widgets::FaintOf(look), {top.x, top.y + look.Px(17)}, width,
-      turns ? takes + " · " + ui::Tr(context.language, Text::kChoiceTurn) : takes);
+  const std::string detail =
+      turns ? takes + " · " + ui::Tr(context.language, Text::kChoiceTurn) : takes;
+  widgets::DrawTextClipped(look, widgets::FaintOf(look), {top.x, top.y + look.Px(17)}, width,
+                           detail);
   const float bar = width * static_cast<float>(choice.needed_bytes) /
                     static_cast<float>(std::max<int64_t>(most_bytes, 1));
   const float y = top.y + height - look.Px(kChoiceBar + 1);
   list->AddRectFilled({top.x, y}, {top.x + bar, y + look.Px(kChoiceBar)},
                       saved < 0 ? look.theme.state.good : look.theme.ink.faint);
-  log->Int("choice:" + text, difference + "\n" + takes, choice.needed_bytes, "B",
+  log->Int("choice:" + text, difference + "\n" + detail, choice.needed_bytes, "B",
            {top.x, top.y, top.x + width, top.y + height});
   return clicked;
 }
@@ -105,6 +106,19 @@ void DrawMemoryChoices(const ui::Context& context, const ui::MemoryChoices& choi
     }
   }
   ImGui::EndChild();
+}
+
+ui::TableMaker TableOfChoices(const std::shared_ptr<const ui::MemoryChoices>& choices) {
+  if (choices == nullptr || !choices->error.empty()) return nullptr;
+  return [choices] {
+    ui::Table table{{"settings", "needed_bytes", "difference_bytes", "results"}, {}};
+    for (const MemoryChoice& choice : choices->choices) {
+      table.rows.push_back({footprint::TextOf(choice.settings), std::to_string(choice.needed_bytes),
+                            std::to_string(choice.needed_bytes - choices->needed_bytes),
+                            EffectText(ui::Language::kEnglish, choice)});
+    }
+    return table;
+  };
 }
 
 }  // namespace shardscope::panels

@@ -1,9 +1,12 @@
 // What one change would make of the peak, what saves and changes least first.
 #pragma once
 
+#include <memory>
+
 #include "ui/context.h"
 #include "ui/draw_log.h"
 #include "ui/memory_choices.h"
+#include "ui/panel.h"
 
 namespace shardscope::panels {
 
@@ -11,5 +14,8 @@ namespace shardscope::panels {
 // of a new run.
 void DrawMemoryChoices(const ui::Context& context, const ui::MemoryChoices& choices,
                        ui::DrawLog* log, ui::Commands* commands);
+
+// The same as a table; null: there is none.
+ui::TableMaker TableOfChoices(const std::shared_ptr<const ui::MemoryChoices>& choices);
 
 }  // namespace shardscope::panels

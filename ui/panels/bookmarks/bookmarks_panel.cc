@@ -155,9 +155,9 @@ void BookmarksPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comm
 }
 
 ui::TableMaker BookmarksPanel::AsTable(const ui::Context& context) const {
+  if (context.bookmarks.list == nullptr) return nullptr;
   return [list = context.bookmarks.list] {
     ui::Table table{{"note", "link", "made"}, {}};
-    if (list == nullptr) return table;
     for (const bookmarks::Bookmark& one : list->all) {
       table.rows.push_back({one.note, one.link, one.made});
     }

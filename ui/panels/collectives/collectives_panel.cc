@@ -307,11 +307,10 @@ void CollectivesPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Co
 }
 
 ui::TableMaker CollectivesPanel::AsTable(const ui::Context& context) const {
-  const double rank_steps = made_of_ == nullptr ? 0 : static_cast<double>(made_of_->num_rank_steps);
-  const double steps =
-      made_of_ == nullptr ? 1 : static_cast<double>(std::max<size_t>(made_of_->steps.size(), 1));
-  const bool is_shown = made_of_ == context.collectives && made_of_ != nullptr;
-  return [rows = is_shown ? rows_ : std::vector<CollectiveRow>(), rank_steps, steps] {
+  if (made_of_ == nullptr || made_of_ != context.collectives) return nullptr;
+  const auto rank_steps = static_cast<double>(made_of_->num_rank_steps);
+  const auto steps = static_cast<double>(std::max<size_t>(made_of_->steps.size(), 1));
+  return [rows = rows_, rank_steps, steps] {
     ui::Table table{{"step", "collective", "unit", "ranks"}, {}};
     for (const NumberColumn& column : kNumbers) {
       table.columns.push_back(std::string(column.id) + NameOfUnit(column.unit));

@@ -94,14 +94,15 @@ void MatrixView::DrawCells(const ui::Context& context, const ui::Box& square,
     ImGui::GetWindowDrawList()->AddRectFilled(
         {box.x0, box.y0}, {box.x1 - gap, box.y1 - gap},
         ui::WithAlpha(look.theme.op.all_gather, kLeastAlpha + (1 - kLeastAlpha) * share));
+    const bool is_labelled = pitch >= look.Px(40);
+    if (!is_labelled && !log->enabled()) continue;
     const double bytes = OfStep(context, cell.bytes);
     const std::string text = FormatBytes(std::llround(bytes));
     log->Real(fmt::format("sent:{}:{}", context.collectives->matrix.ranks[cell.first_from],
                           context.collectives->matrix.ranks[cell.first_to]),
               text, bytes, "B", box);
     // Numbers beside the colours where they fit.
-    if (pitch < look.Px(40)) continue;
-    widgets::DrawTextCentered(look, widgets::FaintOf(look), box, text);
+    if (is_labelled) widgets::DrawTextCentered(look, widgets::FaintOf(look), box, text);
   }
 }
 

@@ -236,6 +236,8 @@ void ComparePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
   DrawMade(frame);
 }
 
-ui::TableMaker ComparePanel::AsTable(const ui::Context&) const { return rows_.AsTable(); }
+ui::TableMaker ComparePanel::AsTable(const ui::Context& context) const {
+  return rows_.AsTable(context);
+}
 
 }  // namespace shardscope::panels

@@ -180,12 +180,12 @@ void CompareRows::Draw(const CompareFrame& frame, ImVec2 size) {
   }
 }
 
-ui::TableMaker CompareRows::AsTable() const {
+ui::TableMaker CompareRows::AsTable(const ui::Context& context) const {
+  if (made_of_ == nullptr || made_of_ != context.compare.made) return nullptr;
   return [made = made_of_, order = order_] {
     ui::Table table{{"part", "kind", "phase", "unit", "b_unit", "communicator", "a_ns", "b_ns",
                      "difference_ns", "low_ns", "high_ns", "a_count", "b_count"},
                     {}};
-    if (made == nullptr) return table;
     for (const size_t at : order) {
       const ComparedRow& row = made->comparison.rows[at];
       const analysis::Delta& delta = row.on_path;

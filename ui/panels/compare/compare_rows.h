@@ -15,8 +15,8 @@ class CompareRows {
  public:
   // Keeps the order of rows, and what the last click could not show.
   void Draw(const CompareFrame& frame, ImVec2 size);
-  // Of what was drawn last.
-  ui::TableMaker AsTable() const;
+  // Null: nothing is compared, or it is not drawn yet.
+  ui::TableMaker AsTable(const ui::Context& context) const;
 
  private:
   void Update(const CompareFrame& frame);

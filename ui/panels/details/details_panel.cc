@@ -312,9 +312,9 @@ void DetailsPanel::DrawFooter(const ui::Context& context, float y, ui::DrawLog* 
 }
 
 ui::TableMaker DetailsPanel::AsTable(const ui::Context& context) const {
+  if (context.area.measured == nullptr) return nullptr;
   return [area = context.area.measured] {
     ui::Table table{{"name", "kind", "count", "sum_ns", "p50_ns", "p95_ns", "longest_ns"}, {}};
-    if (area == nullptr) return table;
     for (const analysis::AreaName& name : area->names) {
       table.rows.push_back({name.name, name.kind, std::to_string(name.count),
                             std::to_string(name.sum_ns), ui::ExactText(name.duration_ns.p50),

@@ -389,11 +389,11 @@ void OverlapPanel::HandleChart(const ui::Context& context, const ui::Box& box,
 }
 
 ui::TableMaker OverlapPanel::AsTable(const ui::Context& context) const {
+  if (context.figures == nullptr) return nullptr;
   return [figures = context.figures] {
     ui::Table table{{"stall", "cause", "sentence", "ns_per_step", "total_ns", "count", "worst_rank",
                      "worst_step"},
                     {}};
-    if (figures == nullptr) return table;
     for (const analysis::StallGroup& group : figures->stalls) {
       table.rows.push_back({group.title, std::string(Name(group.cause)), group.sentence,
                             ui::ExactText(group.ns_per_step), std::to_string(group.total_ns),

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "trace/analysis/moment.h"
 #include "trace/base/text.h"
 #include "ui/actions.h"
 #include "ui/link.h"
@@ -245,6 +246,25 @@ std::optional<int32_t> ParseStep(const std::string& text) {
   return step;
 }
 
+// "12.5s", "step=3+4.2ms": a time, not a place of a link.
+bool IsMoment(const std::string& typed) {
+  const bool is_time = !typed.empty() && typed[0] >= '0' && typed[0] <= '9';
+  return (is_time || (typed.starts_with("step=") && Contains(typed, "+"))) &&
+         !Contains(typed, "#") && !Contains(typed, "&");
+}
+
+// The moment in the middle of a view that is as wide as it was, but of a few steps at most.
+ui::SetView ViewAround(const ui::Context& context, int64_t time_ns) {
+  constexpr int64_t kMostSteps = 3;
+  int64_t width_ns = context.view.end_ns - context.view.start_ns;
+  const int32_t step = analysis::FinishedStepAt(*context.snapshot, time_ns);
+  const auto times = analysis::TimesOfStep(*context.snapshot, std::max(step, 0));
+  if (times.ok()) {
+    width_ns = std::min(width_ns, kMostSteps * (times->end_ns - times->start_ns));
+  }
+  return {time_ns - width_ns / 2, time_ns + width_ns / 2};
+}
+
 }  // namespace
 
 void Overlays::DrawMatches(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
@@ -301,6 +321,14 @@ void Overlays::GoTo(const ui::Context& context, ui::Commands* commands) {
     } else {
       error_ = TrFormat(context.language, Text::kGoToNoSuchStep, typed);
       typed_.clear();
+    }
+  } else if (context.snapshot != nullptr && IsMoment(typed)) {
+    const Result<int64_t> moment = analysis::ParseMoment(*context.snapshot, typed);
+    if (moment.ok()) {
+      commands->push_back(ViewAround(context, *moment));
+      commands->push_back(ui::FocusPanel{"timeline"});
+    } else {
+      error_ = TrFormat(context.language, Text::kGoToNoTime, typed);
     }
   } else if (Contains(typed, "#")) {
     const auto run = ui::ParseLinkedRun(typed);

@@ -212,11 +212,11 @@ void RanksPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands
 }
 
 ui::TableMaker RanksPanel::AsTable(const ui::Context& context) const {
+  if (context.ranks == nullptr) return nullptr;
   return [overview = context.ranks] {
     ui::Table table{{"rank", "steps", "step_ns", "exposed_ns", "exposed_share", "late_ns",
                      "last_share", "peak_bytes"},
                     {}};
-    if (overview == nullptr) return table;
     for (const analysis::RankFigures& rank : overview->findings.ranks) {
       table.rows.push_back({std::to_string(rank.rank), std::to_string(rank.num_steps),
                             ui::ExactText(rank.step_ns), ui::ExactText(rank.exposed_ns),

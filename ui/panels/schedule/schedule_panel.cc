@@ -81,23 +81,31 @@ std::string FirstLine(const std::string& text) { return text.substr(0, text.find
 
 }  // namespace
 
+std::optional<query::ScheduleId> SchedulePanel::Wanted(const ui::Context& context) {
+  if (chosen_) return chosen_;
+  const LookedIn looked{context.snapshot->generation, context.focus.step};
+  if (looked_in_ != looked) in_focus_ = ui::ScheduleInFocus(context);
+  looked_in_ = looked;
+  return in_focus_;
+}
+
 bool SchedulePanel::ChooseSchedule(const ui::Context& context) {
-  const query::Snapshot& snapshot = *context.snapshot;
-  if (run_folder_ != snapshot.run_folder) {
+  // The shell forgets what was asked when a run is closed.
+  if (asked_ != nullptr && context.schedule.asked == nullptr) {
     chosen_.reset();
+    looked_in_ = {};
     shown_ = query::ScheduleId::None();
     is_changed_ = false;
-    run_folder_ = snapshot.run_folder;
+    asked_ = nullptr;
   }
-  if (is_changed_ && !shown_.is_none()) return true;  // what is typed stays
-  const auto wanted = chosen_ ? chosen_ : ui::ScheduleInFocus(context);
+  if (is_changed_) return true;  // what is typed stays
+  const auto wanted = Wanted(context);
   if (!wanted) return false;
   if (*wanted == shown_) return true;
-  const auto found = snapshot.schedules.find(*wanted);
-  if (found == snapshot.schedules.end()) return false;
+  const auto found = context.snapshot->schedules.find(*wanted);
+  if (found == context.snapshot->schedules.end()) return false;
   shown_ = *wanted;
   program_ = 0;
-  selected_ = plan::kNone;
   typed_ = found->second.text;
   asked_ = nullptr;
   return true;
@@ -105,6 +113,7 @@ bool SchedulePanel::ChooseSchedule(const ui::Context& context) {
 
 void SchedulePanel::Check(ui::Commands* commands) {
   asked_ = std::make_shared<const std::string>(typed_);
+  selected_ = plan::kNone;  // it was an op of another one
   commands->push_back(ui::CheckSchedule{asked_});
 }
 
@@ -126,7 +135,10 @@ void SchedulePanel::DrawChoices(const ScheduleFrame& frame) {
   }
   const size_t num_programs =
       frame.context.schedule.sheet == nullptr ? 0 : frame.sheet().schedule.programs.size();
-  program_ = std::clamp(program_, 0, std::max(static_cast<int>(num_programs) - 1, 0));
+  if (static_cast<size_t>(program_) >= num_programs) {
+    program_ = 0;
+    selected_ = plan::kNone;
+  }
   if (num_programs > 1) {
     ImGui::SameLine(0, frame.look.Px(8));
     std::vector<std::string> programs;
@@ -340,7 +352,10 @@ void SchedulePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comma
     log->Text("empty", frame.Tr(text), widgets::EmptyState(frame.look, frame.Tr(text)));
   };
   if (context.snapshot == nullptr) return say(Text::kScheduleEmpty);
-  if (!ChooseSchedule(context)) return say(Text::kScheduleNone);
+  if (!ChooseSchedule(context)) {
+    const bool may_come = context.snapshot->loading || query::MayGrow(context.snapshot->state);
+    return say(may_come ? Text::kScheduleReading : Text::kScheduleNone);
+  }
   if (asked_ == nullptr) Check(commands);
   widgets::Gap(frame.look, 4);
   DrawChoices(frame);
@@ -348,15 +363,17 @@ void SchedulePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comma
   DrawVerdict(frame);
   widgets::Gap(frame.look, 2);
   if (as_text_) return DrawText(frame);
-  if (context.schedule.sheet != nullptr) DrawGrid(frame);
+  // Ops are numbered anew in each.
+  if (context.schedule.sheet != nullptr && frame.sheet().text == asked_) DrawGrid(frame);
 }
 
 ui::TableMaker SchedulePanel::AsTable(const ui::Context& context) const {
-  return [sheet = context.schedule.sheet, program = static_cast<size_t>(program_)] {
+  const auto& shown = context.schedule.sheet;
+  if (shown == nullptr || shown->links.size() <= static_cast<size_t>(program_)) return nullptr;
+  return [sheet = shown, program = static_cast<size_t>(program_)] {
     ui::Table table{{"op", "name", "kind", "stream", "after", "payload_bytes", "allocates", "reads",
                      "writes", "frees"},
                     {}};
-    if (sheet == nullptr || sheet->links.size() <= program) return table;
     const plan::Program& ops = sheet->schedule.programs[program];
     for (size_t at = 0; at < ops.ops.size(); ++at) {
       const Op& op = ops.ops[at];

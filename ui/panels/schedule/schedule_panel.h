@@ -21,6 +21,7 @@ class SchedulePanel : public ui::Panel {
   ui::TableMaker AsTable(const ui::Context& context) const override;
 
  private:
+  std::optional<query::ScheduleId> Wanted(const ui::Context& context);
   // true: there is one.
   bool ChooseSchedule(const ui::Context& context);
   void DrawChoices(const ScheduleFrame& frame);
@@ -31,8 +32,15 @@ class SchedulePanel : public ui::Panel {
   void DrawText(const ScheduleFrame& frame);
   void Check(ui::Commands* commands);
 
-  std::string run_folder_;                   // what the rest is of
   std::optional<query::ScheduleId> chosen_;  // none: follows the step in focus
+  // ScheduleInFocus(), and what it was found in.
+  struct LookedIn {
+    uint64_t generation = 0;
+    int32_t step = -2;  // of none yet
+    bool operator==(const LookedIn&) const = default;
+  };
+  LookedIn looked_in_;
+  std::optional<query::ScheduleId> in_focus_;
   query::ScheduleId shown_ = query::ScheduleId::None();
   int32_t program_ = 0;
   plan::OpIndex selected_ = plan::kNone;

@@ -14,6 +14,7 @@
 #include "ui/search.h"
 #include "ui/text.h"
 #include "ui/values.h"
+#include "ui/widgets/buttons.h"
 #include "ui/widgets/fields.h"
 #include "ui/widgets/labels.h"
 #include "ui/widgets/overlay.h"
@@ -118,7 +119,8 @@ bool DrawHit(const Look& look, const ui::FoundHits& found, size_t at, bool is_cu
 }
 
 // Where it stands, count, sum and percentiles of the hits.
-void DrawFigures(const Look& look, const ui::Context& context, ui::DrawLog* log) {
+void DrawFigures(const Look& look, const ui::Context& context, ui::DrawLog* log,
+                 ui::Commands* commands) {
   const analysis::SearchResult& result = context.search.found->result;
   const auto rounded = [](double duration_ns) {
     return ui::FormatDuration(static_cast<int64_t>(std::llround(duration_ns)));
@@ -141,11 +143,19 @@ void DrawFigures(const Look& look, const ui::Context& context, ui::DrawLog* log)
   log->Int("sum", sum, result.sum_ns, "ns", draw(sum));
   log->Real("p50", p50, result.duration_ns.p50, "ns", draw(p50));
   log->Real("p95", p95, result.duration_ns.p95, "ns", draw(p95));
+  const ImVec2 below = ImGui::GetCursorScreenPos();
+  ImGui::SetCursorScreenPos(at);
+  if (widgets::LinkText(look, "csv", "CSV")) commands->push_back(ui::SaveTable{"search"});
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) {
+    ImGui::SetTooltip("%s", Tr(context.language, Text::kSearchCsvTip));
+  }
+  ImGui::SetCursorScreenPos(below);
   ImGui::Dummy({widgets::ContentWidth(), look.Px(ui::kTextSize + 2)});
 }
 
 // One line: what is wrong, that it goes on, or what was found.
-void DrawSummary(const Look& look, const ui::Context& context, ui::DrawLog* log) {
+void DrawSummary(const Look& look, const ui::Context& context, ui::DrawLog* log,
+                 ui::Commands* commands) {
   const ui::SearchState& search = context.search;
   const auto say = [&](const char* id, const std::string& text, const widgets::TextStyle& style) {
     log->Text(id, text, widgets::Paragraph(look, style, text));
@@ -168,7 +178,7 @@ void DrawSummary(const Look& look, const ui::Context& context, ui::DrawLog* log)
   if (found.result.count == 0) {
     return say("none", Tr(context.language, Text::kSearchNoHits), widgets::DimOf(look));
   }
-  DrawFigures(look, context, log);
+  DrawFigures(look, context, log, commands);
 }
 
 }  // namespace
@@ -246,14 +256,14 @@ void SearchPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
   const widgets::OverlayWindow window(look, "##search", PlaceOfSearch(look));
   log->SetPanel("search");
   DrawField(context, log, commands);
-  DrawSummary(look, context, log);
+  DrawSummary(look, context, log, commands);
   DrawHits(context, log, commands);
 }
 
 ui::TableMaker SearchPanel::AsTable(const ui::Context& context) {
+  if (context.search.found == nullptr || context.search.found->error) return nullptr;
   return [found = context.search.found] {
     ui::Table table{{"name", "kind", "rank", "step", "start_ns", "duration_ns"}, {}};
-    if (found == nullptr) return table;
     for (const SearchHit& hit : found->result.hits) {
       table.rows.push_back({NameOf(*found->snapshot, hit), KindOf(*found->snapshot, hit),
                             hit.rank < 0 ? "" : std::to_string(hit.rank),

@@ -263,9 +263,10 @@ void SqlPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* 
 }
 
 ui::TableMaker SqlPanel::AsTable(const ui::Context& context) const {
-  return [answer = context.sql.answer] {
+  const auto& shown = context.sql.answer;
+  if (shown == nullptr || !shown->error.empty() || shown->rows.names.empty()) return nullptr;
+  return [answer = shown] {
     ui::Table table;
-    if (answer == nullptr) return table;
     table.columns = answer->rows.names;
     for (const std::vector<query::Cell>& row : answer->rows.rows) {
       std::vector<std::string>& cells = table.rows.emplace_back();

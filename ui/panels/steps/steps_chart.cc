@@ -65,7 +65,7 @@ void DrawTimes(const Chart& chart, ui::DrawLog* log) {
     const float x0 = chart.X(at);
     const float x1 = std::max(x0 + chart.pitch - gap, x0 + 1);
     const float top = top_of(static_cast<double>(row.step_ns));
-    const float exposed = top_of(bar.exposed_ns);
+    const float exposed = top_of(static_cast<double>(bar.exposed_ns));
     list->AddRectFilled({x0, top}, {x1, chart.times.y1},
                         ui::WithAlpha(look.theme.ink.dim, row.is_warm_up ? 0.35F : 0.7F));
     list->AddRectFilled({x0, exposed}, {x1, chart.times.y1}, look.theme.op.exposed);
@@ -161,9 +161,9 @@ void DrawHover(const Chart& chart, size_t at) {
   const float x = chart.X(at);
   ImGui::GetWindowDrawList()->AddRectFilled({x, chart.times.y0}, {x + chart.pitch, chart.losses.y1},
                                             ui::WithAlpha(look.theme.ink.text, 0.12F));
-  std::string detail = ui::TrFormat(
-      chart.context.language, Text::kStepsBarTip, ui::FormatDuration(row.step_ns), row.slowest_rank,
-      ui::FormatDuration(std::llround(row.exposed_ns)), LossText(row.loss));
+  std::string detail = ui::TrFormat(chart.context.language, Text::kStepsBarTip,
+                                    ui::FormatDuration(row.step_ns), row.slowest_rank,
+                                    ui::FormatDuration(row.slowest_exposed_ns), LossText(row.loss));
   for (size_t index = bar.first; index <= bar.last; ++index) {
     for (const query::Marker& event : chart.rows[index].events) {
       detail += "\n" + EventWords(chart.context.language, event);
@@ -187,7 +187,7 @@ std::vector<StepBar> MakeStepBars(const std::vector<StepRow>& rows, size_t most)
     StepBar& bar = bars.back();
     bar.last = at;
     if (rows[at].step_ns > rows[bar.slowest].step_ns) bar.slowest = at;
-    bar.exposed_ns = rows[bar.slowest].exposed_ns;
+    bar.exposed_ns = rows[bar.slowest].slowest_exposed_ns;
     if (!std::isnan(rows[at].loss)) bar.loss = rows[at].loss;
     AddEvents(rows[at], &bar);
   }

@@ -16,7 +16,7 @@ struct StepBar {
   size_t first = 0;  // indices of rows
   size_t last = 0;
   size_t slowest = 0;         // the row with the longest step
-  double exposed_ns = 0;      // of that row
+  int64_t exposed_ns = 0;     // of the rank that took it
   double loss = 0;            // of the last row that has one; NaN: none has
   bool has_change = false;    // of a knob
   bool has_incident = false;  // an error or a skipped update

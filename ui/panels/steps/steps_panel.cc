@@ -223,12 +223,12 @@ void StepsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands
 }
 
 ui::TableMaker StepsPanel::AsTable(const ui::Context& context) const {
+  if (context.step_table == nullptr) return nullptr;
   const bool is_sorted = made_of_ == context.step_table;
   return [rows = context.step_table, order = is_sorted ? order_ : std::vector<size_t>()] {
     ui::Table table;
     for (const StepColumn& column : kStepColumns) table.columns.emplace_back(column.id);
     table.columns.emplace_back("events");
-    if (rows == nullptr) return table;
     for (size_t at = 0; at < rows->size(); ++at) {
       const StepRow& row = (*rows)[order.empty() ? at : order[at]];
       std::vector<std::string>& cells = table.rows.emplace_back();

@@ -28,7 +28,7 @@ FileSaver::~FileSaver() {
 
 Result<std::string> FileSaver::Write(const SavedFile& file) {
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::string bytes, file.make());
-  const MutexLock lock(mutex_);
+  const MutexLock lock(naming_);
   std::error_code error;
   fs::create_directories(file.folder, error);
   if (error) {

@@ -43,7 +43,8 @@ class FileSaver {
   Result<std::string> Write(const SavedFile& file);
 
   const std::function<void()> wake_;
-  Mutex mutex_;  // held while a file is named and written: numbers are not given twice
+  Mutex naming_;  // held while a file is named and written: numbers are not given twice
+  Mutex mutex_;
   std::vector<Result<std::string>> ended_ GUARDED_BY(mutex_);
   std::vector<std::future<void>> running_;  // last: what they use is there
 };

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "trace/analysis/config_at.h"
 #include "trace/base/input_file.h"
 #include "trace/base/mutex.h"
 #include "trace/base/text.h"
@@ -387,12 +388,13 @@ void RunSession::UpdateBlocks(bool at_once, const std::optional<query::BlocksQue
 void RunSession::UpdateMemoryChoices(bool at_once, ui::BlocksState* blocks) {
   if (!blocks->shows_choices || shown_ == nullptr) return;
   if (at_once) {
-    if (blocks->choices == nullptr) blocks->choices = MakeMemoryChoices({shown_}, {});
+    if (blocks->choices == nullptr)
+      blocks->choices = MakeMemoryChoices({analysis::ConfigAt(*shown_, INT32_MAX), nullptr}, {});
     return;
   }
   std::unique_ptr<MemoryChoicesWorker>& worker = memory_workers_.choices;
   if (worker == nullptr) worker = std::make_unique<MemoryChoicesWorker>(MakeMemoryChoices, wake_);
-  worker->Ask({shown_});
+  worker->Ask({analysis::ConfigAt(*shown_, INT32_MAX), nullptr});
   if (auto latest = worker->Latest()) blocks->choices = std::move(latest);
 }
 
