@@ -17,7 +17,6 @@ StepBreakdown Of(int32_t rank, int32_t step, int64_t step_ns, int64_t exposed_ns
   row.rank = rank;
   row.step = step;
   row.start_ns = 1000 * step + rank;
-  row.end_ns = row.start_ns + step_ns;
   row.step_ns = step_ns;
   row.compute_ns = step_ns - exposed_ns;
   row.communication_ns = exposed_ns;
