@@ -62,24 +62,17 @@ Result<int64_t> LimitOf(const MemoryPlanArguments& arguments, const config::Conf
       fmt::format("--limit {}: must be a size above 0, as 2GB or 512MB", arguments.limit));
 }
 
-void AddRow(Row row, const config::Config& config, MemoryPlan* plan) {
+// With the largest that fits, where there is a limit.
+Status AddRow(Row row, MemoryPlan* plan) {
   if (plan->limit_bytes > 0) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(const config::Config config,
+                                footprint::With(plan->config, row.settings));
     for (const std::string_view key : footprint::ScalesOf(config)) {
       row.largest.push_back(footprint::LargestThatFits(config, key, plan->limit_bytes));
     }
   }
   plan->rows.push_back(std::move(row));
-}
-
-void AddOthers(MemoryPlan* plan) {
-  for (footprint::MemoryChoice& choice : footprint::MemoryChoices(plan->config)) {
-    Row row{.kind = choice.effect ? "option" : "strategy",
-            .settings = std::move(choice.settings),
-            .effect = choice.effect ? std::string(TextOf(*choice.effect)) : "",
-            .footprint = std::move(choice.footprint)};
-    const Result<config::Config> config = footprint::With(plan->config, row.settings);
-    AddRow(std::move(row), *config, plan);
-  }
+  return Status::Ok();
 }
 
 Result<MemoryPlan> MakePlan(const MemoryPlanArguments& arguments) {
@@ -88,8 +81,14 @@ Result<MemoryPlan> MakePlan(const MemoryPlanArguments& arguments) {
   SHARDSCOPE_ASSIGN_OR_RETURN(plan.limit_bytes, LimitOf(arguments, plan.config));
   Row given{.kind = "given"};
   SHARDSCOPE_ASSIGN_OR_RETURN(given.footprint, footprint::FootprintOf(plan.config));
-  AddRow(std::move(given), plan.config, &plan);
-  AddOthers(&plan);
+  SHARDSCOPE_RETURN_IF_ERROR(AddRow(std::move(given), &plan));
+  for (footprint::MemoryChoice& choice : footprint::MemoryChoices(plan.config)) {
+    Row row{.kind = choice.effect ? "option" : "strategy",
+            .settings = std::move(choice.settings),
+            .effect = choice.effect ? std::string(TextOf(*choice.effect)) : "",
+            .footprint = std::move(choice.footprint)};
+    SHARDSCOPE_RETURN_IF_ERROR(AddRow(std::move(row), &plan));
+  }
   return plan;
 }
 

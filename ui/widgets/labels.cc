@@ -184,6 +184,16 @@ Card::~Card() {
   ImGui::PopID();
 }
 
+bool TakeOrder(TableOrder* order) {
+  ImGuiTableSortSpecs* specs = ImGui::TableGetSortSpecs();
+  if (specs == nullptr || !specs->SpecsDirty) return false;
+  order->column = specs->SpecsCount > 0 ? specs->Specs[0].ColumnIndex : -1;
+  order->descending =
+      specs->SpecsCount > 0 && specs->Specs[0].SortDirection == ImGuiSortDirection_Descending;
+  specs->SpecsDirty = false;
+  return true;
+}
+
 ui::Box EmptyState(const Look& look, std::string_view text) {
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const ImVec2 origin = ImGui::GetCursorScreenPos();

@@ -1,5 +1,4 @@
 #include "trace/analysis/compare/setup.h"
-#include "trace/analysis/config_at.h"
 
 #include <algorithm>
 #include <array>
@@ -8,6 +7,7 @@
 #include <set>
 #include <string_view>
 
+#include "trace/analysis/config_at.h"
 #include "trace/analysis/memory.h"
 #include "trace/query/rows.h"
 

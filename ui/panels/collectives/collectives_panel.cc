@@ -81,9 +81,10 @@ std::string TextOf(size_t column, double value, bool is_emulated) {
   return std::to_string(std::llround(value));
 }
 
-double RankStepsOf(const CollectivesFrame& frame, const CollectiveRow& row) {
-  const auto all = static_cast<double>(frame.table().num_rank_steps);
-  const auto steps = static_cast<double>(std::max<size_t>(frame.table().steps.size(), 1));
+// That the sums of the row are of.
+double RankStepsOf(const analysis::CollectiveTable& table, const CollectiveRow& row) {
+  const auto all = static_cast<double>(table.num_rank_steps);
+  const auto steps = static_cast<double>(std::max<size_t>(table.steps.size(), 1));
   return row.step < 0 ? all : all / steps;
 }
 
@@ -142,7 +143,7 @@ void DrawRow(const CollectivesFrame& frame, const CollectiveRow& row, int index)
     }
     ImGui::TextUnformatted(text.c_str(), text.c_str() + text.size());
   }
-  const Numbers numbers = NumbersOf(row.group.sums, RankStepsOf(frame, row));
+  const Numbers numbers = NumbersOf(row.group.sums, RankStepsOf(frame.table(), row));
   for (size_t at = 0; at < numbers.size(); ++at) {
     ImGui::TableSetColumnIndex(kNumTexts + static_cast<int>(at));
     const std::string text = TextOf(at, numbers[at], row.group.sums.is_emulated);
@@ -229,39 +230,29 @@ void CollectivesPanel::Update(const CollectivesFrame& frame) {
 }
 
 void CollectivesPanel::Sort(const CollectivesFrame& frame) {
-  if (column_ < 0) return;
+  if (order_.column < 0) return;
   const auto before = [&](const CollectiveRow& a, const CollectiveRow& b) {
-    if (column_ < kNumTexts) {
+    if (order_.column < kNumTexts) {
       if (a.step != b.step) return a.step < b.step;
-      const auto column = static_cast<size_t>(column_);
+      const auto column = static_cast<size_t>(order_.column);
       return TextsOf(a)[column] < TextsOf(b)[column];
     }
-    const auto column = static_cast<size_t>(column_ - kNumTexts);
-    return NumbersOf(a.group.sums, RankStepsOf(frame, a))[column] <
-           NumbersOf(b.group.sums, RankStepsOf(frame, b))[column];
+    const auto column = static_cast<size_t>(order_.column - kNumTexts);
+    return NumbersOf(a.group.sums, RankStepsOf(frame.table(), a))[column] <
+           NumbersOf(b.group.sums, RankStepsOf(frame.table(), b))[column];
   };
   std::stable_sort(rows_.begin(), rows_.end(), [&](const CollectiveRow& a, const CollectiveRow& b) {
-    return descending_ ? before(b, a) : before(a, b);
+    return order_.descending ? before(b, a) : before(a, b);
   });
 }
 
 void CollectivesPanel::DrawTable(const CollectivesFrame& frame, float height) {
-  constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_Sortable |
-                                     ImGuiTableFlags_SortTristate | ImGuiTableFlags_RowBg |
-                                     ImGuiTableFlags_NoSavedSettings;
-  if (ImGui::BeginTable("groups", kNumColumns, kFlags, {0, height})) {
+  if (ImGui::BeginTable("groups", kNumColumns, widgets::kSortedTable, {0, height})) {
     ImGui::TableSetupScrollFreeze(0, 1);
     SetUpColumns(frame, shown_ == Rows::kByStep);
-    ImGuiTableSortSpecs* order = ImGui::TableGetSortSpecs();
-    if (order != nullptr && order->SpecsDirty) {
-      column_ = order->SpecsCount > 0 ? order->Specs[0].ColumnIndex : -1;
-      descending_ =
-          order->SpecsCount > 0 && order->Specs[0].SortDirection == ImGuiSortDirection_Descending;
-      made_of_ = nullptr;
-      order->SpecsDirty = false;
-    }
+    if (widgets::TakeOrder(&order_)) made_of_ = nullptr;
     Update(frame);
-    DrawHeaders(frame, column_);
+    DrawHeaders(frame, order_.column);
     ImGuiListClipper clipper;
     clipper.Begin(static_cast<int>(rows_.size()));
     while (clipper.Step()) {
@@ -308,9 +299,7 @@ void CollectivesPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Co
 
 ui::TableMaker CollectivesPanel::AsTable(const ui::Context& context) const {
   if (made_of_ == nullptr || made_of_ != context.collectives) return nullptr;
-  const auto rank_steps = static_cast<double>(made_of_->num_rank_steps);
-  const auto steps = static_cast<double>(std::max<size_t>(made_of_->steps.size(), 1));
-  return [rows = rows_, rank_steps, steps] {
+  return [rows = rows_, of = made_of_] {
     ui::Table table{{"step", "collective", "unit", "ranks"}, {}};
     for (const NumberColumn& column : kNumbers) {
       table.columns.push_back(std::string(column.id) + NameOfUnit(column.unit));
@@ -319,8 +308,7 @@ ui::TableMaker CollectivesPanel::AsTable(const ui::Context& context) const {
       const analysis::CollectiveGroupKey& key = row.group.key;
       std::vector<std::string>& cells = table.rows.emplace_back();
       cells = {row.step < 0 ? "" : std::to_string(row.step), key.kind, key.unit, key.communicator};
-      for (const double number :
-           NumbersOf(row.group.sums, row.step < 0 ? rank_steps : rank_steps / steps)) {
+      for (const double number : NumbersOf(row.group.sums, RankStepsOf(*of, row))) {
         cells.push_back(ui::ExactText(number));
       }
     }

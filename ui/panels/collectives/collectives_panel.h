@@ -9,6 +9,7 @@
 #include "trace/analysis/collective_table.h"
 #include "ui/panel.h"
 #include "ui/panels/collectives/matrix_view.h"
+#include "ui/widgets/labels.h"
 
 namespace shardscope::panels {
 
@@ -37,8 +38,7 @@ class CollectivesPanel : public ui::Panel {
   Rows shown_ = Rows::kEach;
   bool shows_matrix_ = false;  // instead of the points
   MatrixView matrix_;
-  int column_ = -1;  // that rows are sorted by
-  bool descending_ = true;
+  widgets::TableOrder order_;
   // What rows_ were made of.
   std::shared_ptr<const analysis::CollectiveTable> made_of_;
   Rows made_for_ = Rows::kEach;

@@ -89,15 +89,16 @@ void CompareRows::Update(const CompareFrame& frame) {
   const std::vector<ComparedRow>& rows = frame.comparison().rows;
   order_.resize(rows.size());
   std::iota(order_.begin(), order_.end(), size_t{0});
-  if (column_ < 0) return;
+  if (sorted_.column < 0) return;
   const auto before = [&](size_t x, size_t y) {
-    if (column_ <= kStateColumn) {
-      return RowText(frame, rows[x], column_) < RowText(frame, rows[y], column_);
+    if (sorted_.column <= kStateColumn) {
+      return RowText(frame, rows[x], sorted_.column) < RowText(frame, rows[y], sorted_.column);
     }
-    return RowNumber(rows[x], column_) < RowNumber(rows[y], column_);
+    return RowNumber(rows[x], sorted_.column) < RowNumber(rows[y], sorted_.column);
   };
-  std::stable_sort(order_.begin(), order_.end(),
-                   [&](size_t x, size_t y) { return descending_ ? before(y, x) : before(x, y); });
+  std::stable_sort(order_.begin(), order_.end(), [&](size_t x, size_t y) {
+    return sorted_.descending ? before(y, x) : before(x, y);
+  });
 }
 
 void CompareRows::Show(const CompareFrame& frame, const ComparedRow& row) {
@@ -147,28 +148,18 @@ void CompareRows::DrawRow(const CompareFrame& frame, size_t at) {
 }
 
 void CompareRows::Draw(const CompareFrame& frame, ImVec2 size) {
-  constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_Sortable |
-                                     ImGuiTableFlags_SortTristate | ImGuiTableFlags_RowBg |
-                                     ImGuiTableFlags_NoSavedSettings;
   if (made_of_ != frame.context.compare.made) said_.clear();
   if (!said_.empty()) {
     const ui::Box said = widgets::Paragraph(frame.look, widgets::DimOf(frame.look), said_);
     frame.log->Text("said", said_, said);
     size.y -= said.y1 - said.y0 + ImGui::GetStyle().ItemSpacing.y;
   }
-  if (ImGui::BeginTable("rows", kNumCompareColumns, kFlags, size)) {
+  if (ImGui::BeginTable("rows", kNumCompareColumns, widgets::kSortedTable, size)) {
     ImGui::TableSetupScrollFreeze(0, 1);
     SetUpRowColumns(frame);
-    ImGuiTableSortSpecs* order = ImGui::TableGetSortSpecs();
-    if (order != nullptr && order->SpecsDirty) {
-      column_ = order->SpecsCount > 0 ? order->Specs[0].ColumnIndex : -1;
-      descending_ =
-          order->SpecsCount > 0 && order->Specs[0].SortDirection == ImGuiSortDirection_Descending;
-      order_.clear();
-      order->SpecsDirty = false;
-    }
+    if (widgets::TakeOrder(&sorted_)) order_.clear();
     Update(frame);
-    DrawRowHeaders(frame, column_);
+    DrawRowHeaders(frame, sorted_.column);
     ImGuiListClipper clipper;
     clipper.Begin(static_cast<int>(order_.size()));
     while (clipper.Step()) {

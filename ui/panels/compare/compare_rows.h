@@ -8,6 +8,7 @@
 #include "ui/comparison.h"
 #include "ui/panel.h"
 #include "ui/panels/compare/compare_frame.h"
+#include "ui/widgets/labels.h"
 
 namespace shardscope::panels {
 
@@ -23,8 +24,7 @@ class CompareRows {
   void DrawRow(const CompareFrame& frame, size_t at);
   void Show(const CompareFrame& frame, const analysis::ComparedRow& row);
 
-  int column_ = -1;  // that rows are sorted by; -1: the largest difference first
-  bool descending_ = true;
+  widgets::TableOrder sorted_;  // by none: the largest difference first
   // What order_ was made of.
   std::shared_ptr<const ui::Compared> made_of_;
   std::vector<size_t> order_;  // into the rows of the comparison

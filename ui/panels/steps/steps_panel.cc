@@ -158,40 +158,32 @@ void StepsPanel::Update(const StepsFrame& frame) {
   if (made_of_ == frame.context.step_table) return;
   made_of_ = frame.context.step_table;
   order_.clear();
-  if (column_ < 0) return;
+  if (sorted_.column < 0) return;
   order_.resize(made_of_->size());
   std::iota(order_.begin(), order_.end(), size_t{0});
-  const auto column = static_cast<size_t>(column_);
+  const auto column = static_cast<size_t>(sorted_.column);
   // What has no number stands last.
   const auto key = [&](size_t row) {
     const double value = StepNumbers((*made_of_)[row])[column];
     if (std::isnan(value)) return std::numeric_limits<double>::infinity();
-    return descending_ ? -value : value;
+    return sorted_.descending ? -value : value;
   };
   std::stable_sort(order_.begin(), order_.end(),
                    [&](size_t a, size_t b) { return key(a) < key(b); });
 }
 
 void StepsPanel::DrawTable(const StepsFrame& frame, float height) {
-  constexpr ImGuiTableFlags kFlags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_Sortable |
-                                     ImGuiTableFlags_SortTristate | ImGuiTableFlags_RowBg |
-                                     ImGuiTableFlags_NoSavedSettings;
-  if (!ImGui::BeginTable("steps", kNumStepColumns, kFlags, {0, height})) return;
+  if (!ImGui::BeginTable("steps", kNumStepColumns, widgets::kSortedTable, {0, height})) return;
   ImGui::TableSetupScrollFreeze(0, 1);
   SetUpStepColumns(frame);
-  ImGuiTableSortSpecs* order = ImGui::TableGetSortSpecs();
-  if (order != nullptr && order->SpecsDirty) {
-    column_ = order->SpecsCount > 0 ? order->Specs[0].ColumnIndex : -1;
-    descending_ =
-        order->SpecsCount > 0 && order->Specs[0].SortDirection == ImGuiSortDirection_Descending;
-    if (column_ >= 0) ImGui::SetScrollY(0);  // what is largest, not where one was
+  if (widgets::TakeOrder(&sorted_)) {
+    if (sorted_.column >= 0) ImGui::SetScrollY(0);  // what is largest, not where one was
     made_of_ = nullptr;
-    order->SpecsDirty = false;
   }
   Update(frame);
-  DrawStepHeaders(frame, column_);
+  DrawStepHeaders(frame, sorted_.column);
   // A list that stands at its end follows the run.
-  const bool follows = column_ < 0 && ImGui::GetScrollY() >= ImGui::GetScrollMaxY() - 1;
+  const bool follows = sorted_.column < 0 && ImGui::GetScrollY() >= ImGui::GetScrollMaxY() - 1;
   ImGuiListClipper clipper;
   clipper.Begin(static_cast<int>(frame.rows().size()));
   while (clipper.Step()) {

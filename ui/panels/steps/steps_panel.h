@@ -9,6 +9,7 @@
 
 #include "trace/analysis/step_table.h"
 #include "ui/panel.h"
+#include "ui/widgets/labels.h"
 
 namespace shardscope::panels {
 
@@ -25,9 +26,8 @@ class StepsPanel : public ui::Panel {
   void DrawTable(const StepsFrame& frame, float height);
 
   std::shared_ptr<const std::vector<analysis::StepRow>> made_of_;
-  int column_ = -1;  // that rows are sorted by; -1: by step
-  bool descending_ = true;
-  std::vector<size_t> order_;  // of made_of_; empty: as they are
+  widgets::TableOrder sorted_;  // by none: by step
+  std::vector<size_t> order_;   // of made_of_; empty: as they are
 };
 
 }  // namespace shardscope::panels
