@@ -21,9 +21,8 @@
 #include "engine/plan/policy.h"
 #include "engine/plan/text.h"
 #include "engine/plan/uniform_model.h"
-#include "engine/plan/validate.h"
+#include "engine/plan/written_schedule.h"
 #include "trace/analysis/config_at.h"
-#include "trace/base/input_file.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 #include "trace/query/live_trace.h"
@@ -31,8 +30,6 @@
 
 namespace shardscope::app {
 namespace {
-
-constexpr size_t kMaxScheduleBytes = size_t{256} << 20;
 
 struct Setting {
   std::string option;  // as typed: "--ranks"; empty: --set
@@ -170,16 +167,11 @@ Result<std::string> PrintPlan(const PlanArguments& arguments) {
 }
 
 Result<std::string> CheckPlan(const std::string& path) {
-  const Result<std::string> text = ReadFile(path, kMaxScheduleBytes);
-  if (!text.ok()) return text.status();
-  const Result<plan::Schedule> schedule = plan::ParseSchedule(*text);
-  if (!schedule.ok()) return Status::Error(path + ": " + schedule.message());
-  const Status valid = plan::Validate(*schedule);
-  if (!valid.ok()) return Status::Error(path + ": " + valid.message());
+  SHARDSCOPE_ASSIGN_OR_RETURN(const plan::Schedule schedule, plan::ReadSchedule(path));
   size_t ops = 0;
-  for (const plan::Program& program : schedule->programs) ops += program.ops.size();
+  for (const plan::Program& program : schedule.programs) ops += program.ops.size();
   return fmt::format("ok: {}, {}\n", Counted(static_cast<int64_t>(ops), "op"),
-                     Counted(schedule->num_ranks(), "rank"));
+                     Counted(schedule.num_ranks(), "rank"));
 }
 
 // As its knobs were turned last.

@@ -184,6 +184,9 @@ struct StepLens {     // to where an op begins or ends
 struct CheckSchedule {  // reads and checks the text of one
   std::shared_ptr<const std::string> text;
 };
+struct RunSchedule {                        // in every step of the live run from now on
+  std::shared_ptr<const std::string> text;  // null: what strategy and prefetch give
+};
 struct ShowPlan {
   bool show = true;
 };
@@ -229,16 +232,18 @@ struct DismissNotice {};
 struct DismissProblems {};  // puts the banner over the panels away
 struct Quit {};
 
-using Command = std::variant<
-    OpenRun, CloseRun, CancelImport, StartRun, SetView, UndoView, RedoView, ShowStep, GoToLink,
-    CopyLink, AddBookmark, EditBookmark, KeepBookmark, RemoveBookmark, CopyBookmark, SetFollow,
-    HoldView, SelectOp, SelectSpan, SelectArea, SelectNeighbour, FitSelection, JumpToOp, SetHover,
-    ShowRank, PlaceRanks, ToggleRank, FoldRanks, SetKnob, SetScope, ShowKey, RevertPending,
-    DoAction, SetLanguage, SetTheme, SetScale, ResetLayout, ShowOverlay, ShowSearch, SearchFor,
-    SelectHit, AskBlocks, CompareBlocks, ShowMemoryChoices, OpenLens, CloseLens, PlayLens,
-    SetLensSlowness, SeekLens, StepLens, CheckSchedule, ShowPlan, ShowCriticalPath, ShowLegend,
-    FocusPanel, OpenSql, RunSql, CancelSql, OpenLessons, ShowLesson, StartLesson, AnswerLesson,
-    CompareWith, CloseCompare, SaveTable, SavePicture, DismissNotice, DismissProblems, Quit>;
+using Command =
+    std::variant<OpenRun, CloseRun, CancelImport, StartRun, SetView, UndoView, RedoView, ShowStep,
+                 GoToLink, CopyLink, AddBookmark, EditBookmark, KeepBookmark, RemoveBookmark,
+                 CopyBookmark, SetFollow, HoldView, SelectOp, SelectSpan, SelectArea,
+                 SelectNeighbour, FitSelection, JumpToOp, SetHover, ShowRank, PlaceRanks,
+                 ToggleRank, FoldRanks, SetKnob, SetScope, ShowKey, RevertPending, DoAction,
+                 SetLanguage, SetTheme, SetScale, ResetLayout, ShowOverlay, ShowSearch, SearchFor,
+                 SelectHit, AskBlocks, CompareBlocks, ShowMemoryChoices, OpenLens, CloseLens,
+                 PlayLens, SetLensSlowness, SeekLens, StepLens, CheckSchedule, RunSchedule,
+                 ShowPlan, ShowCriticalPath, ShowLegend, FocusPanel, OpenSql, RunSql, CancelSql,
+                 OpenLessons, ShowLesson, StartLesson, AnswerLesson, CompareWith, CloseCompare,
+                 SaveTable, SavePicture, DismissNotice, DismissProblems, Quit>;
 using Commands = std::vector<Command>;
 
 }  // namespace shardscope::ui

@@ -44,8 +44,7 @@ ScheduleSheet ReadSheet(std::shared_ptr<const std::string> text) {
   }
   sheet.schedule = std::move(parsed).value();
   sheet.refusal = plan::FindRefusal(sheet.schedule);
-  // Of one that is refused indices may name nothing.
-  if (sheet.refusal) return sheet;
+  if (sheet.refusal && sheet.refusal->kind == plan::RefusalKind::kStructure) return sheet;
   for (const plan::Program& program : sheet.schedule.programs) {
     sheet.links.push_back(LinksOf(program));
   }

@@ -26,7 +26,8 @@ struct ScheduleSheet {
     std::vector<std::vector<plan::OpIndex>> before;
     std::vector<std::vector<plan::OpIndex>> after;
   };
-  std::vector<Links> links;  // by program; empty of a Schedule that is refused
+  // By program; empty where the text cannot be read or its indices may name nothing.
+  std::vector<Links> links;
 };
 
 // Any thread; with many ranks and ops it takes seconds: not in a frame.

@@ -209,6 +209,7 @@ TEST(Keys, TheLiveOnesAreTheKnobs) {
                                          "record.steps",
                                          "reshard_after_backward",
                                          "reshard_after_forward",
+                                         "schedule.file",
                                          "strategy",
                                          "tensor.async",
                                          "tensor.sequence_parallel",

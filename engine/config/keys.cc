@@ -169,6 +169,10 @@ Keys ShardingKeys() {
           In("ops", Int("host.run_ahead", -1, -1, 1000,
                         "How many compute ops the host may issue ahead of the one that runs; 0 = a "
                         "host that waits, -1 = no limit."))),
+      Live(TextKey("schedule.file", "",
+                   "A file with the Schedule of each step, as schedules/0.txt of a run has it, in "
+                   "place of the one that strategy and prefetch give: the same ops, issued in "
+                   "another order or with other waits (docs/schedule.md).")),
       Live(TextKey(
           "unit.policy", "block",
           "What is gathered together: block = each block is a unit, blocks:n = n of them, module = "
@@ -189,6 +193,11 @@ Keys ShardingKeys() {
           "shard that state; all = parameter shards too, during backward if train.clip=0, "
           "with full, grad_op, hybrid and hybrid_grad_op. Not with double_buffer.")),
       Live(BucketCapKey()),
+  };
+}
+
+Keys ZeroKeys() {
+  return {
       Live(In("elements",
               Int("zero.reduce_bucket_size", 5'000'000, 1, 1e12,
                   "With strategy=zero1 or zero2: gradients are reduced, and parameters gathered, "
@@ -515,7 +524,7 @@ Keys FaultKeys() {
 
 Keys MakeKeys() {
   Keys all;
-  for (Keys (*group)() : {ShardingKeys, CommunicationKeys, LinkKeys, PrecisionKeys,
+  for (Keys (*group)() : {ShardingKeys, ZeroKeys, CommunicationKeys, LinkKeys, PrecisionKeys,
                           AccumulationKeys, RunKeys, ModelKeys, TrainKeys, OptimizerKeys,
                           EngineKeys, CheckpointKeys, EvaluationKeys, FaultKeys}) {
     Keys keys = group();

@@ -41,7 +41,7 @@ class RemedySearch {
     for (const MemoryOption& option : AllMemoryOptions()) {
       std::optional<Remedy> best;
       bool fits = false;
-      for (const Settings& settings : option.settings(config_)) {
+      for (const Settings& settings : SettingsOf(option, config_)) {
         if (IsDone()) return;
         std::optional<Remedy> remedy = Try({settings, option.effect});
         if (!remedy) continue;
@@ -80,7 +80,9 @@ class RemedySearch {
   std::optional<Remedy> TryBoth(const Remedy& first, const Remedy& second) {
     Settings settings = first.settings;
     for (const auto& [key, value] : second.settings) {
-      if (!settings.try_emplace(key, value).second) return std::nullopt;  // two ways to set it
+      if (settings.try_emplace(key, value).first->second != value) {
+        return std::nullopt;  // two ways to set it
+      }
     }
     return Try({std::move(settings), std::max(first.effect, second.effect)});
   }

@@ -10,6 +10,7 @@
 #include "engine/footprint/unlisted_memory.h"
 #include "engine/model/huggingface.h"
 #include "engine/plan/policy.h"
+#include "engine/plan/written_schedule.h"
 #include "engine/transport/gloo_scratch.h"
 
 namespace shardscope::footprint {
@@ -110,6 +111,11 @@ Result<Footprint> FootprintOf(const config::Config& config, CheckpointCopy copy)
   SHARDSCOPE_ASSIGN_OR_RETURN(
       footprint.schedule,
       plan::BuildSchedule(model::DescribeModel(model, policy.units, batch), policy));
+  if (const std::string& path = config.Get("schedule.file"); !path.empty()) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(plan::Schedule written, plan::ReadSchedule(path));
+    SHARDSCOPE_RETURN_IF_ERROR(plan::CheckSameWork(footprint.schedule, written, path));
+    footprint.schedule = std::move(written);
+  }
   footprint.issued_bytes = plan::PredictLargestPeak(footprint.schedule);
   plan::Unlisted unlisted = UnlistedMemory(model, batch, footprint.schedule, ScratchOf(config));
   footprint.has_checkpoint_copy = copy == CheckpointCopy::kThere || WantsCheckpointCopy(config);

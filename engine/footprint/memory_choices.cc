@@ -32,7 +32,7 @@ std::vector<MemoryChoice> MemoryChoices(const config::Config& config) {
     if (strategy.name != now) add(ToStrategy(config, strategy), std::nullopt);
   }
   for (const MemoryOption& option : AllMemoryOptions()) {
-    for (Settings& settings : option.settings(config)) add(std::move(settings), option.effect);
+    for (Settings& settings : SettingsOf(option, config)) add(std::move(settings), option.effect);
   }
   return choices;
 }

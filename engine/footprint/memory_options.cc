@@ -273,6 +273,17 @@ std::string TextOf(const Settings& settings) {
 
 std::span<const MemoryOption> AllMemoryOptions() { return kOptions; }
 
+std::vector<Settings> SettingsOf(const MemoryOption& option, const Config& config) {
+  std::vector<Settings> all = option.settings(config);
+  if (config.Get("schedule.file").empty()) return all;
+  for (Settings& settings : all) {
+    const Result<Config> changed = With(config, settings);
+    if (changed.ok() && config::ToPolicy(*changed) == config::ToPolicy(config)) continue;
+    settings["schedule.file"] = "";
+  }
+  return all;
+}
+
 Result<Config> With(const Config& config, const Settings& settings, bool only_live) {
   Config changed = config;
   if (only_live) {

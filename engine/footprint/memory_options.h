@@ -35,6 +35,9 @@ struct MemoryOption {
 // Those that change least first.
 std::span<const MemoryOption> AllMemoryOptions();
 
+// What the option can set, and with it no schedule.file where that is of other ops then.
+std::vector<Settings> SettingsOf(const MemoryOption& option, const config::Config& config);
+
 // `config` with `settings`, as a run could be started with it; `only_live`: as a running one could
 // change to it. An error where it could not.
 Result<config::Config> With(const config::Config& config, const Settings& settings,

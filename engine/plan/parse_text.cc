@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,6 +27,7 @@ class Line {
   Line(std::string_view text, int number) : number_(number) { Split(text); }
 
   bool empty() const { return words_.empty(); }
+  int number() const { return number_; }
 
   // The next positional word, or "" with an error that names what was expected.
   std::string Word(std::string_view expected) {
@@ -49,6 +51,16 @@ class Line {
     if (word != std::to_string(expected)) {
       Fail("expected index " + std::to_string(expected) + ", found '" + word + "'");
     }
+  }
+
+  // A positional number that names an op.
+  int32_t OpNumber() {
+    const int64_t number = ParseNumber("op", Word("the op's number")).value_or(0);
+    if (number >= 0 && number <= std::numeric_limits<int32_t>::max()) {
+      return static_cast<int32_t>(number);
+    }
+    Fail("'op' is out of range");
+    return 0;
   }
 
   // Fields "key=value", in any order.
@@ -262,6 +274,7 @@ class Parser {
       if (!line.empty()) ParseLine(&line);
       SHARDSCOPE_RETURN_IF_ERROR(line.Finish());
     }
+    SHARDSCOPE_RETURN_IF_ERROR(ResolveWaits());
     if (!has_header_) return Status::Error("no schedule here: the text has no 'schedule' line");
     if (!has_ranks_) {
       return Status::Error("the schedule is cut off: it has no 'rank_programs' line");
@@ -283,6 +296,7 @@ class Parser {
     if (kind == "program") {
       line->Index(schedule_.programs.size());
       schedule_.programs.emplace_back();
+      numbers_.emplace_back();
       return;
     }
     if (kind == "rank_programs") return ParseRanks(line);
@@ -394,7 +408,11 @@ class Parser {
     }
     Program& program = schedule_.programs.back();
     if (kind == "op") {
-      line->Index(program.ops.size());
+      const int32_t op = line->OpNumber();
+      const bool is_new =
+          numbers_.back().ops.emplace(op, static_cast<OpIndex>(program.ops.size())).second;
+      if (!is_new) line->Fail("a second op " + std::to_string(op) + " of this program");
+      numbers_.back().lines.push_back(line->number());
       program.ops.push_back(ParseOp(line));
     } else {
       line->Index(program.buffers.size());
@@ -407,7 +425,33 @@ class Parser {
     schedule_.program_of_rank = line->List<int32_t>("ranks");
   }
 
+  // An op's number is its name: what waits for it names it so, wherever its line stands.
+  Status ResolveWaits() {
+    for (size_t index = 0; index < schedule_.programs.size(); ++index) {
+      std::vector<Op>& ops = schedule_.programs[index].ops;
+      for (size_t at = 0; at < ops.size(); ++at) {
+        for (Dependency& dependency : ops[at].dependencies) {
+          if (dependency.kind == DependencyKind::kStream) continue;
+          const auto found = numbers_[index].ops.find(dependency.target);
+          if (found == numbers_[index].ops.end()) {
+            return Status::Error("line " + std::to_string(numbers_[index].lines[at]) +
+                                 ": waits for op " + std::to_string(dependency.target) +
+                                 ", which is not in this program");
+          }
+          dependency.target = found->second;
+        }
+      }
+    }
+    return Status::Ok();
+  }
+
+  struct Numbers {
+    std::map<int32_t, OpIndex> ops;  // where the op of a number stands
+    std::vector<int> lines;          // by op
+  };
+
   Schedule schedule_;
+  std::vector<Numbers> numbers_;  // by program
   bool has_header_ = false;
   bool has_ranks_ = false;
   bool has_state_ = false;

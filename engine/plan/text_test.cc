@@ -121,7 +121,7 @@ TEST(Text, KeepsEveryFieldOfAnOp) {
   op.writes = {0, 2, 1};
   op.frees = {3, 1};
   op.dependencies = {
-      {DependencyKind::kHost, 0}, {DependencyKind::kEvent, 7}, {DependencyKind::kStream, 1}};
+      {DependencyKind::kHost, 0}, {DependencyKind::kEvent, 1}, {DependencyKind::kStream, 1}};
   Buffer buffer{BufferKind::kNorm, 1, 0, 2, 99, true};
   schedule.programs = {{{Op(), op}, {Buffer(), buffer}}, {}};
   schedule.program_of_rank = {1, 0};
@@ -168,6 +168,35 @@ TEST(Text, ErrorsNameTheLine) {
             "line 3: expected KIND:INDEX in 'wait', found 'event'");
   EXPECT_EQ(error("program 0\nop 0 forward colour=red\n"),
             "line 3: 'colour=red' is not expected here");
+  EXPECT_EQ(error("program 0\nop first forward\n"),
+            "line 3: expected a number for 'op', found 'first'");
+  EXPECT_EQ(error("program 0\nop -1 forward\n"), "line 3: 'op' is out of range");
+  EXPECT_EQ(error("program 0\nop 0 forward\nop 0 backward\n"),
+            "line 4: a second op 0 of this program");
+  EXPECT_EQ(error("program 0\nop 0 forward\nop 1 forward wait=event:5\n"),
+            "line 4: waits for op 5, which is not in this program");
+}
+
+// A line may be moved as it is: numbers are names, and printing numbers ops by their place again.
+TEST(Text, NumbersOfOpsAreNames) {
+  const std::string header =
+      "schedule 1 \"x\" ranks=1 micro_batches=1\nstream 0 \"host\" role=host\n";
+  const std::string ranks = "rank_programs ranks=0\n";
+  const std::string a = "op 30 load_batch\n";
+  const std::string b = "op 7 control wait=host:30,stream:0\n";
+  const Result<Schedule> in_order = ParseSchedule(header + "program 0\n" + a + b + ranks);
+  ASSERT_TRUE(in_order.ok()) << in_order.message();
+  const std::vector<Dependency> waits = {{DependencyKind::kHost, 0}, {DependencyKind::kStream, 0}};
+  EXPECT_EQ(in_order->programs[0].ops[1].dependencies, waits);
+  EXPECT_EQ(*ParseSchedule(PrintSchedule(*in_order)), *in_order);
+  const Result<Schedule> moved = ParseSchedule(header + "program 0\n" + b + a + ranks);
+  ASSERT_TRUE(moved.ok()) << moved.message();
+  EXPECT_EQ(moved->programs[0].ops[0].dependencies[0].target, 1);
+  EXPECT_THAT(Validate(*moved).message(), HasSubstr("waits for op 1, which is not issued before"));
+  // Numbers are of a program alone.
+  const Result<Schedule> two =
+      ParseSchedule(header + "program 0\n" + a + b + "program 1\n" + a + ranks);
+  EXPECT_TRUE(two.ok()) << two.message();
 }
 
 // Files come from anywhere: whatever a damaged one says, it is refused with a message or is valid.

@@ -79,7 +79,9 @@ class LiveTrainer : public Trainer {
   Status OpenFolder();
   Status OpenTrace();
   Status WriteConfig(config::Config config) const;
-  Result<std::shared_ptr<const plan::Schedule>> ScheduleOf(const config::Config& config) const;
+  // `reads`: schedule.file is read again.
+  Result<std::shared_ptr<const plan::Schedule>> ScheduleOf(const config::Config& config,
+                                                           bool reads = false) const;
   // Whether engine.memory_limit lets in what ranks can need with `config`.
   Status CheckLimit(const config::Config& config, const plan::Schedule& schedule,
                     const footprint::Question& question) const;

@@ -6,18 +6,23 @@
 #include <string_view>
 #include <utility>
 
+#include "engine/plan/text.h"
 #include "trace/base/mutex.h"
 #include "trace/base/text.h"
 
 namespace shardscope::runtime {
 
-// Step and flags in the first line, then one line "key<TAB>old<TAB>new" a changed key.
+// Step and flags in the first line, then one line "key<TAB>old<TAB>new" a changed key; after an
+// empty one the text of a Schedule that a user has written.
 std::string PrintRegime(const Regime& regime) {
   const Decision& decision = regime.decision;
   std::string text = fmt::format("{}\t{:d}\t{:d}\t{:d}\n", regime.first_step, decision.stop,
                                  decision.pause, decision.checkpoint);
   for (const ChangedKey& change : decision.changed) {
     text += change.key + "\t" + change.old_value + "\t" + change.new_value + "\n";
+  }
+  if (!regime.config.Get("schedule.file").empty()) {
+    text += "\n" + plan::PrintSchedule(*regime.schedule);
   }
   return text;
 }
@@ -33,6 +38,7 @@ Result<Regime> ParseRegime(const std::string& text, const config::Config& before
   std::map<std::string, std::string> values;
   while (!left.empty()) {
     std::string_view line = TakeField(&left, '\n');
+    if (line.empty()) break;
     ChangedKey change;
     change.key = TakeField(&line, '\t');
     change.old_value = TakeField(&line, '\t');
@@ -43,6 +49,10 @@ Result<Regime> ParseRegime(const std::string& text, const config::Config& before
   regime.config = before;
   regime.config.ClearChanges();  // rank 0 decides
   SHARDSCOPE_RETURN_IF_ERROR(regime.config.SetAll(values));
+  if (!left.empty()) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(plan::Schedule schedule, plan::ParseSchedule(left));
+    regime.schedule = std::make_shared<const plan::Schedule>(std::move(schedule));
+  }
   return regime;
 }
 

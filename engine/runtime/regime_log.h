@@ -29,7 +29,8 @@ struct Regime {
 // What rank 0 tells ranks in other processes of a regime; keys and values are single lines.
 std::string PrintRegime(const Regime& regime);
 
-// The same regime without its schedule, where `before` was in force.
+// The same regime, where `before` was in force; without its schedule, unless a user has written
+// that.
 Result<Regime> ParseRegime(const std::string& text, const config::Config& before);
 
 // Threads: any.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/plan/written_schedule.h"
 #include "trace/base/mutex.h"
 
 namespace shardscope::runtime {
@@ -23,6 +24,26 @@ Result<std::shared_ptr<const plan::Schedule>> ScheduleCache::Get(const plan::Pol
   kept_.emplace_front(policy, schedule);
   if (kept_.size() > kKept) kept_.pop_back();
   return schedule;
+}
+
+Result<std::shared_ptr<const plan::Schedule>> ScheduleCache::GetWritten(const std::string& path,
+                                                                        const plan::Policy& policy,
+                                                                        bool reads) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(const auto built, Get(policy));
+  std::shared_ptr<const plan::Schedule> written;
+  if (!reads) {
+    const MutexLock lock(mutex_);
+    const auto found = written_.find(path);
+    if (found != written_.end()) written = found->second;
+  }
+  if (written == nullptr) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(plan::Schedule schedule, plan::ReadSchedule(path));
+    written = std::make_shared<const plan::Schedule>(std::move(schedule));
+  }
+  SHARDSCOPE_RETURN_IF_ERROR(plan::CheckSameWork(*built, *written, path));
+  const MutexLock lock(mutex_);
+  written_[path] = written;
+  return written;
 }
 
 }  // namespace shardscope::runtime

@@ -1,12 +1,15 @@
 // ScheduleCache: the Schedules of one model that were asked for last. A change is checked by
 // building its Schedule when it is announced, and needs it again when it applies; most changes go
-// back and forth between a few.
+// back and forth between a few. Those that users have written (schedule.file) are kept as they were
+// read.
 #pragma once
 
 #include <cstddef>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "engine/plan/model_description.h"
@@ -26,6 +29,11 @@ class ScheduleCache {
   // The same object as long as it is kept. Errors are those of BuildSchedule().
   Result<std::shared_ptr<const plan::Schedule>> Get(const plan::Policy& policy);
 
+  // The Schedule of that file, which is read anew only if `reads`, or if it was not read yet.
+  // Error: it does other work than that of `policy` would.
+  Result<std::shared_ptr<const plan::Schedule>> GetWritten(const std::string& path,
+                                                           const plan::Policy& policy, bool reads);
+
  private:
   static constexpr size_t kKept = 16;
 
@@ -33,6 +41,8 @@ class ScheduleCache {
   Mutex mutex_;
   std::list<std::pair<plan::Policy, std::shared_ptr<const plan::Schedule>>> kept_
       GUARDED_BY(mutex_);  // newest first
+  std::map<std::string, std::shared_ptr<const plan::Schedule>> written_
+      GUARDED_BY(mutex_);  // by path
 };
 
 }  // namespace shardscope::runtime

@@ -1,8 +1,10 @@
 #include "engine/runtime/schedule_cache.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
+#include "engine/plan/text.h"
 #include "engine/plan/uniform_model.h"
+#include "trace/base/output_file.h"
 
 namespace shardscope::runtime {
 namespace {
@@ -28,6 +30,34 @@ TEST(ScheduleCache, BuildsAScheduleOnceWhileItIsKept) {
   const auto again = cache.Get(first);
   EXPECT_NE(*again, *built);  // it went, and was built anew
   EXPECT_EQ(**again, **built);
+}
+
+TEST(ScheduleCache, ReadsAFileOnceUnlessItIsToldTo) {
+  ScheduleCache cache([](const plan::UnitPolicy&) { return plan::UniformModel(2, false); });
+  plan::Policy policy;
+  policy.mesh = plan::MeshOf(plan::MeshDimension::kShard, 2);
+  const auto built = cache.Get(policy);
+  ASSERT_TRUE(built.ok()) << built.message();
+  plan::Schedule written = **built;
+  written.name = "mine";
+  const std::string path = testing::TempDir() + "/cache_schedule.txt";
+  ASSERT_TRUE(WriteFile(path, plan::PrintSchedule(written)).ok());
+  const auto read = cache.GetWritten(path, policy, false);
+  ASSERT_TRUE(read.ok()) << read.message();
+  EXPECT_EQ(**read, written);
+  written.name = "mine, changed";
+  ASSERT_TRUE(WriteFile(path, plan::PrintSchedule(written)).ok());
+  EXPECT_EQ(*cache.GetWritten(path, policy, false), *read);  // the same object
+  EXPECT_EQ((*cache.GetWritten(path, policy, true))->name, "mine, changed");
+  // What is refused does not take the place of what may be in force.
+  ASSERT_TRUE(WriteFile(path, "schedule 1 \"cut\" ranks=2\n").ok());
+  EXPECT_EQ(cache.GetWritten(path, policy, true).message(),
+            path + ": the schedule is cut off: it has no 'rank_programs' line");
+  EXPECT_EQ((*cache.GetWritten(path, policy, false))->name, "mine, changed");
+  plan::Policy other = policy;
+  other.micro_batches = 2;
+  EXPECT_THAT(cache.GetWritten(path, other, false).message(),
+              testing::HasSubstr("its micro-batches are other than this run's"));
 }
 
 }  // namespace

@@ -489,10 +489,12 @@ void LiveTrainer::AgreeOnRegime(int rank, int64_t number) {
   const std::shared_ptr<const Regime> before = regimes_.Newest();
   Result<Regime> regime = ParseRegime(text, before == nullptr ? options_.config : before->config);
   if (!regime.ok()) throw std::runtime_error(regime.message());
-  // Built from the same keys as the leader's, hence the same.
-  Result<std::shared_ptr<const plan::Schedule>> schedule = ScheduleOf(regime->config);
-  if (!schedule.ok()) throw std::runtime_error(schedule.message());
-  regime->schedule = *schedule;
+  if (regime->schedule == nullptr) {
+    // Built from the same keys as the leader's, hence the same.
+    Result<std::shared_ptr<const plan::Schedule>> schedule = ScheduleOf(regime->config);
+    if (!schedule.ok()) throw std::runtime_error(schedule.message());
+    regime->schedule = *schedule;
+  }
   regimes_.Add(std::move(regime).value());
 }
 

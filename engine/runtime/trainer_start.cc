@@ -96,11 +96,18 @@ Status LiveTrainer::OpenRest() {
   return Status::Ok();
 }
 
-Result<std::shared_ptr<const plan::Schedule>> LiveTrainer::ScheduleOf(
-    const config::Config& config) const {
+Result<std::shared_ptr<const plan::Schedule>> LiveTrainer::ScheduleOf(const config::Config& config,
+                                                                      bool reads) const {
   const plan::Policy policy = config::ToPolicy(config);
   SHARDSCOPE_RETURN_IF_ERROR(model::CheckUnits(ranks_->job().model, policy.units));
-  return schedules_->Get(policy);
+  const std::string& path = config.Get("schedule.file");
+  if (path.empty()) return schedules_->Get(policy);
+  auto written = schedules_->GetWritten(path, policy, reads);
+  if (written.ok()) return written;
+  return Status::Error(fmt::format(
+      "schedule.file={}; leave it empty (schedule.file=) to train with what strategy and prefetch "
+      "give",
+      written.message()));
 }
 
 Status LiveTrainer::CheckLimit(const config::Config& config, const plan::Schedule& schedule,
@@ -147,7 +154,15 @@ std::vector<int64_t> LiveTrainer::BoundsOf(const plan::Schedule& schedule, bool 
 
 Status LiveTrainer::CheckRun(const config::Config& before, const config::Config& after) {
   SHARDSCOPE_ASSIGN_OR_RETURN(const auto from, ScheduleOf(before));
-  SHARDSCOPE_ASSIGN_OR_RETURN(const auto to, ScheduleOf(after));
+  const std::string& path = after.Get("schedule.file");
+  const bool is_other_file = path != before.Get("schedule.file");
+  if (!path.empty() && !is_other_file && config::ToPolicy(before) != config::ToPolicy(after)) {
+    return Status::Error(fmt::format(
+        "that would change nothing: schedule.file={} says what is issued when; set schedule.file= "
+        "(empty) too",
+        path));
+  }
+  SHARDSCOPE_ASSIGN_OR_RETURN(const auto to, ScheduleOf(after, /*reads=*/is_other_file));
   const StateLayout layout_before = StateLayoutOf(*from);
   const auto bytes_of_move = [&](const plan::Schedule& schedule) -> int64_t {
     const StateLayout layout = StateLayoutOf(schedule);

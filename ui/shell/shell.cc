@@ -326,15 +326,15 @@ ui::TableMaker Shell::TableOf(std::string_view panel) const {
 }
 
 void Shell::KeepPicture(ui::PictureKind kind, std::function<Result<std::string>()> make) {
-  SaveFile("shardscope", kind == ui::PictureKind::kSvg ? ".svg" : ".png", std::move(make));
+  SaveFile({.name = "shardscope",
+            .extension = kind == ui::PictureKind::kSvg ? ".svg" : ".png",
+            .make = std::move(make)});
 }
 
-void Shell::SaveFile(std::string name, std::string extension,
-                     std::function<Result<std::string>()> make) {
-  const std::string folder =
-      ExportsFolder(context_.path, session_ == nullptr ? "" : session_->folder());
-  if (folder.empty()) return Notify(Tr(context_.language, ui::Text::kSaveNoRun), true);
-  saver_.Save({folder, std::move(name), std::move(extension), std::move(make)});
+void Shell::SaveFile(SavedFile file) {
+  file.folder = ExportsFolder(context_.path, session_ == nullptr ? "" : session_->folder());
+  if (file.folder.empty()) return Notify(Tr(context_.language, ui::Text::kSaveNoRun), true);
+  saver_.Save(std::move(file));
 }
 
 void Shell::SayWhatWasSaved() {

@@ -112,7 +112,7 @@ class Shell {
   bool IsOpen(const std::string& path) const;
   void UpdateLink();
   void UpdateBookmarks();
-  void SaveFile(std::string name, std::string extension, std::function<Result<std::string>()> make);
+  void SaveFile(SavedFile file);
   void SayWhatWasSaved();
   void KeepHoverUnderMouse(const ui::View& next);
   void ApplyLook();

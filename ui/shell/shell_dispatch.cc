@@ -198,6 +198,21 @@ struct Dispatcher {
     shell.context_.schedule.asked = command.text;
     shell.wants_.frame = true;  // that has it read
   }
+  void operator()(const ui::RunSchedule& command) const {
+    constexpr const char* kKey = "schedule.file";
+    if (command.text == nullptr) return (*this)(ui::SetKnob{kKey, ""});
+    // All processes of the run read it, from wherever they were started.
+    const auto set = [this_shell = &shell, folder = shell.session_ ? shell.session_->folder()
+                                                                   : ""](const std::string& path) {
+      const auto& session = this_shell->session_;
+      if (session == nullptr || session->folder() != folder || !session->control()) return;
+      session->control()->SetKnob(kKey, std::filesystem::absolute(path).string());
+    };
+    shell.SaveFile({.name = "schedule",
+                    .extension = ".txt",
+                    .make = [text = command.text]() -> Result<std::string> { return *text; },
+                    .then = set});
+  }
   void operator()(const ui::SelectOp& command) const {
     ui::Selection& selection = shell.context_.selection;
     if (command.add && !selection.op_run.is_none() && !command.op_run.is_none()) {
@@ -519,7 +534,9 @@ struct Dispatcher {
           true);
       return;
     }
-    shell.SaveFile(panel, ".csv", [make]() -> Result<std::string> { return ui::PrintCsv(make()); });
+    shell.SaveFile({.name = panel, .extension = ".csv", .make = [make]() -> Result<std::string> {
+                      return ui::PrintCsv(make());
+                    }});
   }
   // Titles of the panels that have a table.
   std::string TitlesOfTables(const ui::Context& context) const {

@@ -4,16 +4,21 @@
 #include <imgui.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
+#include "engine/plan/text.h"
+#include "engine/plan/written_schedule.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 #include "ui/context.h"
 #include "ui/text.h"
+#include "ui/values.h"
 #include "ui/widgets/buttons.h"
 #include "ui/widgets/fields.h"
 #include "ui/widgets/labels.h"
 #include "ui/widgets/look.h"
+#include "ui/widgets/tooltip.h"
 
 namespace shardscope::panels {
 
@@ -25,6 +30,10 @@ struct ScheduleFrame {
 
   const char* Tr(ui::Text text) const { return ui::Tr(context.language, text); }
   const ui::ScheduleSheet& sheet() const { return *context.schedule.sheet; }
+  // Of the last item; tooltips stay out of pictures.
+  void Tip(ui::Text title, ui::Text detail) const {
+    if (!context.headless) widgets::ItemTooltip(look, Tr(title), Tr(detail));
+  }
 };
 
 namespace {
@@ -96,7 +105,14 @@ bool SchedulePanel::ChooseSchedule(const ui::Context& context) {
     looked_in_ = {};
     shown_ = query::ScheduleId::None();
     is_changed_ = false;
+    run_.clear();
     asked_ = nullptr;
+  }
+  const auto runs = [&](const auto& entry) { return entry.second.text == run_; };
+  if (!run_.empty() && std::ranges::any_of(context.snapshot->schedules, runs)) {
+    run_.clear();
+    chosen_.reset();
+    is_changed_ = false;
   }
   if (is_changed_) return true;  // what is typed stays
   const auto wanted = Wanted(context);
@@ -113,7 +129,7 @@ bool SchedulePanel::ChooseSchedule(const ui::Context& context) {
 
 void SchedulePanel::Check(ui::Commands* commands) {
   asked_ = std::make_shared<const std::string>(typed_);
-  selected_ = plan::kNone;  // it was an op of another one
+  selected_ = moved_to_ = plan::kNone;  // it was an op of another one
   commands->push_back(ui::CheckSchedule{asked_});
 }
 
@@ -182,6 +198,43 @@ void SchedulePanel::DrawVerdict(const ScheduleFrame& frame) const {
   say("valid", ui::TrFormat(language, Text::kScheduleValid, ops, sheet.schedule.num_ranks()));
 }
 
+void SchedulePanel::DrawRun(const ScheduleFrame& frame) {
+  const ui::Context& context = frame.context;
+  if (!ui::CanSteer(context)) return;
+  constexpr const char* kKey = "schedule.file";
+  const ui::ScheduleSheet* sheet = context.schedule.sheet.get();
+  const bool is_ready = is_changed_ && sheet != nullptr && sheet->text == asked_ &&
+                        sheet->error.empty() && !sheet->refusal && typed_ == *asked_;
+  const auto log_item = [&](const char* id, const std::string& text) {
+    frame.log->Text(id, text, widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
+  };
+  if (is_ready) {
+    const bool runs = widgets::Button(frame.look, "run", frame.Tr(Text::kScheduleRun),
+                                      widgets::Emphasis::kPrimary);
+    log_item("run", frame.Tr(Text::kScheduleRun));
+    frame.Tip(Text::kScheduleRun, Text::kScheduleRunTip);
+    if (runs) {
+      run_ = PrintSchedule(sheet->schedule);
+      frame.commands->push_back(ui::RunSchedule{std::make_shared<const std::string>(run_)});
+    }
+  }
+  const std::string in_force = ui::ValueInForce(context, kKey);
+  const std::optional<std::string> pending = ui::PendingValue(context, kKey);
+  if (pending) {
+    const std::string what = pending->empty() ? frame.Tr(Text::kScheduleBuilt) : *pending;
+    const std::string text = ui::TrFormat(context.language, Text::kSchedulePending, what);
+    frame.log->Text("pending", text,
+                    widgets::Paragraph(frame.look, widgets::DimOf(frame.look), text));
+  } else if (!in_force.empty()) {
+    const std::string text = ui::TrFormat(context.language, Text::kScheduleInForce, in_force);
+    frame.log->Text("in_force", text,
+                    widgets::Paragraph(frame.look, widgets::TextOf(frame.look), text));
+    const bool goes_back = widgets::LinkText(frame.look, "back", frame.Tr(Text::kScheduleBack));
+    log_item("back", frame.Tr(Text::kScheduleBack));
+    if (goes_back) frame.commands->push_back(ui::RunSchedule{nullptr});
+  }
+}
+
 // A row an op: in the column of its stream what it is, behind them what it waits for.
 void SchedulePanel::DrawOp(const ScheduleFrame& frame, OpIndex index) {
   const ui::ScheduleSheet& sheet = frame.sheet();
@@ -206,6 +259,13 @@ void SchedulePanel::DrawOp(const ScheduleFrame& frame, OpIndex index) {
   const ui::Box row = widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
   const std::string name = OpName(sheet.schedule, op);
   frame.log->Text(fmt::format("op:{}", index), name, row);
+  const bool is_at_fault =
+      sheet.refusal && sheet.refusal->program == program_ && sheet.refusal->op == index;
+  if (is_at_fault) {
+    ImGui::GetWindowDrawList()->AddRect({row.x0, row.y0}, {row.x1, row.y1},
+                                        frame.look.theme.state.bad, 0, 0, frame.look.Px(2));
+    frame.log->Text("at_fault", name, row);
+  }
   if (selected_ != plan::kNone && selected_ != index) {
     const auto& before = links.before[static_cast<size_t>(selected_)];
     const auto& after = links.after[static_cast<size_t>(selected_)];
@@ -235,7 +295,36 @@ void SchedulePanel::DrawOp(const ScheduleFrame& frame, OpIndex index) {
   ImGui::PopID();
 }
 
-void SchedulePanel::DrawSelected(const ScheduleFrame& frame) const {
+void SchedulePanel::MoveSelected(const ScheduleFrame& frame, bool earlier) {
+  plan::Schedule moved = frame.sheet().schedule;
+  plan::Program& program = moved.programs[static_cast<size_t>(program_)];
+  const OpIndex at = earlier ? IssueEarlier(selected_, &program) : IssueLater(selected_, &program);
+  if (at == selected_) return;
+  typed_ = PrintSchedule(moved);
+  is_changed_ = true;
+  Check(frame.commands);
+  moved_to_ = at;
+}
+
+void SchedulePanel::DrawMoves(const ScheduleFrame& frame) {
+  if (typed_.size() > kMostEdited || frame.sheet().text != asked_) return;
+  const auto link = [&](const char* id, Text text) {
+    const bool clicked = widgets::LinkText(frame.look, id, frame.Tr(text));
+    frame.log->Text(id, frame.Tr(text),
+                    widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
+    frame.Tip(text, Text::kScheduleMoveTip);
+    return clicked;
+  };
+  const bool has_keys = ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows);
+  bool earlier = link("earlier", Text::kScheduleEarlier);
+  ImGui::SameLine(0, frame.look.Px(14));
+  bool later = link("later", Text::kScheduleLater);
+  earlier |= has_keys && ImGui::IsKeyChordPressed(ImGuiMod_Alt | ImGuiKey_UpArrow);
+  later |= has_keys && ImGui::IsKeyChordPressed(ImGuiMod_Alt | ImGuiKey_DownArrow);
+  if (earlier != later) MoveSelected(frame, earlier);
+}
+
+void SchedulePanel::DrawSelected(const ScheduleFrame& frame) {
   const ui::ScheduleSheet& sheet = frame.sheet();
   const plan::Program& program = sheet.schedule.programs[static_cast<size_t>(program_)];
   if (selected_ == plan::kNone || sheet.links.empty()) {
@@ -248,6 +337,7 @@ void SchedulePanel::DrawSelected(const ScheduleFrame& frame) const {
   const std::string title = fmt::format("{}  {}", selected_, OpName(sheet.schedule, op));
   frame.log->Text("selected", title,
                   widgets::Paragraph(frame.look, widgets::BoldOf(frame.look), title));
+  DrawMoves(frame);
   if (!found_.op_run.is_none()) {
     if (widgets::LinkText(frame.look, "show", frame.Tr(Text::kScheduleShow))) {
       frame.commands->push_back(ui::ShowRank{found_.rank, found_.step});
@@ -361,10 +451,14 @@ void SchedulePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comma
   DrawChoices(frame);
   widgets::Gap(frame.look, 2);
   DrawVerdict(frame);
+  DrawRun(frame);
   widgets::Gap(frame.look, 2);
   if (as_text_) return DrawText(frame);
-  // Ops are numbered anew in each.
-  if (context.schedule.sheet != nullptr && frame.sheet().text == asked_) DrawGrid(frame);
+  if (context.schedule.sheet == nullptr) return;
+  // Ops are numbered anew in each. One in which an op was moved takes the place of that before.
+  const bool is_asked = frame.sheet().text == asked_;
+  if (is_asked && moved_to_ != plan::kNone) selected_ = std::exchange(moved_to_, plan::kNone);
+  if (is_asked || moved_to_ != plan::kNone) DrawGrid(frame);
 }
 
 ui::TableMaker SchedulePanel::AsTable(const ui::Context& context) const {

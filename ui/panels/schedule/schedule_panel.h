@@ -1,5 +1,5 @@
 // Schedule: the plan of a step as a grid of streams with what each op waits for and holds, or as
-// text that can be changed and checked.
+// text. Ops can be moved and the text changed; it is checked, and the live run can train with it.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,13 @@ class SchedulePanel : public ui::Panel {
   bool ChooseSchedule(const ui::Context& context);
   void DrawChoices(const ScheduleFrame& frame);
   void DrawVerdict(const ScheduleFrame& frame) const;
+  // What the live run trains with, and what it could.
+  void DrawRun(const ScheduleFrame& frame);
   void DrawGrid(const ScheduleFrame& frame);
   void DrawOp(const ScheduleFrame& frame, plan::OpIndex op);
-  void DrawSelected(const ScheduleFrame& frame) const;
+  void DrawSelected(const ScheduleFrame& frame);
+  void DrawMoves(const ScheduleFrame& frame);
+  void MoveSelected(const ScheduleFrame& frame, bool earlier);
   void DrawText(const ScheduleFrame& frame);
   void Check(ui::Commands* commands);
 
@@ -44,10 +48,12 @@ class SchedulePanel : public ui::Panel {
   query::ScheduleId shown_ = query::ScheduleId::None();
   int32_t program_ = 0;
   plan::OpIndex selected_ = plan::kNone;
-  ui::FoundOpRun found_;  // of that op
+  plan::OpIndex moved_to_ = plan::kNone;  // where that op stands in what is being checked
+  ui::FoundOpRun found_;                  // of that op
   bool as_text_ = false;
   bool is_changed_ = false;  // the text is no longer that of the run
   std::string typed_;
+  std::string run_;  // the text that the run was asked to train with, until it does
   std::shared_ptr<const std::string> asked_;  // what is checked
 };
 

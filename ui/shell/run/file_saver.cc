@@ -49,7 +49,7 @@ void FileSaver::Save(SavedFile file) {
     Result<std::string> path = Write(file);
     {
       const MutexLock lock(mutex_);
-      ended_.push_back(std::move(path));
+      ended_.push_back({std::move(path), file.then});
     }
     if (wake_) wake_();
   }));
@@ -59,8 +59,17 @@ std::vector<Result<std::string>> FileSaver::TakeEnded() {
   std::erase_if(running_, [](const std::future<void>& one) {
     return one.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   });
-  const MutexLock lock(mutex_);
-  return std::exchange(ended_, {});
+  std::vector<Ended> ended;
+  {
+    const MutexLock lock(mutex_);
+    ended = std::exchange(ended_, {});
+  }
+  std::vector<Result<std::string>> paths;
+  for (Ended& one : ended) {
+    if (one.path.ok() && one.then) one.then(*one.path);
+    paths.push_back(std::move(one.path));
+  }
+  return paths;
 }
 
 }  // namespace shardscope::shell

@@ -19,10 +19,12 @@ namespace shardscope::shell {
 std::string ExportsFolder(const std::string& path, const std::string& run_folder);
 
 struct SavedFile {
-  std::string folder;                         // is made where it is missing
+  std::string folder = "";                    // is made where it is missing
   std::string name;                           // "steps"
   std::string extension;                      // ".csv"
   std::function<Result<std::string>()> make;  // its bytes; called on another thread
+  // Called by TakeEnded() once it is written; may be empty.
+  std::function<void(const std::string& path)> then = nullptr;
 };
 
 class FileSaver {
@@ -45,7 +47,11 @@ class FileSaver {
   const std::function<void()> wake_;
   Mutex naming_;  // held while a file is named and written: numbers are not given twice
   Mutex mutex_;
-  std::vector<Result<std::string>> ended_ GUARDED_BY(mutex_);
+  struct Ended {
+    Result<std::string> path;
+    std::function<void(const std::string& path)> then;
+  };
+  std::vector<Ended> ended_ GUARDED_BY(mutex_);
   std::vector<std::future<void>> running_;  // last: what they use is there
 };
 
