@@ -263,7 +263,7 @@ void SchedulePanel::DrawOp(const ScheduleFrame& frame, OpIndex index) {
       sheet.refusal && sheet.refusal->program == program_ && sheet.refusal->op == index;
   if (is_at_fault) {
     ImGui::GetWindowDrawList()->AddRect({row.x0, row.y0}, {row.x1, row.y1},
-                                        frame.look.theme.state.bad, 0, 0, frame.look.Px(2));
+                                        frame.look.theme.state.bad, 0, frame.look.Px(2));
     frame.log->Text("at_fault", name, row);
   }
   if (selected_ != plan::kNone && selected_ != index) {
