@@ -1,10 +1,13 @@
 // The panel Schedule over the lesson's run: as a grid, as text that is changed and checked.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <string>
 
+#include "engine/plan/text.h"
+#include "engine/plan/written_schedule.h"
 #include "tests/lesson/lesson_snapshot.h"
 #include "tests/ui/harness.h"
 #include "ui/schedule_sheet.h"
@@ -111,6 +114,66 @@ TEST_F(ScheduleTest, AChangedTextIsCheckedAndCanBeTakenBack) {
     test->ItemClick("revert");
   }));
   EXPECT_TRUE(Shown("valid"));
+}
+
+// By key and by link: the op goes past its neighbour, stays selected, and comes back.
+TEST_F(ScheduleTest, AnOpIsMovedAndTheScheduleCheckedAgain) {
+  const plan::Schedule before = sheet().schedule;
+  const plan::Program& program = before.programs[0];
+  size_t op = 1;
+  while (op < program.ops.size() && (program.ops[op].kind != plan::OpKind::kCopyIn ||
+                                     Drawn("op:" + std::to_string(op)) == nullptr ||
+                                     program.ops[op].phase != plan::Phase::kForward || op < 4)) {
+    ++op;
+  }
+  ASSERT_LT(op, program.ops.size());
+  const std::string name = OpName(before, program.ops[op]);
+  const auto stands_at = [&](size_t wanted) {
+    const std::string title = fmt::format("{}  {}", wanted, name);
+    return harness_.Until([&] { return Drawn("selected") && Drawn("selected")->text == title; },
+                          kScheduleSeconds);
+  };
+  Click("op:" + std::to_string(op));
+  ASSERT_TRUE(stands_at(op));
+  Click("earlier");
+  ASSERT_TRUE(stands_at(op - 1));
+  plan::Schedule moved = before;
+  ASSERT_EQ(plan::IssueEarlier(static_cast<plan::OpIndex>(op), &moved.programs[0]),
+            static_cast<plan::OpIndex>(op - 1));
+  EXPECT_EQ(sheet().schedule, moved);
+  EXPECT_EQ(Drawn("run"), nullptr);  // no run that could train with it
+  EXPECT_TRUE(harness_.Drive(
+      [](ImGuiTestContext* test) { test->KeyPress(ImGuiMod_Alt | ImGuiKey_DownArrow); }));
+  ASSERT_TRUE(stands_at(op));
+  EXPECT_EQ(sheet().schedule, before);
+}
+
+// Of a text that can be read the grid is shown, with the op at fault marked.
+TEST_F(ScheduleTest, TheOpAtFaultIsMarkedInTheGrid) {
+  plan::Schedule wrong = sheet().schedule;
+  plan::Program& program = wrong.programs[0];
+  size_t copy_out = 0;
+  while (program.ops[copy_out].kind != plan::OpKind::kCopyOut) ++copy_out;
+  program.ops[copy_out].dependencies.clear();
+  EXPECT_TRUE(harness_.Drive([text = plan::PrintSchedule(wrong)](ImGuiTestContext* test) {
+    test->SetRef("//###schedule");
+    test->ItemClick("form/text");
+    test->ItemClick("##text");
+    ImGui::SetClipboardText(text.c_str());
+    test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_A);
+    test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_V);
+    test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Enter);
+  }));
+  ASSERT_TRUE(Shown("refused"));
+  EXPECT_EQ(sheet().schedule, wrong);
+  EXPECT_EQ(sheet().refusal->kind, plan::RefusalKind::kOrder);
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) {
+    test->SetRef("//###schedule");
+    test->ItemClick("form/grid");
+  }));
+  ASSERT_TRUE(Shown("at_fault"));
+  EXPECT_EQ(Drawn("at_fault")->text,
+            OpName(wrong, program.ops[static_cast<size_t>(sheet().refusal->op)]));
 }
 
 }  // namespace

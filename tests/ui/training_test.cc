@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "engine/plan/text.h"
 #include "tests/places.h"
 #include "tests/ui/harness.h"
 #include "ui/values.h"
@@ -81,6 +83,61 @@ TEST(Training, IsStartedSteeredLeftAndFoundAgain) {
   EXPECT_TRUE(
       again.Until([&] { return again.context().snapshot->state == query::TraceState::kFinished; },
                   kPatienceSeconds));
+  std::filesystem::remove_all(folder);
+}
+
+// An op is moved in the panel Schedule, the run trains with that, and goes back.
+TEST(Training, TakesUpAScheduleInWhichAnOpWasMoved) {
+  const std::string folder = testing::TempDir() + "/shardscope_training_schedule_test";
+  std::filesystem::remove_all(folder);
+  Harness harness({}, BinDir());
+  ui::StartRun start;
+  start.folder = folder;
+  start.values = {{"run.ranks", "2"},        {"train.steps", "100000"},    {"model.layers", "2"},
+                  {"model.dim", "32"},       {"model.seq", "32"},          {"train.batch", "1"},
+                  {"transport", "emulated"}, {"link.bandwidth", "100MB/s"}};
+  harness.shell().Post(start);
+  const auto drawn = [&](const char* id) { return harness.log().Find("schedule", id); };
+  const auto until = [&](const auto& condition) {
+    return harness.Until(condition, kPatienceSeconds);
+  };
+  ASSERT_TRUE(until([&] {
+    return ui::CanSteer(harness.context()) && harness.context().report != nullptr &&
+           !harness.context().report->steps.empty();
+  }));
+  EXPECT_TRUE(harness.Drive([](ImGuiTestContext* test) { test->KeyPress(ImGuiKey_L); }));
+  ASSERT_TRUE(until([&] { return drawn("op:6") != nullptr; }));
+  const auto click = [&](const char* id) {
+    EXPECT_TRUE(harness.Drive([&](ImGuiTestContext* test) {
+      test->MouseMoveToPos(PlaceOf(harness, "schedule", id));
+      test->MouseClick();
+    }));
+  };
+  EXPECT_EQ(drawn("run"), nullptr);
+  click("op:6");
+  ASSERT_TRUE(until([&] { return drawn("later") != nullptr; }));
+  click("later");
+  ASSERT_TRUE(until([&] { return drawn("run") != nullptr || drawn("refused") != nullptr; }));
+  ASSERT_NE(drawn("run"), nullptr) << drawn("refused")->text;
+  const plan::Schedule wanted = harness.context().schedule.sheet->schedule;
+  click("run");
+  ASSERT_TRUE(until([&] { return !ui::ValueInForce(harness.context(), "schedule.file").empty(); }));
+  // The trace has it, and the panel shows the run's again, with what is in force.
+  const std::string text = plan::PrintSchedule(wanted);
+  const auto is_in_trace = [&] {
+    const auto& schedules = harness.context().snapshot->schedules;
+    return std::ranges::any_of(schedules,
+                               [&](const auto& entry) { return entry.second.text == text; });
+  };
+  ASSERT_TRUE(until(is_in_trace));
+  ASSERT_TRUE(until([&] { return drawn("in_force") != nullptr && drawn("run") == nullptr; }));
+  EXPECT_EQ(harness.context().control.error, "");
+  click("back");
+  ASSERT_TRUE(until([&] { return ui::ValueInForce(harness.context(), "schedule.file").empty(); }));
+  ASSERT_TRUE(until([&] { return drawn("in_force") == nullptr; }));
+  harness.shell().Post(ui::DoAction{config::Action::kStop});
+  EXPECT_TRUE(
+      until([&] { return harness.context().snapshot->state == query::TraceState::kFinished; }));
   std::filesystem::remove_all(folder);
 }
 
