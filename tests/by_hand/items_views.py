@@ -297,3 +297,19 @@ def read_the_schedule(stage):
     app.until("a refusal", lambda shown: "line 1" in (shown.text("schedule", "refused") or ""))
     app.click(app.item("schedule", "link:revert"))
     app.until("the run's own", lambda shown: shown.find("schedule", "valid"))
+
+
+def train_with_a_schedule(stage):
+    """L on a live run: an op of the grid is issued later by Alt+Down; *Train with it* is taken up by the run, the link goes back to what strategy and prefetch give."""
+    app = stage.live()
+    app.key("l")
+    app.click(app.item("schedule", "op:6"))
+    app.until("the op", lambda shown: (shown.text("schedule", "selected") or "").startswith("6  "))
+    app.key("alt+Down")
+    app.until("the op moved", lambda shown: (shown.text("schedule", "selected") or "").startswith("7  ") and shown.find("schedule", "run"))
+    stage.take_picture()
+    app.click(app.item("schedule", "run"))
+    app.until("it is in force", lambda shown: shown.find("schedule", "in_force") and not shown.find("schedule", "run"))
+    stage.take_picture()
+    app.click(app.item("schedule", "back"))
+    app.until("what strategy and prefetch give", lambda shown: not shown.find("schedule", "in_force") and not shown.find("schedule", "pending"))
