@@ -42,6 +42,7 @@ struct ShotArguments {
   std::string search;
   std::string area;
   std::string at;
+  bool beside = false;
   bool plan = false;
   bool critical_path = false;
   AnimationArguments animation;
@@ -142,12 +143,19 @@ Result<shell::ShotOptions> OptionsOf(const ShotArguments& arguments) {
 // B is imported here, where a terminal is told of it.
 Status AddComparison(const ShotArguments& arguments, shell::ShotOptions* options) {
   const bool is_asked = !arguments.with.empty() || arguments.steps_a || arguments.steps_b;
+  if (arguments.beside && !is_asked) {
+    return Status::Error("--beside shows the steps of B: name it (--with B)");
+  }
+  if (arguments.beside && arguments.plan) {
+    return Status::Error("--beside and --plan take the same room: leave one of them out");
+  }
   if (!is_asked) return Status::Ok();
   ui::CompareWith compare{"", arguments.steps_a, arguments.steps_b};
   if (!arguments.with.empty()) {
     SHARDSCOPE_ASSIGN_OR_RETURN(compare.path, RunOfPath(arguments.with));
   }
   options->compare = std::move(compare);
+  options->beside = arguments.beside;
   return Status::Ok();
 }
 
@@ -229,6 +237,8 @@ void AddViewOptions(CLI::App* command, const std::shared_ptr<ShotArguments>& arg
                    "The time lens at a moment, with what each rank does then in words: 12.5s from "
                    "the start of the run, or step=3+4.2ms")
       ->type_name("TIME");
+  command->add_flag("--beside", arguments->beside,
+                    "Under each lane the step of B (--with) that stands beside the one in view");
   command->add_flag("--plan", arguments->plan,
                     "Under each lane what the Schedule plans there, from what this run's ops take");
   command->add_flag("--critical-path", arguments->critical_path,

@@ -219,6 +219,9 @@ struct CompareWith {
   std::optional<analysis::Scope> steps_a;  // none: all
   std::optional<analysis::Scope> steps_b;
 };
+struct ShowBeside {  // B's steps under the lanes
+  bool show = true;
+};
 struct CloseCompare {};  // stops it, or forgets what was compared
 // What a panel lists as a CSV file in the folder `exports` beside the run.
 struct SaveTable {
@@ -242,8 +245,8 @@ using Command =
                  SelectHit, AskBlocks, CompareBlocks, ShowMemoryChoices, OpenLens, CloseLens,
                  PlayLens, SetLensSlowness, SeekLens, StepLens, CheckSchedule, RunSchedule,
                  ShowPlan, ShowCriticalPath, ShowLegend, FocusPanel, OpenSql, RunSql, CancelSql,
-                 OpenLessons, ShowLesson, StartLesson, AnswerLesson, CompareWith, CloseCompare,
-                 SaveTable, SavePicture, DismissNotice, DismissProblems, Quit>;
+                 OpenLessons, ShowLesson, StartLesson, AnswerLesson, CompareWith, ShowBeside,
+                 CloseCompare, SaveTable, SavePicture, DismissNotice, DismissProblems, Quit>;
 using Commands = std::vector<Command>;
 
 }  // namespace shardscope::ui

@@ -24,13 +24,20 @@ struct ComparedWith {
 struct Compared {
   ComparedWith with;
   analysis::Comparison comparison;
-  std::string error;  // instead of it: why there is none, and what to do
+  std::string error;     // instead of it: why there is none, and what to do
+  query::SnapshotPtr b;  // null: the open run itself
 };
+
+struct BesideStep;  // ui/beside_step.h
 
 struct CompareState {
   std::optional<ComparedWith> asked;     // none: nothing is compared
   double share = 0;                      // of B that has been read; 0: not known
   std::shared_ptr<const Compared> made;  // of `asked`, or of what was asked before; null: none yet
+
+  // B's step in focus under the lanes of A: until it is made, the one before; null: none is made.
+  bool under_lanes = false;
+  std::shared_ptr<const BesideStep> beside;
 
   int questions = 0;  // that were asked so far, each with its number
 

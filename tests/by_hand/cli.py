@@ -32,7 +32,7 @@ ITEMS = {item.__name__: item for item in (
     items_finished.go_to_a_step, items_finished.fold_all, items_finished.legend,
     items_views.keep_a_bookmark, items_views.copy_a_link, items_views.find_a_setting, items_views.ranks_at_a_glance, items_views.sort_collectives, items_views.play_a_step,
     items_views.plan_beside, items_views.follow_an_advice, items_views.light_the_critical_path, items_views.take_a_lesson, items_views.close_a_run, items_views.search_a_run, items_views.blocks_of_a_moment,
-    items_views.all_steps, items_views.save_what_is_shown, items_views.who_sends_to_whom, items_views.compare_two_runs, items_views.what_would_change_the_peak, items_views.read_the_schedule, items_views.train_with_a_schedule,
+    items_views.all_steps, items_views.save_what_is_shown, items_views.who_sends_to_whom, items_views.compare_two_runs, items_views.lanes_of_another_run, items_views.what_would_change_the_peak, items_views.read_the_schedule, items_views.train_with_a_schedule,
     items_look.palette, items_look.keys, items_look.menu, items_look.help, items_look.chinese, items_look.light_theme,
     items_look.large_text, items_look.scale_two, items_look.reset_the_layout,
 )}

@@ -313,3 +313,18 @@ def train_with_a_schedule(stage):
     stage.take_picture()
     app.click(app.item("schedule", "back"))
     app.until("what strategy and prefetch give", lambda shown: not shown.find("schedule", "in_force") and not shown.find("schedule", "pending"))
+
+
+def lanes_of_another_run(stage):
+    """With B compared, Shift+V on a live run: B's step under each lane, and a line on both; with an op selected, how much later it began in B; Shift+V again: gone."""
+    other = stage.finished()
+    app = stage.live()
+    app.key("v")
+    fill(app, app.item("compare", "field:##path"), str(other))
+    app.key("Return")
+    app.click(app.item("compare", "beside"))
+    shown = app.until("B's step", lambda shown: shown.find("timeline", "beside_ops"))
+    assert "Under each lane, B" in shown.text("timeline", "beside")
+    stage.take_picture()
+    app.key("shift+v")
+    app.until("no B", lambda shown: not shown.find("timeline", "beside"))

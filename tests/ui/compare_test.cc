@@ -13,6 +13,7 @@
 #include "trace/analysis/compare/comparison.h"
 #include "trace/query/live_trace.h"
 #include "trace/query/trace_test_util.h"
+#include "ui/beside_step.h"
 
 namespace shardscope::ui_test {
 namespace {
@@ -203,6 +204,37 @@ TEST_F(CompareTest, WhatIsDroppedOnThePanelIsComparedElsewhereOpened) {
   }));
   EXPECT_EQ(harness_.context().path, std::filesystem::weakly_canonical(b_).string());
   EXPECT_FALSE(harness_.context().compare.asked.has_value());
+}
+
+// Shift+V draws B's step under the lanes; the plan and B take turns.
+TEST_F(CompareTest, StepsOfBStandUnderTheLanesOfA) {
+  const auto timeline = [&](const char* id) { return harness_.log().Find("timeline", id); };
+  const auto press = [&](ImGuiKeyChord chord) {
+    EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) { test->KeyPress(chord); }));
+    harness_.Frames(4);
+  };
+  press(ImGuiMod_Shift | ImGuiKey_V);
+  ASSERT_NE(timeline("beside"), nullptr);
+  EXPECT_THAT(timeline("beside")->text, HasSubstr("No run is compared with yet"));
+  harness_.shell().Post(ui::CompareWith{b_, {}, {}});
+  ASSERT_TRUE(Shown("sentence"));
+  Click("beside");
+  ASSERT_TRUE(harness_.Until([&] { return timeline("beside_ops") != nullptr; }, kCompareSeconds));
+  ASSERT_NE(harness_.context().compare.beside, nullptr);
+  const ui::BesideStep& beside = *harness_.context().compare.beside;
+  EXPECT_EQ(beside.step_a, beside.step_b);
+  EXPECT_EQ(beside.a_ns, 5 * kCompareMs);
+  EXPECT_EQ(beside.b_ns, 7 * kCompareMs);
+  EXPECT_EQ(std::get<int64_t>(timeline("beside_ops")->value), 2);  // forward and optimizer
+  EXPECT_THAT(timeline("beside")->text, HasSubstr("took 7.00 ms"));
+  press(ImGuiKey_X);
+  EXPECT_EQ(timeline("beside"), nullptr);
+  EXPECT_NE(timeline("plan"), nullptr);
+  press(ImGuiMod_Shift | ImGuiKey_V);
+  EXPECT_EQ(timeline("plan"), nullptr);
+  EXPECT_TRUE(harness_.Until([&] { return timeline("beside_ops") != nullptr; }, kCompareSeconds));
+  press(ImGuiMod_Shift | ImGuiKey_V);
+  EXPECT_EQ(timeline("beside"), nullptr);
 }
 
 }  // namespace

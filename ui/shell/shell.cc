@@ -307,6 +307,8 @@ void Shell::UpdateContext() {
     session_->UpdateCriticalPath(options_.headless, context_.focus.step, &context_.critical_path);
     session_->UpdateCompare(options_.headless, panel_frames_.IsInFront("compare"),
                             &context_.compare);
+    session_->UpdateBeside(options_.headless, context_.focus.step, context_.selection,
+                           &context_.compare);
     if (panel_frames_.IsInFront("blocks")) {
       session_->UpdateBlocks(options_.headless, ui::WantedBlocks(context_), &context_.blocks);
       session_->UpdateMemoryChoices(options_.headless, &context_.blocks);

@@ -455,7 +455,9 @@ struct Dispatcher {
   void operator()(const ui::ShowPlan& command) const {
     shell.context_.plan = {.is_on = command.show};
     shell.wants_.frame = true;  // that has it made
-    if (command.show) ShowTimeline();
+    if (!command.show) return;
+    shell.context_.compare.under_lanes = false;  // which would take the same room
+    ShowTimeline();
   }
   void operator()(const ui::ShowCriticalPath& command) const {
     shell.context_.critical_path = {.is_on = command.show};
@@ -490,6 +492,15 @@ struct Dispatcher {
     compare.share = 0;
     shell.focus_ = "compare";
     shell.wants_.frame = true;  // that has them compared
+  }
+  void operator()(const ui::ShowBeside& command) const {
+    ui::CompareState& compare = shell.context_.compare;
+    compare.under_lanes = command.show;
+    compare.beside = nullptr;
+    shell.wants_.frame = true;  // that has it made
+    if (!command.show) return;
+    shell.context_.plan = {};  // which would take the same room
+    ShowTimeline();
   }
   void operator()(const ui::CloseCompare&) const {
     shell.context_.compare.Forget();
@@ -646,6 +657,7 @@ void Shell::CloseSession() {
   context_.schedule = {};
   context_.critical_path.made = nullptr;
   context_.compare.made = nullptr;
+  context_.compare.beside = nullptr;
   context_.blocks = {};
   context_.bookmarks = {};
   if (context_.overlay == ui::Overlay::kBookmark) context_.overlay = ui::Overlay::kNone;

@@ -140,6 +140,7 @@ Status SetStage(const query::Snapshot& snapshot, const ShotOptions& options, She
     shell->Post(ui::SearchFor{options.search});
   }
   if (options.plan) shell->Post(ui::ShowPlan{});
+  if (options.beside) shell->Post(ui::ShowBeside{});
   if (options.critical_path) shell->Post(ui::ShowCriticalPath{});
   if (options.at.empty()) return Status::Ok();
   SHARDSCOPE_ASSIGN_OR_RETURN(const int64_t at_ns,

@@ -33,6 +33,7 @@ struct ShotOptions {
   std::string panel;  // brought to the front of its tabs; empty: the timeline
   std::optional<analysis::AreaText> area;  // that is marked; shown, unless `step` is given
   std::string search;                      // query of the search, which is open then; empty: closed
+  bool beside = false;                     // B of `compare` under each lane
   bool plan = false;                       // what the Schedule plans under each lane
   bool critical_path = false;              // of the step in focus, over the lanes
   std::optional<ui::CompareWith> compare;  // what the panel Compare shows beside it

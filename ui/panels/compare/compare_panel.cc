@@ -175,6 +175,12 @@ void ComparePanel::DrawActions(const CompareFrame& frame) {
   if (Link(frame, "other", Text::kCompareOther)) chooses_ = true;
   ImGui::SameLine(0, frame.look.Px(16));
   const bool failed = !compare.made->error.empty();
+  if (!failed) {
+    if (Link(frame, "beside", Text::kCompareShowBeside)) {
+      frame.commands->push_back(ui::ShowBeside{});
+    }
+    ImGui::SameLine(0, frame.look.Px(16));
+  }
   if (Link(frame, "again", failed ? Text::kCompareAnyway : Text::kCompareAgain)) {
     frame.commands->push_back(
         ui::CompareWith{compare.asked->path, compare.asked->steps_a, compare.asked->steps_b});

@@ -10,6 +10,7 @@
 
 #include "ui/context.h"
 #include "ui/draw_log.h"
+#include "ui/panels/timeline/beside_lanes.h"
 #include "ui/panels/timeline/critical_path.h"
 #include "ui/panels/timeline/flags.h"
 #include "ui/panels/timeline/lens_bar.h"
@@ -300,6 +301,7 @@ void TimelineHeader::Draw(const ui::Context& context, const Axis& axis, ui::Draw
   }
   if (context.critical_path.is_on) bottom = DrawPathLegend(context, axis, bottom, log);
   if (context.plan.is_on) bottom = DrawPlanSentence(context, axis, bottom, log);
+  if (context.compare.under_lanes) bottom = DrawBesideSentence(context, axis, bottom, log);
   if (context.lens.is_on) bottom = DrawLensBar(context, axis, bottom, log, commands);
   ImGui::SetCursorScreenPos({ImGui::GetCursorScreenPos().x, bottom});
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ui/panels/timeline/hit_marks.h"
+#include "ui/panels/timeline/under_lanes.h"
 #include "ui/text.h"
 #include "ui/values.h"
 #include "ui/widgets/look.h"
@@ -21,16 +22,10 @@ using timeline::LaneKind;
 using widgets::Look;
 
 constexpr std::ptrdiff_t kMostPlannedSteps = 8;  // in view
-constexpr float kPlanSentenceHeight = 18;
 
 bool HasPlan(const ui::Context& context) {
   return context.plan.is_on && context.plan.made != nullptr &&
          context.plan.made->planned.problem == ui::PlanProblem::kNone;
-}
-
-LaneKind LaneOfPlanned(const ui::PlannedOp& op) {
-  const LaneKind kind = timeline::LaneOf(op.role);
-  return kind == LaneKind::kCopy ? LaneKind::kAllGather : kind;  // a strip in it
 }
 
 // The steps of a rank in view that ran the Schedule; none if they are too many.
@@ -55,20 +50,15 @@ int64_t DrawPlannedOps(const ui::Context& context, const TimelineOverlay::Frame&
   const ui::PlannedStep& planned = context.plan.made->planned;
   const auto ops = planned.ranks.find(lane.rank);
   if (ops == planned.ranks.end()) return 0;
-  const float y0 = frame.origin + lane.y + lane.height + context.scale;
-  const float y1 = y0 + (kPlanHeight - 2) * context.scale;
-  if (y1 < frame.box.y0 || y0 > frame.box.y1) return 0;
   int64_t drawn = 0;
   for (const query::Step& step : steps) {
     for (const ui::PlannedOp& op : ops->second) {
-      if (LaneOfPlanned(op) != lane.source.kind) continue;
-      const float x0 = frame.axis.X(step.start_ns + op.started_ns);
-      const float x1 = frame.axis.X(step.start_ns + op.ended_ns);
-      if (x1 < frame.box.x0 || x0 > frame.box.x1) continue;
+      if (LaneThatShows(op.role) != lane.source.kind) continue;
+      const auto box = BoxUnder(context, frame, lane,
+                                {step.start_ns + op.started_ns, step.start_ns + op.ended_ns});
       const query::PlanOp* plan_op = context.snapshot->FindPlanOp(op.plan_op);
-      if (plan_op == nullptr) continue;
-      ImGui::GetWindowDrawList()->AddRect({std::round(x0), y0},
-                                          {std::max(std::round(x1), std::round(x0) + 2), y1},
+      if (!box || plan_op == nullptr) continue;
+      ImGui::GetWindowDrawList()->AddRect({box->x0, box->y0}, {box->x1, box->y1},
                                           ui::OpColor(*context.theme, plan_op->op_class), 0, 1);
       ++drawn;
     }
@@ -157,15 +147,10 @@ std::string PlanSentence(ui::Language language, const ui::PlanBesideActual& plan
 }
 
 float DrawPlanSentence(const ui::Context& context, const Axis& axis, float top, ui::DrawLog* log) {
-  const Look look = widgets::LookOf(context);
   const std::string text = context.plan.made == nullptr
                                ? ui::Tr(context.language, ui::Text::kPlanMaking)
                                : PlanSentence(context.language, *context.plan.made);
-  const float left = ImGui::GetWindowPos().x + look.Px(ui::kPanelPadding);
-  log->Text("plan", text,
-            widgets::DrawTextClipped(look, widgets::DimOf(look), {left, top + look.Px(3)},
-                                     axis.right() - left, text));
-  return top + look.Px(kPlanSentenceHeight);
+  return DrawLineUnderRuler(context, axis, top, {"plan", text}, log);
 }
 
 }  // namespace shardscope::panels

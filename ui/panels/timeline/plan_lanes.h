@@ -12,9 +12,6 @@
 
 namespace shardscope::panels {
 
-// Room under each lane, at scale 1.
-inline constexpr float kPlanHeight = 9;
-
 // In all steps in view that ran the Schedule of `context.plan`, unless they are too many to tell
 // apart. Nothing while it is off or there is none.
 void DrawPlanLanes(const ui::Context& context, const TimelineOverlay::Frame& frame,

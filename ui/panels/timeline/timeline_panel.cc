@@ -11,11 +11,13 @@
 #include "trace/analysis/names.h"
 #include "trace/base/units.h"
 #include "ui/panels/timeline/area_marker.h"
+#include "ui/panels/timeline/beside_lanes.h"
 #include "ui/panels/timeline/critical_path.h"
 #include "ui/panels/timeline/hit_marks.h"
 #include "ui/panels/timeline/overlay.h"
 #include "ui/panels/timeline/pair_lines.h"
 #include "ui/panels/timeline/plan_lanes.h"
+#include "ui/panels/timeline/under_lanes.h"
 #include "ui/ranks.h"
 #include "ui/text.h"
 #include "ui/timeline/draw/decoration.h"
@@ -193,7 +195,7 @@ void TimelinePanel::UpdateLayout(const ui::Context& context, float mouse_y) {
     if (found != nullptr) lanes.push_back(timeline::LanesOf(*found));
   }
   timeline::Layout layout = timeline::MakeLayout(lanes, context.lanes.folded_ranks, context.scale,
-                                                 context.plan.is_on ? kPlanHeight : 0);
+                                                 RoomUnderLanes(context));
   if (layout.height != layout_.height && layout_.height > 0) {
     scroll_ = timeline::AnchoredScroll(layout_, layout, scroll_, mouse_y);
   }
@@ -244,6 +246,7 @@ void TimelinePanel::DrawLanes(const ui::Context& context, const Axis& axis, cons
   timeline::DrawErrors(context, analysis::ErrorsOf(*context.snapshot), axis, box,
                        std::round(label_y), log);
   DrawPlanLanes(context, {*index_, layout_, axis, box, origin}, log);
+  DrawBesideLanes(context, {*index_, layout_, axis, box, origin}, log);
   DrawCriticalPath(context, {*index_, layout_, axis, box, origin}, log);
   DrawHitMarks(context, {*index_, layout_, axis, box, origin}, log);
   DrawAreaInLanes(context, {*index_, layout_, axis, box, origin}, log);

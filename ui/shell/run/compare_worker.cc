@@ -62,6 +62,7 @@ std::shared_ptr<const ui::Compared> CompareMaker::Make(const CompareRequest& req
     made->error = status.message();
     return made;
   }
+  if (!with.path.empty()) made->b = *b_;
   made->comparison = analysis::Compare({&a, with.steps_a.value_or(analysis::Scope()), a.name},
                                        {&b, with.steps_b.value_or(analysis::Scope()), b.name});
   return made;

@@ -10,6 +10,7 @@
 #include <optional>
 #include <stop_token>
 
+#include "ui/beside_step.h"
 #include "ui/comparison.h"
 #include "ui/context.h"
 #include "ui/shell/run/newest_worker.h"
@@ -44,6 +45,23 @@ class CompareMaker {
   std::optional<ui::ComparedWith> read_for_;
   Result<query::SnapshotPtr> b_ = query::SnapshotPtr();
 };
+
+// The step of B beside a finished one of A, which later rows do not change.
+struct BesideRequest {
+  query::SnapshotPtr snapshot;
+  std::shared_ptr<const ui::Compared> compared;
+  int32_t step = -1;
+  std::optional<ui::SelectedOp> selected;
+  bool operator==(const BesideRequest&) const = default;
+  bool Asks(const BesideRequest& other) const {
+    return compared == other.compared && step == other.step && selected == other.selected;
+  }
+};
+using BesideWorker = NewestWorker<BesideRequest, ui::BesideStep>;
+inline std::shared_ptr<const ui::BesideStep> MakeBeside(const BesideRequest& request,
+                                                        const std::stop_token&) {
+  return ui::StepBeside(*request.snapshot, *request.compared, request.step, request.selected);
+}
 
 class CompareWorker {
  public:

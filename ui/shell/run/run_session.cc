@@ -427,9 +427,10 @@ void RunSession::UpdateCriticalPath(bool at_once, int32_t step, ui::CriticalPath
 }
 
 void RunSession::UpdateCompare(bool at_once, bool in_front, ui::CompareState* compare) {
+  std::unique_ptr<CompareWorker>& worker = compare_workers_.compare;
   if (!compare->asked || shown_ == nullptr) {
     compare->made = nullptr;
-    if (compare_worker_ != nullptr) compare_worker_->Forget();
+    if (worker != nullptr) worker->Forget();
     return;
   }
   if (shown_->loading) return;  // of a preview there are only some rows
@@ -438,10 +439,34 @@ void RunSession::UpdateCompare(bool at_once, bool in_front, ui::CompareState* co
     if (compare->is_making()) compare->made = CompareMaker().Make(request, {});
     return;
   }
-  if (compare_worker_ == nullptr) compare_worker_ = std::make_unique<CompareWorker>(wake_);
-  if (in_front || compare->is_making()) compare_worker_->Ask(request);
-  if (auto latest = compare_worker_->Latest()) compare->made = std::move(latest);
-  compare->share = compare_worker_->share();
+  if (worker == nullptr) worker = std::make_unique<CompareWorker>(wake_);
+  if (in_front || compare->is_making()) worker->Ask(request);
+  if (auto latest = worker->Latest()) compare->made = std::move(latest);
+  compare->share = worker->share();
+}
+
+void RunSession::UpdateBeside(bool at_once, int32_t step, const ui::Selection& selection,
+                              ui::CompareState* compare) {
+  std::unique_ptr<BesideWorker>& worker = compare_workers_.beside;
+  const bool is_wanted = compare->under_lanes && shown_ != nullptr && !shown_->loading &&
+                         compare->made != nullptr && compare->made->error.empty();
+  if (!is_wanted) {
+    compare_workers_.asked = {};
+    compare->beside = nullptr;
+    if (worker != nullptr) worker->Forget();
+    return;
+  }
+  BesideRequest request{shown_, compare->made, step, {}};
+  if (!selection.op_run.is_none()) request.selected = {selection.op_run, selection.rank};
+  const bool is_new = !request.Asks(compare_workers_.asked);
+  compare_workers_.asked = request;
+  if (at_once) {
+    if (is_new) compare->beside = MakeBeside(request, {});
+    return;
+  }
+  if (worker == nullptr) worker = std::make_unique<BesideWorker>(MakeBeside, wake_);
+  if (is_new) worker->Ask(request);
+  if (auto latest = worker->Latest()) compare->beside = std::move(latest);
 }
 
 bool RunSession::TakeRows(bool whole) {

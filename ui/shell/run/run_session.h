@@ -160,6 +160,9 @@ class RunSession {
   // Once a frame: has the run compared with what is asked for, of a run that goes on again and
   // again where `in_front`, and puts the answer into `compare`.
   void UpdateCompare(bool at_once, bool in_front, ui::CompareState* compare);
+  // Once a frame, after it: has the step of B beside `step` found, if it is to be shown.
+  void UpdateBeside(bool at_once, int32_t step, const ui::Selection& selection,
+                    ui::CompareState* compare);
   // Reads the bookmarks of the run and follows their file. `opened`: as bookmarks::FileOf() has it.
   void FollowBookmarks(const std::string& opened);
   // Null until then.
@@ -210,7 +213,12 @@ class RunSession {
   MemoryWorkers memory_workers_;
   std::unique_ptr<PathWorker> path_worker_;  // from the first critical path on
   std::map<int32_t, std::shared_ptr<const analysis::StepPath>> paths_;  // by step
-  std::unique_ptr<CompareWorker> compare_worker_;  // from the first comparison on
+  struct CompareWorkers {
+    std::unique_ptr<CompareWorker> compare;  // from the first comparison on
+    std::unique_ptr<BesideWorker> beside;    // from the first step beside one on
+    BesideRequest asked;                     // of it
+  };
+  CompareWorkers compare_workers_;
   std::unique_ptr<SqlWorker> sql_;
   std::unique_ptr<BookmarksWorker> bookmarks_;
   BookmarkPlacer bookmark_placer_;

@@ -1,0 +1,119 @@
+#include "ui/beside_step.h"
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "trace/analysis/breakdown.h"
+#include "trace/analysis/moment.h"
+
+namespace shardscope::ui {
+namespace {
+
+// That step if all ranks have finished it, else the newest one that they have; -1: none.
+int32_t FinishedStep(const query::Snapshot& snapshot, int32_t wanted) {
+  const int32_t newest = analysis::NewestStepOfAll(snapshot);
+  const bool is_finished =
+      wanted >= 0 && wanted <= newest && analysis::TimesOfStep(snapshot, wanted).ok();
+  return is_finished ? wanted : newest;
+}
+
+int32_t StepOfB(const Compared& compared, const query::Snapshot& b, int32_t step_a) {
+  const ComparedWith& with = compared.with;
+  if (!with.steps_a && !with.steps_b) return FinishedStep(b, step_a);
+  const analysis::ComparedSide& side_a = compared.comparison.a;
+  const analysis::ComparedSide& side_b = compared.comparison.b;
+  const int64_t begin_a = with.steps_a ? with.steps_a->first : side_a.first_step;
+  const int64_t begin_b = with.steps_b ? with.steps_b->first : side_b.first_step;
+  const int64_t wanted = std::min<int64_t>(step_a - begin_a + begin_b, side_b.last_step);
+  return FinishedStep(b, static_cast<int32_t>(std::max(begin_b, wanted)));
+}
+
+// What makes an op of A and one of B the same.
+using OpKey = std::tuple<std::string, std::string, int32_t, std::string>;
+OpKey KeyOf(const query::PlanOp& op, const std::map<std::string, std::string>* name_in_a) {
+  std::string unit = op.unit.empty() ? op.segment : op.unit;
+  if (name_in_a != nullptr) {
+    const auto named = name_in_a->find(unit);
+    if (named != name_in_a->end()) unit = named->second;
+  }
+  return {op.kind, op.phase, op.micro_batch, std::move(unit)};
+}
+
+// Of one rank in one step, by start.
+std::vector<const query::OpRun*> RunsOf(const query::RankRows& rows, int32_t step) {
+  std::vector<const query::OpRun*> runs;
+  rows.op_runs.ForEachOfSteps(step, step,
+                              [&](const query::OpRun& run, size_t) { runs.push_back(&run); });
+  std::ranges::stable_sort(runs, {}, &query::OpRun::started_ns);
+  return runs;
+}
+
+std::optional<BesideMatch> MatchOf(const query::Snapshot& a, const query::Snapshot& b,
+                                   const Compared& compared, const BesideStep& step,
+                                   int64_t b_start_ns, const query::OpRun& selected, int32_t rank) {
+  const query::PlanOp* op = a.FindPlanOp(selected.plan_op);
+  const query::RankRows* rows_a = a.FindRank(rank);
+  const query::RankRows* rows_b = b.FindRank(rank);
+  if (op == nullptr || rows_a == nullptr || rows_b == nullptr) return std::nullopt;
+  const OpKey key = KeyOf(*op, nullptr);
+  size_t nth = 0;  // of A's ops with this key
+  for (const query::OpRun* run : RunsOf(*rows_a, step.step_a)) {
+    if (run->id == selected.id) break;
+    const query::PlanOp* other = a.FindPlanOp(run->plan_op);
+    if (other != nullptr && KeyOf(*other, nullptr) == key) ++nth;
+  }
+  for (const query::OpRun* run : RunsOf(*rows_b, step.step_b)) {
+    const query::PlanOp* other = b.FindPlanOp(run->plan_op);
+    if (other == nullptr || KeyOf(*other, &compared.comparison.units.name_in_a) != key) continue;
+    if (nth-- > 0) continue;
+    return BesideMatch{
+        .a_ns = selected.ended_ns - selected.started_ns,
+        .b_ns = run->ended_ns - run->started_ns,
+        .later_ns = (run->started_ns - b_start_ns) - (selected.started_ns - step.start_ns)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::shared_ptr<const BesideStep> StepBeside(const query::Snapshot& a, const Compared& compared,
+                                             int32_t step,
+                                             const std::optional<SelectedOp>& selected) {
+  auto beside = std::make_shared<BesideStep>();
+  const query::Snapshot& b = compared.b == nullptr ? a : *compared.b;
+  beside->step_a = FinishedStep(a, step);
+  if (beside->step_a < 0) return beside;
+  const Interval times_a = analysis::TimesOfStep(a, beside->step_a).value();
+  beside->start_ns = times_a.start_ns;
+  beside->a_ns = times_a.end_ns - times_a.start_ns;
+  beside->step_b = StepOfB(compared, b, beside->step_a);
+  if (beside->step_b < 0) return beside;
+  const Interval times_b = analysis::TimesOfStep(b, beside->step_b).value();
+  beside->b_ns = times_b.end_ns - times_b.start_ns;
+  std::map<query::TrackId, query::TrackRole> role_of_track;
+  for (const query::Track& track : b.tracks) role_of_track[track.id] = track.role;
+  for (const query::RankRows& rows : b.ranks) {
+    if (a.FindRank(rows.rank) == nullptr) continue;
+    std::vector<BesideOp>& ops = beside->ranks[rows.rank];
+    for (const query::OpRun* run : RunsOf(rows, beside->step_b)) {
+      const auto role = role_of_track.find(run->track);
+      const query::PlanOp* op = b.FindPlanOp(run->plan_op);
+      if (role == role_of_track.end() || op == nullptr) continue;
+      ops.push_back({role->second, op->op_class, run->started_ns - times_b.start_ns,
+                     run->ended_ns - times_b.start_ns});
+    }
+  }
+  if (!selected) return beside;
+  const query::RankRows* rows = a.FindRank(selected->rank);
+  if (rows == nullptr) return beside;
+  for (const query::OpRun* run : RunsOf(*rows, beside->step_a)) {
+    if (run->id != selected->op_run) continue;
+    beside->has_selected = true;
+    beside->match = MatchOf(a, b, compared, *beside, times_b.start_ns, *run, selected->rank);
+  }
+  return beside;
+}
+
+}  // namespace shardscope::ui
