@@ -57,7 +57,15 @@ TEST(ScheduleSheet, SaysWhyATextIsRefused) {
   EXPECT_EQ(sheet.error, "");
   ASSERT_TRUE(sheet.refusal.has_value());
   EXPECT_NE(sheet.refusal->message, "");
-  EXPECT_TRUE(sheet.links.empty());
+  EXPECT_FALSE(sheet.links.empty());  // its grid can be shown
+  // An index that names nothing: there is no grid.
+  const size_t unit = text->find(" unit=", text->find("\n  op "));
+  changed = *text;
+  changed.replace(unit, std::string_view(" unit=").size(), " unit=99");
+  const ScheduleSheet wrong = ReadSheet(std::make_shared<const std::string>(changed));
+  ASSERT_TRUE(wrong.refusal.has_value());
+  EXPECT_EQ(wrong.refusal->kind, plan::RefusalKind::kStructure);
+  EXPECT_TRUE(wrong.links.empty());
 }
 
 TEST(ScheduleSheet, RanksOfAProgramAreRanges) {
