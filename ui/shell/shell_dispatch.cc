@@ -360,7 +360,8 @@ struct Dispatcher {
   }
   // Where it is in front it does not take the keyboard from the search.
   void ShowTimeline() const {
-    if (!shell.panel_frames_.IsInFront("timeline")) shell.focus_ = "timeline";
+    const bool leaves_it = !shell.focus_.empty();
+    if (leaves_it || !shell.panel_frames_.IsInFront("timeline")) shell.focus_ = "timeline";
   }
   // Selects it and brings it into view.
   void Show(const analysis::SearchHit& hit) const {
