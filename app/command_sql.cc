@@ -36,12 +36,8 @@ struct SqlArguments {
 std::string FormatReal(double value) { return fmt::format("{:.6g}", value); }
 
 std::string CellText(const query::Cell& cell, bool exact) {
-  if (const auto* integer = std::get_if<int64_t>(&cell)) return fmt::format("{}", *integer);
-  if (const auto* real = std::get_if<double>(&cell)) {
-    return exact ? fmt::format("{}", *real) : FormatReal(*real);
-  }
-  const auto* text = std::get_if<std::string>(&cell);
-  return text == nullptr ? "" : *text;
+  const auto* real = std::get_if<double>(&cell);
+  return real != nullptr && !exact ? FormatReal(*real) : query::ExactText(cell);
 }
 
 nlohmann::json JsonCell(const query::Cell& cell) {

@@ -47,8 +47,7 @@ Result<config::Config> ReadConfig(const MemoryPlanArguments& arguments) {
     SHARDSCOPE_RETURN_IF_ERROR(config::ApplySetting(setting, &config));
   }
   config.ClearChanges();
-  SHARDSCOPE_RETURN_IF_ERROR(footprint::ApplyModelFolder(&config));
-  SHARDSCOPE_RETURN_IF_ERROR(footprint::ApplyAdapterFolder(&config));
+  SHARDSCOPE_RETURN_IF_ERROR(footprint::ApplyFolders(&config));
   SHARDSCOPE_RETURN_IF_ERROR(config.Check());
   SHARDSCOPE_RETURN_IF_ERROR(config::CheckKeysOfStrategies(config));
   return config;

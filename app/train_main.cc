@@ -93,8 +93,12 @@ struct Setting {
 Result<Setting> ReadSetting(const Arguments& arguments) {
   Result<config::Config> given = ReadSettings(arguments);
   if (!given.ok()) return given.status();
-  SHARDSCOPE_RETURN_IF_ERROR(footprint::ApplyModelFolder(&*given));
-  SHARDSCOPE_RETURN_IF_ERROR(footprint::ApplyAdapterFolder(&*given));
+  SHARDSCOPE_RETURN_IF_ERROR(footprint::ApplyFolders(&*given));
+  // What reads the run later may be started in another folder.
+  if (const std::string& path = given->Get("schedule.file"); !path.empty()) {
+    SHARDSCOPE_RETURN_IF_ERROR(
+        given->Set("schedule.file", std::filesystem::absolute(path).lexically_normal().string()));
+  }
   Setting setting;
   SHARDSCOPE_RETURN_IF_ERROR(ChooseDevice(arguments, *given, &setting.choice));
   Result<config::Config> config = ConfigFor(setting.choice, arguments, *given);

@@ -36,7 +36,7 @@ ARROWS = {
     "trace/bookmarks": set(), "trace/import": {"trace/bookmarks", "trace/store", "trace/schema"}, "trace/export": {"trace/query", "trace/store", "trace/schema"},
     "trace/analysis": {"trace/query"},
     "ui": SHOWN, "ui/widgets": {"ui"}, "ui/timeline": SHOWN | {"ui", "ui/widgets"},
-    "ui/panels": SHOWN | {"ui", "ui/widgets", "ui/timeline"}, "ui/shell": SHOWN | {"ui", "ui/*", "trace/import"},
+    "ui/panels": SHOWN | {"ui", "ui/widgets", "ui/timeline", "ui/panels"}, "ui/shell": SHOWN | {"ui", "ui/*", "trace/import"},
 }
 # Unit tests and their helpers may use neighbours to make their inputs, but not turn these arrows round.
 TEST_FILE = re.compile(r"_test\.cc$|_test_util\.(h|cc)$")

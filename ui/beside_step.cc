@@ -11,23 +11,25 @@
 namespace shardscope::ui {
 namespace {
 
-// That step if all ranks have finished it, else the newest one that they have; -1: none.
-int32_t FinishedStep(const query::Snapshot& snapshot, int32_t wanted) {
-  const int32_t newest = analysis::NewestStepOfAll(snapshot);
-  const bool is_finished =
-      wanted >= 0 && wanted <= newest && analysis::TimesOfStep(snapshot, wanted).ok();
-  return is_finished ? wanted : newest;
+bool IsFinished(const query::Snapshot& snapshot, int64_t step) {
+  return step >= 0 && step <= analysis::NewestStepOfAll(snapshot) &&
+         analysis::TimesOfStep(snapshot, static_cast<int32_t>(step)).ok();
 }
 
+// -1: none.
 int32_t StepOfB(const Compared& compared, const query::Snapshot& b, int32_t step_a) {
   const ComparedWith& with = compared.with;
-  if (!with.steps_a && !with.steps_b) return FinishedStep(b, step_a);
+  if (!with.steps_a && !with.steps_b) {
+    return IsFinished(b, step_a) ? step_a : analysis::NewestStepOfAll(b);
+  }
   const analysis::ComparedSide& side_a = compared.comparison.a;
   const analysis::ComparedSide& side_b = compared.comparison.b;
   const int64_t begin_a = with.steps_a ? with.steps_a->first : side_a.first_step;
   const int64_t begin_b = with.steps_b ? with.steps_b->first : side_b.first_step;
-  const int64_t wanted = std::min<int64_t>(step_a - begin_a + begin_b, side_b.last_step);
-  return FinishedStep(b, static_cast<int32_t>(std::max(begin_b, wanted)));
+  const int64_t step = step_a - begin_a + begin_b;
+  const bool is_within =
+      step_a >= begin_a && step_a <= side_a.last_step && step <= side_b.last_step;
+  return is_within && IsFinished(b, step) ? static_cast<int32_t>(step) : -1;
 }
 
 // What makes an op of A and one of B the same.
@@ -83,7 +85,7 @@ std::shared_ptr<const BesideStep> StepBeside(const query::Snapshot& a, const Com
                                              const std::optional<SelectedOp>& selected) {
   auto beside = std::make_shared<BesideStep>();
   const query::Snapshot& b = compared.b == nullptr ? a : *compared.b;
-  beside->step_a = FinishedStep(a, step);
+  beside->step_a = IsFinished(a, step) ? step : analysis::NewestStepOfAll(a);
   if (beside->step_a < 0) return beside;
   const Interval times_a = analysis::TimesOfStep(a, beside->step_a).value();
   beside->start_ns = times_a.start_ns;
@@ -95,7 +97,10 @@ std::shared_ptr<const BesideStep> StepBeside(const query::Snapshot& a, const Com
   std::map<query::TrackId, query::TrackRole> role_of_track;
   for (const query::Track& track : b.tracks) role_of_track[track.id] = track.role;
   for (const query::RankRows& rows : b.ranks) {
-    if (a.FindRank(rows.rank) == nullptr) continue;
+    if (a.FindRank(rows.rank) == nullptr) {
+      ++beside->num_missing_ranks;
+      continue;
+    }
     std::vector<BesideOp>& ops = beside->ranks[rows.rank];
     for (const query::OpRun* run : RunsOf(rows, beside->step_b)) {
       const auto role = role_of_track.find(run->track);

@@ -36,6 +36,7 @@ struct BesideStep {
   int64_t a_ns = 0;      // from the first rank's start to the last one's end
   int64_t b_ns = 0;
   std::map<int32_t, std::vector<BesideOp>> ranks;  // by rank of both, each by start
+  int num_missing_ranks = 0;                       // of B, which A does not have
   bool has_selected = false;                       // an op of A's step is selected
   std::optional<BesideMatch> match;                // of that; none: it is not in B
 
@@ -44,8 +45,9 @@ struct BesideStep {
 };
 
 // Beside a step of A that all ranks have finished, else the newest such: the step of B with the
-// same number, or the same place where ranges of steps are compared. `selected`: of which the same
-// op of B, by kind, phase, micro-batch and unit, comes to stand under it.
+// same number, else its newest; where ranges of steps are compared the one at the same place in
+// them. `selected`: of which the same op of B, by kind, phase, micro-batch and unit, comes to stand
+// under it.
 std::shared_ptr<const BesideStep> StepBeside(const query::Snapshot& a, const Compared& compared,
                                              int32_t step,
                                              const std::optional<SelectedOp>& selected);

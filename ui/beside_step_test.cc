@@ -89,8 +89,8 @@ TEST_F(BesideStepTest, OfRangesItIsTheSamePlace) {
   compared_.b = nullptr;
   Compare();
   EXPECT_EQ(Beside(3)->step_b, 7);
-  EXPECT_EQ(Beside(0)->step_b, 6);   // nothing before the range
-  EXPECT_EQ(Beside(11)->step_b, 9);  // nor behind it
+  EXPECT_EQ(Beside(1)->step_b, -1);  // nothing before the range
+  EXPECT_EQ(Beside(6)->step_b, -1);  // nor behind it
 }
 
 TEST_F(BesideStepTest, TheSelectedOpStandsOverTheSameOneOfB) {
@@ -117,6 +117,7 @@ TEST_F(BesideStepTest, AnOpThatBDoesNotHaveIsSaid) {
   EXPECT_TRUE(beside->has_selected);
   EXPECT_FALSE(beside->match);
   EXPECT_EQ(beside->ranks.size(), 1u);
+  EXPECT_EQ(beside->num_missing_ranks, 0);  // it is A that has more
 }
 
 }  // namespace

@@ -16,8 +16,7 @@ MemoryChoices MemoryChoicesOf(const std::map<std::string, std::string>& values) 
   MemoryChoices made;
   config::Config config = config::Config::OfValues(values);
   config.ClearChanges();
-  Status status = footprint::ApplyModelFolder(&config);
-  if (status.ok()) status = footprint::ApplyAdapterFolder(&config);
+  Status status = footprint::ApplyFolders(&config);
   if (status.ok()) status = config.Check();
   if (!status.ok()) {
     made.error = status.message();

@@ -41,8 +41,6 @@ Status TakeKeys(const char* of, const char* file, const KeysOfFolder& keys,
   return Status::Ok();
 }
 
-}  // namespace
-
 Status ApplyAdapterFolder(config::Config* config) {
   const std::string& folder = config->Get("lora.path");
   if (folder.empty()) return Status::Ok();
@@ -75,6 +73,13 @@ Status ApplyModelFolder(config::Config* config) {
                   config);
 }
 
+}  // namespace
+
+Status ApplyFolders(config::Config* config) {
+  SHARDSCOPE_RETURN_IF_ERROR(ApplyModelFolder(config));
+  return ApplyAdapterFolder(config);
+}
+
 Result<model::ModelConfig> ModelConfigOf(const config::Config& config) {
   model::ModelConfig model;
   const std::string& folder = config.Get("model.path");
@@ -102,7 +107,8 @@ bool WantsCheckpointCopy(const config::Config& config) {
   return config.GetInt("checkpoint.every") > 0 && config.Get("run.device") != "cuda";
 }
 
-Result<Footprint> FootprintOf(const config::Config& config, CheckpointCopy copy) {
+Result<Footprint> FootprintOf(const config::Config& config, CheckpointCopy copy,
+                              const plan::Schedule* written) {
   const plan::Policy policy = config::ToPolicy(config);
   SHARDSCOPE_ASSIGN_OR_RETURN(const model::ModelConfig model, ModelConfigOf(config));
   SHARDSCOPE_RETURN_IF_ERROR(model::CheckUnits(model, policy.units));
@@ -112,9 +118,13 @@ Result<Footprint> FootprintOf(const config::Config& config, CheckpointCopy copy)
       footprint.schedule,
       plan::BuildSchedule(model::DescribeModel(model, policy.units, batch), policy));
   if (const std::string& path = config.Get("schedule.file"); !path.empty()) {
-    SHARDSCOPE_ASSIGN_OR_RETURN(plan::Schedule written, plan::ReadSchedule(path));
-    SHARDSCOPE_RETURN_IF_ERROR(plan::CheckSameWork(footprint.schedule, written, path));
-    footprint.schedule = std::move(written);
+    plan::Schedule read;
+    if (written == nullptr) {
+      SHARDSCOPE_ASSIGN_OR_RETURN(read, plan::ReadSchedule(path));
+      written = &read;
+    }
+    SHARDSCOPE_RETURN_IF_ERROR(plan::CheckSameWork(footprint.schedule, *written, path));
+    footprint.schedule = *written;
   }
   footprint.issued_bytes = plan::PredictLargestPeak(footprint.schedule);
   plan::Unlisted unlisted = UnlistedMemory(model, batch, footprint.schedule, ScratchOf(config));

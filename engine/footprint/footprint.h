@@ -12,14 +12,12 @@
 
 namespace shardscope::footprint {
 
-// model.path: gives `config` the keys of the model that its config.json has. Error: it cannot be
-// read or trained, or a key is set to something else.
-Status ApplyModelFolder(config::Config* config);
+// model.path and lora.path: gives `config` the keys of the model and of the adapters that their
+// config.json and adapter_config.json have. Error: one cannot be read or trained, or a key is set
+// to something else.
+Status ApplyFolders(config::Config* config);
 
-// lora.path, after that: the keys that its adapter_config.json has. Error: the same.
-Status ApplyAdapterFolder(config::Config* config);
-
-// Error: as ApplyModelFolder().
+// Error: as ApplyFolders().
 Result<model::ModelConfig> ModelConfigOf(const config::Config& config);
 
 // The copy from which checkpoints are written while steps run: there if checkpoint.every wants
@@ -39,8 +37,10 @@ struct Footprint {
 // host's memory.
 bool WantsCheckpointCopy(const config::Config& config);
 
-// `config` has passed Check(). Errors are those of BuildSchedule().
+// `config` has passed Check(). `written`: what schedule.file says, where the caller has read it.
+// Errors are those of BuildSchedule(), and of a schedule.file that cannot be run.
 Result<Footprint> FootprintOf(const config::Config& config,
-                              CheckpointCopy copy = CheckpointCopy::kIfWanted);
+                              CheckpointCopy copy = CheckpointCopy::kIfWanted,
+                              const plan::Schedule* written = nullptr);
 
 }  // namespace shardscope::footprint

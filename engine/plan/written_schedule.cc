@@ -1,8 +1,10 @@
 #include "engine/plan/written_schedule.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 #include <vector>
@@ -16,50 +18,54 @@ namespace {
 
 constexpr size_t kMaxScheduleBytes = size_t{256} << 20;
 
-std::string BufferText(const Schedule& schedule, const Program& program, BufferId id) {
-  const Buffer& buffer = program.buffers[static_cast<size_t>(id)];
-  std::string text = fmt::format("{} {} B{}", BufferName(schedule, buffer), buffer.bytes,
-                                 buffer.persistent ? " persistent" : "");
-  if (buffer.slot != kNone) {
-    const Buffer& slot = program.buffers[static_cast<size_t>(buffer.slot)];
-    text += fmt::format(" in {} {}", BufferName(schedule, slot), buffer.slot);
-  }
-  return text;
-}
-
-// All of an op but when it runs.
-std::string WorkText(const Schedule& schedule, const Program& program, const Op& op) {
-  std::string text = fmt::format("comm {} peer {} root {} {} payload {} wire {}", op.communicator,
-                                 op.peer, op.root, Name(op.dtype), op.payload_bytes, op.wire_bytes);
+// All of an op but when it runs. Buffers are the same in both, so their ids say which.
+std::string WorkText(const Op& op) {
   const Category category = CategoryOf(op.kind);
   const bool may_change_stream =
       op.stream != 0 && (category == Category::kCommunication || category == Category::kCopy);
-  text += may_change_stream ? " any stream" : fmt::format(" stream {}", op.stream);
-  for (const BufferId id : op.reads) text += "; reads " + BufferText(schedule, program, id);
-  for (const BufferId id : op.writes) text += "; writes " + BufferText(schedule, program, id);
-  return text;
+  return fmt::format("{} {} {} {} {} {} {} {} {}", op.communicator, op.peer, op.root,
+                     Name(op.dtype), op.payload_bytes, op.wire_bytes,
+                     may_change_stream ? kNone : op.stream, fmt::join(op.reads, ","),
+                     fmt::join(op.writes, ","));
 }
 
-// By name of an op, or of a buffer, all that is so called.
+// By name of an op all that is so called.
 using Works = std::map<std::string, std::vector<std::string>>;
 
 Works OpsOf(const Schedule& schedule, const Program& program) {
   Works works;
-  for (const Op& op : program.ops) {
-    works[OpName(schedule, op)].push_back(WorkText(schedule, program, op));
-  }
+  for (const Op& op : program.ops) works[OpName(schedule, op)].push_back(WorkText(op));
   for (auto& [name, texts] : works) std::ranges::sort(texts);
   return works;
 }
 
-Works BuffersOf(const Schedule& schedule, const Program& program) {
-  Works works;
-  for (size_t id = 0; id < program.buffers.size(); ++id) {
-    works[BufferName(schedule, program.buffers[id])].push_back(
-        BufferText(schedule, program, static_cast<BufferId>(id)));
+// Who uses a buffer: each op that writes it, behind those that read it before.
+using Uses = std::vector<std::string>;
+
+// By buffer. The validator has shown that what writes a buffer is ordered with all else that uses
+// it, and an order is never against that of the list: so this is the order in which they run.
+std::vector<Uses> UsesOf(const Schedule& schedule, const Program& program) {
+  std::vector<Uses> uses(program.buffers.size());
+  std::vector<Uses> readers(program.buffers.size());  // since it was written last
+  const auto end_reading = [&](size_t buffer) {
+    std::ranges::sort(readers[buffer]);
+    std::ranges::move(readers[buffer], std::back_inserter(uses[buffer]));
+    readers[buffer].clear();
+  };
+  for (const Op& op : program.ops) {
+    const std::string name = OpName(schedule, op);
+    for (const BufferId id : op.reads) {
+      const bool writes = std::ranges::find(op.writes, id) != op.writes.end();
+      if (!writes) readers[static_cast<size_t>(id)].push_back(name);
+    }
+    for (const BufferId id : op.writes) {
+      const auto buffer = static_cast<size_t>(id);
+      end_reading(buffer);
+      uses[buffer].push_back("writes: " + name);
+    }
   }
-  for (auto& [name, texts] : works) std::ranges::sort(texts);
-  return works;
+  for (size_t buffer = 0; buffer < uses.size(); ++buffer) end_reading(buffer);
+  return uses;
 }
 
 bool Touches(const Op& op, BufferId buffer) {
@@ -88,27 +94,40 @@ bool Needs(const Program& program, OpIndex after, OpIndex before) {
   return is_shared(early, late) || is_shared(late, early);
 }
 
-// "" if they are the same.
-std::string Difference(std::string_view what, const Works& built, const Works& written) {
+// "" if the ops of both are the same.
+std::string OtherOp(const Works& built, const Works& written) {
   for (const auto& [name, texts] : built) {
     const auto found = written.find(name);
     const size_t there = found == written.end() ? 0 : found->second.size();
     if (there < texts.size()) {
-      return fmt::format("{} '{}' is there {} instead of {}", what, name,
+      return fmt::format("op '{}' is there {} instead of {}", name,
                          there == 0 ? "not at all" : fmt::format("{} times", there),
                          texts.size() == 1 ? "once" : fmt::format("{} times", texts.size()));
     }
     if (there == texts.size() && found->second != texts) {
       return fmt::format(
-          "{} '{}' is another one: other bytes, buffers, type, communicator or stream", what, name);
+          "op '{}' is another one: other bytes, buffers, type, communicator or stream", name);
     }
   }
   for (const auto& [name, texts] : written) {
     const auto found = built.find(name);
     const size_t there = found == built.end() ? 0 : found->second.size();
-    if (there < texts.size()) return fmt::format("{} '{}' is one too many", what, name);
+    if (there < texts.size()) return fmt::format("op '{}' is one too many", name);
   }
   return "";
+}
+
+// "" if `written` does the work of `built`, which has the same buffers.
+std::string OtherWork(const Schedule& schedule, const Program& built, const Program& written) {
+  const std::string other = OtherOp(OpsOf(schedule, built), OpsOf(schedule, written));
+  if (!other.empty()) return other;
+  const std::vector<Uses> before = UsesOf(schedule, built);
+  const std::vector<Uses> after = UsesOf(schedule, written);
+  const auto differs = std::ranges::mismatch(before, after).in1;
+  if (differs == before.end()) return "";
+  const auto& buffer = built.buffers[static_cast<size_t>(differs - before.begin())];
+  return fmt::format("buffer '{}' is written and read in another order",
+                     BufferName(schedule, buffer));
 }
 
 }  // namespace
@@ -137,21 +156,21 @@ Status CheckSameWork(const Schedule& built, const Schedule& written, const std::
   if (built.streams != written.streams) return differs("streams are");
   if (built.communicators != written.communicators) return differs("communicators are");
   if (built.program_of_rank != written.program_of_rank) return differs("programs of ranks are");
+  if (built.programs.size() != written.programs.size()) return differs("programs are");
   for (size_t index = 0; index < built.programs.size(); ++index) {
     const Program& from = built.programs[index];
     const Program& to = written.programs[index];
-    std::string difference = Difference("buffer", BuffersOf(built, from), BuffersOf(written, to));
-    if (difference.empty()) {
-      difference = Difference("op", OpsOf(built, from), OpsOf(written, to));
-    }
-    if (!difference.empty()) {
+    // What ranks keep lies in memory in their order.
+    if (from.buffers != to.buffers) return differs("buffers are");
+    const std::string other = OtherWork(built, from, to);
+    if (!other.empty()) {
       return Status::Error(
-          fmt::format("{}: it does other work than this run does: {}", path, difference));
+          fmt::format("{}: it does other work than this run does: {}", path, other));
     }
     // Ranks agree there on what the next step is, before anything of this one.
     if (!to.ops.empty() && to.ops[0].kind != from.ops[0].kind) {
-      return Status::Error(fmt::format("{}: the first op has to be '{}'", path,
-                                       OpName(built, from.ops[0])));
+      return Status::Error(
+          fmt::format("{}: the first op has to be '{}'", path, OpName(built, from.ops[0])));
     }
   }
   return Status::Ok();
@@ -182,8 +201,8 @@ OpIndex IssueEarlier(OpIndex op, Program* program) {
     }
     return false;
   };
-  while (first > 0 && is_needed(first - 1)) --first;
-  if (first == 0) return op;
+  while (first > 1 && is_needed(first - 1)) --first;
+  if (first <= 1) return op;  // the first op of a step stays
   MoveOp(first - 1, op, program);
   return op - 1;
 }
@@ -198,7 +217,7 @@ OpIndex IssueLater(OpIndex op, Program* program) {
     return false;
   };
   while (last + 1 < num_ops && needs_one(last + 1)) ++last;
-  if (last + 1 == num_ops) return op;
+  if (op == 0 || last + 1 == num_ops) return op;
   MoveOp(last + 1, op, program);
   return op + 1;
 }

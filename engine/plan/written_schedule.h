@@ -12,10 +12,12 @@ namespace shardscope::plan {
 // What the file says, valid. Errors name the file, and the line or the op at fault.
 Result<Schedule> ReadSchedule(const std::string& path);
 
-// Whether ranks that are set up for `built` can run `written`, a valid one, in its place: the same
-// mesh, model, state, streams and communicators, and in each program ops and buffers that are the
-// same but for the order of ops, their waits, on which stream they communicate or copy, and when
-// buffers are allocated and freed. The error begins with `path`, and names what differs.
+// Whether ranks that are set up for `built` can run `written`, a valid one, in its place, with the
+// same results bit for bit: the same mesh, model, state, streams, communicators and buffers, and in
+// each program the same ops, of which those that use a buffer write and read it in the same order.
+// What may differ is the order of ops otherwise, their waits, on which stream they communicate or
+// copy, and when buffers are allocated and freed. The error begins with `path`, and names what
+// differs.
 Status CheckSameWork(const Schedule& built, const Schedule& written, const std::string& path);
 
 // Issues op `from` where op `to` stands; those between move by one. Waits go on naming the same

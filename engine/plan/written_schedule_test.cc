@@ -7,6 +7,7 @@
 #include <set>
 
 #include "engine/plan/schedule_test_util.h"
+#include "engine/plan/strategy.h"
 #include "engine/plan/text.h"
 #include "engine/plan/validate.h"
 #include "trace/base/output_file.h"
@@ -56,7 +57,10 @@ TEST(WrittenSchedule, OtherWorkIsNamed) {
   EXPECT_THAT(Same(built, written).message(), HasSubstr("is there not at all instead of once"));
   written = built;
   written.programs[0].buffers.push_back({});
-  EXPECT_THAT(Same(built, written).message(), HasSubstr("buffer '"));
+  EXPECT_THAT(Same(built, written).message(), HasSubstr("its buffers are other"));
+  written = built;
+  written.programs.emplace_back();  // of no rank
+  EXPECT_THAT(Same(built, written).message(), HasSubstr("its programs are other"));
   written = built;
   written.units[1].parameters[0].shape[0] += 1;
   EXPECT_THAT(Same(built, written).message(), HasSubstr("its units are other than this run's"));
@@ -68,6 +72,37 @@ TEST(WrittenSchedule, OtherWorkIsNamed) {
   Policy halves = TwoRanks(Preset::kFsdp2);
   halves.micro_batches = 2;
   EXPECT_THAT(Same(built, Build(halves)).message(), HasSubstr("its micro-batches are other"));
+}
+
+// A reduction before all of the gradient is there reads no poison, and every use can be ordered: it
+// is only not what a step is to compute.
+TEST(WrittenSchedule, AnEarlierReductionIsOtherWork) {
+  Policy policy = TwoRanks(Preset::kFsdp2);
+  policy.strategy = FindStrategy("ddp");
+  policy.mesh = policy.strategy->MeshOf(2);
+  const Schedule built = Build(policy, false);
+  Schedule written = built;
+  Program& program = written.programs[0];
+  const auto reduction = std::ranges::find_if(program.ops, [](const Op& op) {
+    return op.kind == OpKind::kAllReduce && op.phase == Phase::kBackward;
+  });
+  ASSERT_NE(reduction, program.ops.end());
+  // Its last writer comes behind it, and waits for it.
+  auto at = static_cast<OpIndex>(reduction - program.ops.begin());
+  OpIndex writer = at - 1;
+  const BufferId gradient = reduction->writes.front();
+  const auto writes = [&](OpIndex op) {
+    const std::vector<BufferId>& ids = program.ops[static_cast<size_t>(op)].writes;
+    return std::ranges::find(ids, gradient) != ids.end();
+  };
+  while (!writes(writer)) --writer;
+  MoveOp(at, writer, &program);
+  Op& late = program.ops[static_cast<size_t>(writer) + 1];
+  late.dependencies.push_back({DependencyKind::kEvent, writer});
+  Op& early = program.ops[static_cast<size_t>(writer)];
+  std::erase_if(early.dependencies, [&](const Dependency& wait) { return wait.target > writer; });
+  early.dependencies.push_back({DependencyKind::kEvent, writer - 1});
+  EXPECT_THAT(Same(built, written).message(), HasSubstr("is written and read in another order"));
 }
 
 TEST(WrittenSchedule, MovedOpsKeepTheirWaits) {
@@ -152,6 +187,8 @@ TEST(WrittenSchedule, OpsMoveWithWhatTheyNeed) {
   }
   EXPECT_EQ(written, built);
   EXPECT_EQ(IssueEarlier(0, &program), 0);
+  EXPECT_EQ(IssueEarlier(1, &program), 1);  // behind the first op, which stays
+  EXPECT_EQ(IssueLater(0, &program), 0);
   const auto last = static_cast<OpIndex>(program.ops.size()) - 1;
   EXPECT_EQ(IssueLater(last, &program), last);
   EXPECT_EQ(written, built);

@@ -14,14 +14,15 @@ namespace shardscope::runtime {
 
 // Step and flags in the first line, then one line "key<TAB>old<TAB>new" a changed key; after an
 // empty one the text of a Schedule that a user has written.
-std::string PrintRegime(const Regime& regime) {
+std::string PrintRegime(const Regime& regime, const Regime* before) {
   const Decision& decision = regime.decision;
   std::string text = fmt::format("{}\t{:d}\t{:d}\t{:d}\n", regime.first_step, decision.stop,
                                  decision.pause, decision.checkpoint);
   for (const ChangedKey& change : decision.changed) {
     text += change.key + "\t" + change.old_value + "\t" + change.new_value + "\n";
   }
-  if (!regime.config.Get("schedule.file").empty()) {
+  const bool is_known = before != nullptr && before->schedule == regime.schedule;
+  if (!is_known && !regime.config.Get("schedule.file").empty()) {
     text += "\n" + plan::PrintSchedule(*regime.schedule);
   }
   return text;

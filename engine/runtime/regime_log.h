@@ -26,11 +26,13 @@ struct Regime {
   config::StepWindow record_steps;
 };
 
-// What rank 0 tells ranks in other processes of a regime; keys and values are single lines.
-std::string PrintRegime(const Regime& regime);
+// What rank 0 tells ranks in other processes of a regime; keys and values are single lines. A
+// Schedule that a user has written is told where it is not that of the regime `before`, which may
+// be null.
+std::string PrintRegime(const Regime& regime, const Regime* before);
 
-// The same regime, where `before` was in force; without its schedule, unless a user has written
-// that.
+// The same regime, without its schedule unless that was told. `before`: the keys that were in
+// force.
 Result<Regime> ParseRegime(const std::string& text, const config::Config& before);
 
 // Threads: any.

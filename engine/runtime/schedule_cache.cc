@@ -42,8 +42,14 @@ Result<std::shared_ptr<const plan::Schedule>> ScheduleCache::GetWritten(const st
   }
   SHARDSCOPE_RETURN_IF_ERROR(plan::CheckSameWork(*built, *written, path));
   const MutexLock lock(mutex_);
-  written_[path] = written;
+  written_.try_emplace(path, written);
   return written;
+}
+
+void ScheduleCache::KeepWritten(const std::string& path,
+                                std::shared_ptr<const plan::Schedule> written) {
+  const MutexLock lock(mutex_);
+  written_[path] = std::move(written);
 }
 
 }  // namespace shardscope::runtime

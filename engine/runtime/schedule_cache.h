@@ -29,10 +29,12 @@ class ScheduleCache {
   // The same object as long as it is kept. Errors are those of BuildSchedule().
   Result<std::shared_ptr<const plan::Schedule>> Get(const plan::Policy& policy);
 
-  // The Schedule of that file, which is read anew only if `reads`, or if it was not read yet.
-  // Error: it does other work than that of `policy` would.
+  // The Schedule of that file as it is kept; `reads`, or where none is kept: as it is now. Error:
+  // it does other work than that of `policy` would.
   Result<std::shared_ptr<const plan::Schedule>> GetWritten(const std::string& path,
                                                            const plan::Policy& policy, bool reads);
+  // For GetWritten(), from now on.
+  void KeepWritten(const std::string& path, std::shared_ptr<const plan::Schedule> written);
 
  private:
   static constexpr size_t kKept = 16;

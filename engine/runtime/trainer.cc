@@ -482,14 +482,17 @@ Status LiveTrainer::TakeRun(std::string_view text) {
 void LiveTrainer::AgreeOnRegime(int rank, int64_t number) {
   if (!has_processes() || number < num_agreed_) return;
   ++num_agreed_;
-  const std::string mine = is_leader() ? PrintRegime(*regimes_.At(number)) : "";
+  const std::shared_ptr<const Regime> last = number > 0 ? regimes_.At(number - 1) : nullptr;
+  const std::string mine = is_leader() ? PrintRegime(*regimes_.At(number), last.get()) : "";
   const std::string text =
       transport::BroadcastText(&ranks_->transport(), ranks_->size(), rank, mine);
   if (is_leader()) return;
-  const std::shared_ptr<const Regime> before = regimes_.Newest();
-  Result<Regime> regime = ParseRegime(text, before == nullptr ? options_.config : before->config);
+  Result<Regime> regime = ParseRegime(text, last == nullptr ? options_.config : last->config);
   if (!regime.ok()) throw std::runtime_error(regime.message());
-  if (regime->schedule == nullptr) {
+  const bool is_written = !regime->config.Get("schedule.file").empty();
+  if (regime->schedule == nullptr && is_written) {
+    regime->schedule = last->schedule;  // else it would have been told
+  } else if (regime->schedule == nullptr) {
     // Built from the same keys as the leader's, hence the same.
     Result<std::shared_ptr<const plan::Schedule>> schedule = ScheduleOf(regime->config);
     if (!schedule.ok()) throw std::runtime_error(schedule.message());

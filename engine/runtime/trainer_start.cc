@@ -140,8 +140,11 @@ bool LiveTrainer::HasCopyWith(const config::Config& config) const {
 }
 
 Result<footprint::Footprint> LiveTrainer::FootprintWith(const config::Config& config) const {
-  return footprint::FootprintOf(config, HasCopyWith(config) ? footprint::CheckpointCopy::kThere
-                                                            : footprint::CheckpointCopy::kIfWanted);
+  const auto copy = HasCopyWith(config) ? footprint::CheckpointCopy::kThere
+                                        : footprint::CheckpointCopy::kIfWanted;
+  if (config.Get("schedule.file").empty()) return footprint::FootprintOf(config, copy);
+  SHARDSCOPE_ASSIGN_OR_RETURN(const auto written, ScheduleOf(config));
+  return footprint::FootprintOf(config, copy, written.get());
 }
 
 std::vector<int64_t> LiveTrainer::BoundsOf(const plan::Schedule& schedule, bool has_copy) const {
@@ -177,7 +180,11 @@ Status LiveTrainer::CheckRun(const config::Config& before, const config::Config&
   };
   SHARDSCOPE_RETURN_IF_ERROR(CheckLimit(after, *to, question));
   const int64_t needed_bytes = bytes_of_move(*to);
-  if (limit_bytes == 0 || needed_bytes <= limit_bytes) return CheckEvaluation(after);
+  if (limit_bytes == 0 || needed_bytes <= limit_bytes) {
+    SHARDSCOPE_RETURN_IF_ERROR(CheckEvaluation(after));
+    if (!path.empty()) schedules_->KeepWritten(path, to);
+    return Status::Ok();
+  }
   return Status::Error(
       footprint::StateMoveText(after, {from->name, to->name, needed_bytes}, question));
 }

@@ -113,6 +113,13 @@ Result<PreparedSelect> PrepareSelect(const store::RunFiles& run, const std::stri
   return PreparedSelect{std::move(database), std::move(statement).value()};
 }
 
+std::string ExactText(const Cell& cell) {
+  if (const auto* integer = std::get_if<int64_t>(&cell)) return fmt::format("{}", *integer);
+  if (const auto* real = std::get_if<double>(&cell)) return fmt::format("{}", *real);
+  const auto* text = std::get_if<std::string>(&cell);
+  return text == nullptr ? "" : *text;
+}
+
 Cell CellOf(const store::Statement& row, int column) {
   using Type = store::Statement::Type;
   switch (row.ColumnType(column)) {

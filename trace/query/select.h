@@ -30,6 +30,8 @@ Result<PreparedSelect> PrepareSelect(const store::RunFiles& run, const std::stri
 // The text of a blob is "<N bytes>".
 using Cell = std::variant<std::monostate, int64_t, double, std::string>;
 Cell CellOf(const store::Statement& row, int column);
+// For CSV: a real with as many digits as make it that one, "" for NULL.
+std::string ExactText(const Cell& cell);
 
 struct SelectedRows {
   std::vector<std::string> names;  // of the columns

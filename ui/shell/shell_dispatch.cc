@@ -201,7 +201,7 @@ struct Dispatcher {
   void operator()(const ui::RunSchedule& command) const {
     constexpr const char* kKey = "schedule.file";
     if (command.text == nullptr) return (*this)(ui::SetKnob{kKey, ""});
-    // All processes of the run read it, from wherever they were started.
+    // The trainer may have been started in another folder.
     const auto set = [this_shell = &shell, folder = shell.session_ ? shell.session_->folder()
                                                                    : ""](const std::string& path) {
       const auto& session = this_shell->session_;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "trace/base/units.h"
+#include "ui/panels/panel_frame.h"
 #include "ui/scope.h"
 #include "ui/text.h"
 #include "ui/values.h"
@@ -41,22 +42,12 @@ bool PlaceLink(const Look& look, const char* id, const std::string& text, ui::Bo
 
 }  // namespace
 
-struct AdvicePanel::Frame {
-  const ui::Context& context;
-  Look look;
-  ui::DrawLog* log;
-  ui::Commands* commands;
-
+struct AdvicePanel::Frame : PanelFrame {
   const analysis::Explanation& explanation() const { return context.figures->explanation; }
-  const char* Tr(Text text) const { return ui::Tr(context.language, text); }
-  // Tooltips stay out of pictures.
-  void Tip(const std::string& title, Text text) const {
-    if (!context.headless) widgets::ItemTooltip(look, title, Tr(text));
-  }
 };
 
 void AdvicePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
-  const Frame frame{context, widgets::LookOf(context), log, commands};
+  const Frame frame{{context, widgets::LookOf(context), log, commands}};
   if (context.snapshot == nullptr || context.figures == nullptr || context.figures->scope.empty()) {
     const Text why = context.snapshot == nullptr      ? Text::kAdviceEmpty
                      : ui::IsRecordedProgram(context) ? Text::kAdviceRecorded
@@ -73,8 +64,7 @@ void AdvicePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
 void AdvicePanel::DrawCards(const Frame& frame) {
   const ui::Context& context = frame.context;
   const std::string line = ui::VerdictLine(context.language, frame.explanation().verdict);
-  frame.log->Text("verdict", line,
-                  widgets::Paragraph(frame.look, widgets::BoldOf(frame.look), line));
+  frame.Say("verdict", widgets::BoldOf(frame.look), line);
   const ui::ScopeMenu menu = ui::ScopeMenuOf(context);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const auto scope = widgets::DrawChipMenu(
@@ -89,7 +79,7 @@ void AdvicePanel::DrawCards(const Frame& frame) {
   for (size_t i = 0; i < advice.size(); ++i) DrawCard(frame, i);
   if (!advice.empty()) return;
   const std::string none = ui::NoAdvice(context.language, frame.explanation().verdict);
-  frame.log->Text("none", none, widgets::Paragraph(frame.look, widgets::DimOf(frame.look), none));
+  frame.Say("none", widgets::DimOf(frame.look), none);
 }
 
 void AdvicePanel::DrawCard(const Frame& frame, size_t at) {
@@ -123,7 +113,7 @@ void AdvicePanel::DrawPlaces(const Frame& frame, size_t at) {
     ui::Box box;
     const bool clicked =
         PlaceLink(frame.look, fmt::format("place{}", i).c_str(), places[i].text, &box);
-    frame.Tip(places[i].text, Text::kAdviceJumpTip);
+    frame.Tip(places[i].text, frame.Tr(Text::kAdviceJumpTip));
     frame.log->Text(fmt::format("place:{}:{}", at, i), places[i].text, box);
     if (!clicked) continue;
     frame.commands->insert(frame.commands->end(), places[i].jump.begin(), places[i].jump.end());
@@ -139,8 +129,7 @@ void AdvicePanel::DrawKnobs(const Frame& frame, size_t at) {
     const std::string label = ui::KeyLabel(context.language, knob.key);
     if (const auto pending = ui::PendingValue(context, knob.key)) {
       const std::string text = TrFormat(context.language, Text::kAdvicePending, label, *pending);
-      frame.log->Text("pending:" + knob.key, text,
-                      widgets::Paragraph(frame.look, widgets::DimOf(frame.look), text));
+      frame.Say("pending:" + knob.key, widgets::DimOf(frame.look), text);
       continue;
     }
     const bool turns = ui::CanSteer(context);
@@ -149,9 +138,8 @@ void AdvicePanel::DrawKnobs(const Frame& frame, size_t at) {
               : TrFormat(context.language, Text::kAdviceInNewRun, label, knob.to);
     const bool clicked = turns ? widgets::Button(frame.look, knob.key.c_str(), text)
                                : widgets::LinkText(frame.look, knob.key.c_str(), text);
-    frame.log->Text("knob:" + knob.key, text,
-                    widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
-    if (turns) frame.Tip(text, Text::kAdviceTurnTip);
+    frame.NoteItem("knob:" + knob.key, text);
+    if (turns) frame.Tip(text, frame.Tr(Text::kAdviceTurnTip));
     if (!clicked) continue;
     if (!turns) {
       frame.commands->push_back(ui::ShowKey{.key = knob.key, .in_form = true});
@@ -178,7 +166,7 @@ void AdvicePanel::DrawUndo(const Frame& frame) {
   const std::string text = TrFormat(context.language, Text::kAdviceUndo,
                                     ui::KeyLabel(context.language, last.key), last.to, last.from);
   const bool clicked = widgets::Button(frame.look, "undo", text);
-  frame.log->Text("undo", text, widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
+  frame.NoteItem("undo", text);
   if (!clicked) return;
   turned_.pop_back();
   frame.commands->push_back(ui::SetKnob{last.key, last.from});

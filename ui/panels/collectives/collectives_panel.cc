@@ -14,6 +14,7 @@
 #include "trace/base/units.h"
 #include "ui/context.h"
 #include "ui/panels/collectives/collective_scatter.h"
+#include "ui/panels/panel_frame.h"
 #include "ui/scope.h"
 #include "ui/text.h"
 #include "ui/values.h"
@@ -23,13 +24,7 @@
 
 namespace shardscope::panels {
 
-struct CollectivesFrame {
-  const ui::Context& context;
-  const widgets::Look look;
-  ui::DrawLog* log;
-  ui::Commands* commands;
-
-  const char* Tr(ui::Text text) const { return ui::Tr(context.language, text); }
+struct CollectivesFrame : PanelFrame {
   const analysis::CollectiveTable& table() const { return *context.collectives; }
 };
 
@@ -137,8 +132,7 @@ void DrawRow(const CollectivesFrame& frame, const CollectiveRow& row, int index)
       if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal)) {
         ImGui::SetTooltip("%s", frame.Tr(Text::kCollectivesRowTip));
       }
-      frame.log->Text("row:" + std::to_string(index), NameOf(row),
-                      widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
+      frame.NoteItem("row:" + std::to_string(index), NameOf(row));
       ImGui::SetCursorPos(at);
     }
     ImGui::TextUnformatted(text.c_str(), text.c_str() + text.size());
@@ -182,7 +176,7 @@ void DrawHeaders(const CollectivesFrame& frame, int sorted_by) {
         column < kNumTexts
             ? fmt::format("header:{}", column)
             : fmt::format("header:{}", kNumbers[static_cast<size_t>(column - kNumTexts)].id);
-    frame.log->Text(id, title, widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
+    frame.NoteItem(id, title);
     if (column < kNumTexts || !ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) continue;
     ImGui::SetTooltip("%s", frame.Tr(kNumbers[static_cast<size_t>(column - kNumTexts)].tip));
   }
@@ -280,7 +274,7 @@ void CollectivesPanel::DrawChart(const CollectivesFrame& frame) {
 }
 
 void CollectivesPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
-  const CollectivesFrame frame{context, widgets::LookOf(context), log, commands};
+  const CollectivesFrame frame{{context, widgets::LookOf(context), log, commands}};
   const auto say = [&](Text text) {
     log->Text("empty", frame.Tr(text), widgets::EmptyState(frame.look, frame.Tr(text)));
   };

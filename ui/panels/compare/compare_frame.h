@@ -3,18 +3,13 @@
 
 #include "ui/context.h"
 #include "ui/draw_log.h"
+#include "ui/panels/panel_frame.h"
 #include "ui/text.h"
 #include "ui/widgets/look.h"
 
 namespace shardscope::panels {
 
-struct CompareFrame {
-  const ui::Context& context;
-  const widgets::Look look;
-  ui::DrawLog* log;
-  ui::Commands* commands;
-
-  const char* Tr(ui::Text text) const { return ui::Tr(context.language, text); }
+struct CompareFrame : PanelFrame {
   const analysis::Comparison& comparison() const { return context.compare.made->comparison; }
 };
 

@@ -26,11 +26,9 @@ constexpr float kStepsWidth = 110;
 constexpr float kLeftShare = 0.64F;  // of the panel: tables; else histograms and settings
 constexpr float kLeastRows = 90;
 
-ui::Box LastItem() { return widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()); }
-
 bool Link(const CompareFrame& frame, const char* id, Text text) {
   const bool clicked = widgets::LinkText(frame.look, id, frame.Tr(text));
-  frame.log->Text(id, frame.Tr(text), LastItem());
+  frame.NoteItem(id, frame.Tr(text));
   return clicked;
 }
 
@@ -44,7 +42,7 @@ void ErrorBar(const CompareFrame& frame, const char* id, const std::string& mess
   widgets::TextStyle style = widgets::TextOf(frame.look);
   style.color = frame.look.theme.state.bad;
   const std::string text = Printable(message, "");
-  frame.log->Text(id, text, widgets::Paragraph(frame.look, style, text));
+  frame.Say(id, style, text);
 }
 
 void DrawSide(const CompareFrame& frame, const char* letter, const analysis::ComparedSide& side) {
@@ -58,8 +56,7 @@ void DrawSide(const CompareFrame& frame, const char* letter, const analysis::Com
   if (side.knobs_turned.empty()) return;
   const std::string turned =
       TrFormat(language, Text::kCompareTurned, letter, fmt::join(side.knobs_turned, ", "));
-  frame.log->Text("turned:" + id, turned,
-                  widgets::Paragraph(frame.look, widgets::DimOf(frame.look), turned));
+  frame.Say("turned:" + id, widgets::DimOf(frame.look), turned);
 }
 
 }  // namespace
@@ -105,7 +102,7 @@ void ComparePanel::DrawFields(const CompareFrame& frame) {
   const auto field = [&](const char* id, std::string* text, Text hint, float field_width) {
     widgets::TextField(look, id, text, {.hint = frame.Tr(hint), .width = field_width});
     entered = entered || (ImGui::IsItemDeactivated() && ImGui::IsKeyPressed(ImGuiKey_Enter));
-    frame.log->Text(id + 2, *text, LastItem());
+    frame.NoteItem(id + 2, *text);
   };
   field("##path", &path_, Text::kCompareHint, width);
   const auto steps = [&](const char* id, std::string* text, Text name) {
@@ -121,7 +118,7 @@ void ComparePanel::DrawFields(const CompareFrame& frame) {
   steps("##steps_b", &steps_b_, Text::kCompareStepsB);
   const bool clicked =
       widgets::Button(look, "go", frame.Tr(Text::kCompareGo), widgets::Emphasis::kPrimary);
-  frame.log->Text("go", frame.Tr(Text::kCompareGo), LastItem());
+  frame.NoteItem("go", frame.Tr(Text::kCompareGo));
   if (clicked || entered) Ask(frame);
   if (!form_error_.empty()) ErrorBar(frame, "form_error", form_error_);
 }
@@ -137,7 +134,7 @@ void ComparePanel::DrawRecent(const CompareFrame& frame) {
       path_ = run.path;
       Ask(frame);
     }
-    frame.log->Text("run:" + run.path, run.name, LastItem());
+    frame.NoteItem("run:" + run.path, run.name);
     ImGui::SameLine(0, frame.look.Px(10));
     const ImVec2 at = ImGui::GetCursorScreenPos();
     widgets::DrawTextClipped(frame.look, widgets::FaintOf(frame.look), at, widgets::ContentWidth(),
@@ -152,7 +149,7 @@ void ComparePanel::DrawForm(const CompareFrame& frame) {
                   widgets::Heading(frame.look, frame.Tr(Text::kCompareTitle)));
   if (frame.context.compare.asked && Link(frame, "back", Text::kCompareBack)) chooses_ = false;
   const char* how = frame.Tr(Text::kCompareHow);
-  frame.log->Text("how", how, widgets::Paragraph(frame.look, widgets::DimOf(frame.look), how));
+  frame.Say("how", widgets::DimOf(frame.look), how);
   widgets::Gap(frame.look, 8);
   DrawFields(frame);
   DrawRecent(frame);
@@ -197,8 +194,7 @@ void ComparePanel::DrawMade(const CompareFrame& frame) {
   if (comparison.a.num_steps == 0 || comparison.b.num_steps == 0) return;
   if (comparison.units.by_order && !comparison.units.pairs.empty()) {
     const char* text = frame.Tr(Text::kCompareByOrder);
-    frame.log->Text("by_order", text,
-                    widgets::Paragraph(frame.look, widgets::DimOf(frame.look), text));
+    frame.Say("by_order", widgets::DimOf(frame.look), text);
   }
   widgets::Gap(frame.look, 4);
   const float all = widgets::ContentWidth();
@@ -221,7 +217,7 @@ void ComparePanel::DrawMade(const CompareFrame& frame) {
 }
 
 void ComparePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
-  const CompareFrame frame{context, widgets::LookOf(context), log, commands};
+  const CompareFrame frame{{context, widgets::LookOf(context), log, commands}};
   widgets::Gap(frame.look, 4);
   if (context.snapshot == nullptr) {
     const char* none = frame.Tr(Text::kCompareNoRun);

@@ -163,7 +163,7 @@ void DrawDifferentSettings(const CompareFrame& frame, ImVec2 size) {
         return value.empty() ? std::string(frame.Tr(Text::kCompareNotSet)) : Printable(value, "");
       };
       const std::string text = fmt::format("{}: {} -> {}", name, shown(a), shown(b));
-      frame.log->Text(id, text, widgets::Paragraph(frame.look, widgets::TextOf(frame.look), text));
+      frame.Say(id, widgets::TextOf(frame.look), text);
     };
     for (const analysis::SettingDifference& setting : comparison.settings) {
       line("setting:" + setting.key, setting.key, setting.a, setting.b);

@@ -8,6 +8,7 @@
 
 #include "ui/context.h"
 #include "ui/draw_log.h"
+#include "ui/panels/panel_frame.h"
 #include "ui/text.h"
 #include "ui/widgets/buttons.h"
 #include "ui/widgets/fields.h"
@@ -16,21 +17,9 @@
 
 namespace shardscope::panels {
 
-struct LessonsFrame {
-  const ui::Context& context;
-  const widgets::Look look;
-  ui::DrawLog* log;
-  ui::Commands* commands;
-
-  const char* Tr(ui::Text text) const { return ui::Tr(context.language, text); }
+struct LessonsFrame : PanelFrame {
   const std::string& In(const lesson::Words& words) const {
     return words.In(context.language == ui::Language::kChinese ? "zh" : "en");
-  }
-  void Say(std::string_view id, const widgets::TextStyle& style, std::string_view text) const {
-    log->Text(id, text, widgets::Paragraph(look, style, text));
-  }
-  void NoteItem(std::string_view id, std::string_view text) const {
-    log->Text(id, text, widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
   }
 };
 
@@ -280,7 +269,7 @@ void LessonsPanel::DrawLesson(const LessonsFrame& frame, const Lesson& one) {
 }
 
 void LessonsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
-  const LessonsFrame frame{context, widgets::LookOf(context), log, commands};
+  const LessonsFrame frame{{context, widgets::LookOf(context), log, commands}};
   const ui::LessonsState& lessons = context.lessons;
   if (!lessons.is_open) commands->push_back(ui::OpenLessons{});
   if (!lessons.error.empty()) {

@@ -9,6 +9,7 @@
 
 #include "ui/context.h"
 #include "ui/draw_log.h"
+#include "ui/panels/panel_frame.h"
 #include "ui/panels/ranks/rank_strip.h"
 #include "ui/text.h"
 #include "ui/widgets/look.h"
@@ -16,13 +17,7 @@
 namespace shardscope::panels {
 
 // What drawing needs in one frame.
-struct RanksFrame {
-  const ui::Context& context;
-  const widgets::Look look;
-  ui::DrawLog* log;
-  ui::Commands* commands;
-
-  const char* Tr(ui::Text text) const { return ui::Tr(context.language, text); }
+struct RanksFrame : PanelFrame {
   template <typename... Args>
   std::string Format(ui::Text text, const Args&... args) const {
     return ui::TrFormat(context.language, text, args...);

@@ -196,7 +196,7 @@ void RanksPanel::DrawStrip(const RanksFrame& frame) {
 }
 
 void RanksPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
-  const RanksFrame frame{context, widgets::LookOf(context), log, commands};
+  const RanksFrame frame{{context, widgets::LookOf(context), log, commands}};
   const auto say = [&](Text text) {
     log->Text("empty", frame.Tr(text), widgets::EmptyState(frame.look, frame.Tr(text)));
   };

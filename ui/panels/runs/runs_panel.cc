@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "trace/base/text.h"
+#include "ui/panels/panel_frame.h"
 #include "ui/panels/runs/new_run_form.h"
 #include "ui/panels/runs/start_cards.h"
 #include "ui/text.h"
@@ -17,14 +18,6 @@
 namespace shardscope::panels {
 
 // What drawing needs, for one frame.
-struct RunsFrame {
-  const ui::Context& context;
-  widgets::Look look;
-  ui::DrawLog* log;
-  ui::Commands* commands;
-
-  const char* Tr(ui::Text text) const { return ui::Tr(context.language, text); }
-};
 
 namespace {
 
@@ -38,14 +31,14 @@ constexpr float kNameColumn = 190;
 constexpr float kFormFieldWidth = 150;
 constexpr float kLeastKeys = 220;  // height of the list of keys
 
-ui::Box ErrorLine(const RunsFrame& frame, const std::string& message) {
+ui::Box ErrorLine(const PanelFrame& frame, const std::string& message) {
   widgets::TextStyle style = widgets::TextOf(frame.look);
   style.size = ui::kSmallTextSize;
   style.color = frame.look.theme.state.bad;
   return widgets::Paragraph(frame.look, style, message);
 }
 
-void DrawRunRow(const RunsFrame& frame, const ui::RunEntry& run) {
+void DrawRunRow(const PanelFrame& frame, const ui::RunEntry& run) {
   const float width = widgets::ContentWidth();
   const float height = frame.look.Px(34);
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -75,7 +68,7 @@ void DrawRunRow(const RunsFrame& frame, const ui::RunEntry& run) {
   frame.log->Text("run:" + run.path, run.name, box);
 }
 
-void DrawRunList(const RunsFrame& frame) {
+void DrawRunList(const PanelFrame& frame) {
   widgets::Gap(frame.look, 8);
   widgets::FaintHeading(frame.look, frame.Tr(Text::kRunsRecent));
   if (frame.context.places.runs.empty()) {
@@ -89,7 +82,7 @@ std::string PresetName(const std::string& path) {
 }
 
 // What keeps a folder from taking a run; empty if nothing does.
-std::string FolderError(const RunsFrame& frame, const std::string& folder) {
+std::string FolderError(const PanelFrame& frame, const std::string& folder) {
   if (folder.empty()) return frame.Tr(Text::kRunsFolderEmpty);
   std::error_code ignored;
   if (std::filesystem::exists(std::filesystem::path(folder) / "run.toml", ignored)) {
@@ -105,7 +98,7 @@ std::string_view GroupOf(const config::KeyInfo& key) {
 
 }  // namespace
 
-void RunsPanel::DrawOpen(const RunsFrame& frame) {
+void RunsPanel::DrawOpen(const PanelFrame& frame) {
   std::string& path = open_path_;
   widgets::Heading(frame.look, frame.Tr(Text::kRunsOpenTitle));
   const float button = frame.look.Px(64);
@@ -123,7 +116,7 @@ void RunsPanel::DrawOpen(const RunsFrame& frame) {
   }
 }
 
-void RunsPanel::DrawStartingPoint(const RunsFrame& frame) {
+void RunsPanel::DrawStartingPoint(const PanelFrame& frame) {
   std::vector<std::string> options = {frame.Tr(Text::kRunsDefaults)};
   int chosen = 0;
   const auto& presets = frame.context.places.presets;
@@ -142,7 +135,7 @@ void RunsPanel::DrawStartingPoint(const RunsFrame& frame) {
   if (!form_.base_error().empty()) ErrorLine(frame, form_.base_error());
 }
 
-void RunsPanel::DrawFolder(const RunsFrame& frame) {
+void RunsPanel::DrawFolder(const PanelFrame& frame) {
   std::string& folder = folder_;
   const std::string& proposed = frame.context.places.new_folder;
   const std::string error = folder.empty() ? "" : FolderError(frame, folder);
@@ -156,7 +149,7 @@ void RunsPanel::DrawFolder(const RunsFrame& frame) {
   if (!error.empty()) ErrorLine(frame, error);
 }
 
-void RunsPanel::DrawKeyField(const RunsFrame& frame, const config::KeyInfo& key) {
+void RunsPanel::DrawKeyField(const PanelFrame& frame, const config::KeyInfo& key) {
   const std::string error = form_.KeyError(key.name);
   std::string value = form_.Value(key.name);
   std::vector<std::string> options = key.choices;
@@ -176,7 +169,7 @@ void RunsPanel::DrawKeyField(const RunsFrame& frame, const config::KeyInfo& key)
   }
 }
 
-void RunsPanel::DrawKey(const RunsFrame& frame, const config::KeyInfo& key) {
+void RunsPanel::DrawKey(const PanelFrame& frame, const config::KeyInfo& key) {
   ImGui::PushID(key.name.c_str());
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const bool changed = form_.IsChanged(key.name);
@@ -206,15 +199,14 @@ void RunsPanel::DrawKey(const RunsFrame& frame, const config::KeyInfo& key) {
   ImGui::Dummy({0, 0});
   if (key.name == search_) {  // that it was looked for by name, as the palette does
     const std::string help = ui::KeyHelp(frame.context.language, key);
-    frame.log->Text("help:" + key.name, help,
-                    widgets::Paragraph(frame.look, widgets::DimOf(frame.look), help));
+    frame.Say("help:" + key.name, widgets::DimOf(frame.look), help);
   }
   const std::string error = form_.KeyError(key.name);
   if (!error.empty()) frame.log->Text("error:" + key.name, error, ErrorLine(frame, error));
   ImGui::PopID();
 }
 
-void RunsPanel::DrawKeys(const RunsFrame& frame) {
+void RunsPanel::DrawKeys(const PanelFrame& frame) {
   if (!only_changed_ && MatchingKeys(frame.context.language, search_).empty()) {
     widgets::Paragraph(frame.look, widgets::DimOf(frame.look),
                        TrFormat(frame.context.language, Text::kRunsNoKey, search_));
@@ -229,7 +221,7 @@ void RunsPanel::DrawKeys(const RunsFrame& frame) {
 }
 
 // How many keys differ; pointed at it names them, clicked it leaves only these in the form.
-void RunsPanel::DrawChanged(const RunsFrame& frame) {
+void RunsPanel::DrawChanged(const PanelFrame& frame) {
   if (form_.num_changed() == 0) {
     only_changed_ = false;
     return;
@@ -239,12 +231,11 @@ void RunsPanel::DrawChanged(const RunsFrame& frame) {
                                                          form_.num_changed());
   if (only_changed_) text = frame.Tr(Text::kRunsShowAll);
   if (widgets::LinkText(frame.look, "changed", text)) only_changed_ = !only_changed_;
-  frame.log->Text("changed", text,
-                  widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
+  frame.NoteItem("changed", text);
   widgets::ItemTooltip(frame.look, frame.Tr(Text::kRunsDiffer), form_.ChangesText());
 }
 
-void RunsPanel::DrawStart(const RunsFrame& frame) {
+void RunsPanel::DrawStart(const PanelFrame& frame) {
   const std::string folder = folder_.empty() ? frame.context.places.new_folder : folder_;
   const bool trainer = !frame.context.places.trainer.empty();
   const std::string folder_error = FolderError(frame, folder);
@@ -280,7 +271,7 @@ void RunsPanel::DrawStart(const RunsFrame& frame) {
 }
 
 // Where no run is open: what can be begun with one click.
-void RunsPanel::DrawCards(const RunsFrame& frame) {
+void RunsPanel::DrawCards(const PanelFrame& frame) {
   frame.log->Text("cards", frame.Tr(Text::kCardsTitle),
                   widgets::Heading(frame.look, frame.Tr(Text::kCardsTitle)));
   const StartCard* card = DrawStartCards(frame.context, frame.look, frame.log);
@@ -295,7 +286,7 @@ void RunsPanel::DrawCards(const RunsFrame& frame) {
   widgets::Gap(frame.look, 14);
 }
 
-void RunsPanel::DrawNewRun(const RunsFrame& frame) {
+void RunsPanel::DrawNewRun(const PanelFrame& frame) {
   if (std::exchange(reveals_form_, false)) ImGui::SetScrollHereY(0);
   frame.log->Text("new_run", frame.Tr(Text::kRunsNewTitle),
                   widgets::Heading(frame.look, frame.Tr(Text::kRunsNewTitle)));
@@ -315,7 +306,7 @@ void RunsPanel::DrawNewRun(const RunsFrame& frame) {
 }
 
 void RunsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
-  const RunsFrame frame{context, widgets::LookOf(context), log, commands};
+  const PanelFrame frame{context, widgets::LookOf(context), log, commands};
   if (shown_keys_ != context.shown_key.times && context.shown_key.in_form) {
     search_ = context.shown_key.key;
     only_changed_ = false;

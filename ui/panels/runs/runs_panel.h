@@ -9,7 +9,7 @@
 
 namespace shardscope::panels {
 
-struct RunsFrame;
+struct PanelFrame;
 
 class RunsPanel : public ui::Panel {
  public:
@@ -17,16 +17,16 @@ class RunsPanel : public ui::Panel {
   void Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) override;
 
  private:
-  void DrawOpen(const RunsFrame& frame);
-  void DrawStartingPoint(const RunsFrame& frame);
-  void DrawFolder(const RunsFrame& frame);
-  void DrawKeyField(const RunsFrame& frame, const config::KeyInfo& key);
-  void DrawKey(const RunsFrame& frame, const config::KeyInfo& key);
-  void DrawKeys(const RunsFrame& frame);
-  void DrawStart(const RunsFrame& frame);
-  void DrawChanged(const RunsFrame& frame);
-  void DrawCards(const RunsFrame& frame);
-  void DrawNewRun(const RunsFrame& frame);
+  void DrawOpen(const PanelFrame& frame);
+  void DrawStartingPoint(const PanelFrame& frame);
+  void DrawFolder(const PanelFrame& frame);
+  void DrawKeyField(const PanelFrame& frame, const config::KeyInfo& key);
+  void DrawKey(const PanelFrame& frame, const config::KeyInfo& key);
+  void DrawKeys(const PanelFrame& frame);
+  void DrawStart(const PanelFrame& frame);
+  void DrawChanged(const PanelFrame& frame);
+  void DrawCards(const PanelFrame& frame);
+  void DrawNewRun(const PanelFrame& frame);
 
   std::string open_path_;
   std::string folder_;

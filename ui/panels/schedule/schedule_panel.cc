@@ -12,6 +12,7 @@
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 #include "ui/context.h"
+#include "ui/panels/panel_frame.h"
 #include "ui/text.h"
 #include "ui/values.h"
 #include "ui/widgets/buttons.h"
@@ -22,18 +23,8 @@
 
 namespace shardscope::panels {
 
-struct ScheduleFrame {
-  const ui::Context& context;
-  const widgets::Look look;
-  ui::DrawLog* log;
-  ui::Commands* commands;
-
-  const char* Tr(ui::Text text) const { return ui::Tr(context.language, text); }
+struct ScheduleFrame : PanelFrame {
   const ui::ScheduleSheet& sheet() const { return *context.schedule.sheet; }
-  // Of the last item; tooltips stay out of pictures.
-  void Tip(ui::Text title, ui::Text detail) const {
-    if (!context.headless) widgets::ItemTooltip(look, Tr(title), Tr(detail));
-  }
 };
 
 namespace {
@@ -106,13 +97,17 @@ bool SchedulePanel::ChooseSchedule(const ui::Context& context) {
     shown_ = query::ScheduleId::None();
     is_changed_ = false;
     run_.clear();
-    asked_ = nullptr;
+    asked_ = sent_ = nullptr;
   }
   const auto runs = [&](const auto& entry) { return entry.second.text == run_; };
   if (!run_.empty() && std::ranges::any_of(context.snapshot->schedules, runs)) {
     run_.clear();
-    chosen_.reset();
-    is_changed_ = false;
+    // What was changed since then stays.
+    if (asked_ == sent_ && asked_ != nullptr && typed_ == *asked_) {
+      chosen_.reset();
+      shown_ = query::ScheduleId::None();
+      is_changed_ = false;
+    }
   }
   if (is_changed_) return true;  // what is typed stays
   const auto wanted = Wanted(context);
@@ -178,24 +173,23 @@ void SchedulePanel::DrawChoices(const ScheduleFrame& frame) {
 
 void SchedulePanel::DrawVerdict(const ScheduleFrame& frame) const {
   widgets::TextStyle style = widgets::TextOf(frame.look);
-  const auto say = [&](const char* id, const std::string& text) {
-    frame.log->Text(id, text, widgets::Paragraph(frame.look, style, text));
-  };
   const ui::Language language = frame.context.language;
   if (frame.context.schedule.sheet == nullptr || frame.sheet().text != asked_) {
     style = widgets::DimOf(frame.look);
-    return say("checking", frame.Tr(Text::kScheduleChecking));
+    return frame.Say("checking", style, frame.Tr(Text::kScheduleChecking));
   }
   const ui::ScheduleSheet& sheet = frame.sheet();
   if (!sheet.error.empty() || sheet.refusal) {
     style.color = frame.look.theme.state.bad;
     const std::string& why = sheet.error.empty() ? sheet.refusal->message : sheet.error;
-    return say("refused", ui::TrFormat(language, Text::kScheduleRefused, FirstLine(why)));
+    return frame.Say("refused", style,
+                     ui::TrFormat(language, Text::kScheduleRefused, FirstLine(why)));
   }
   size_t ops = 0;
   for (const plan::Program& program : sheet.schedule.programs) ops += program.ops.size();
   style.color = frame.look.theme.state.good;
-  say("valid", ui::TrFormat(language, Text::kScheduleValid, ops, sheet.schedule.num_ranks()));
+  frame.Say("valid", style,
+            ui::TrFormat(language, Text::kScheduleValid, ops, sheet.schedule.num_ranks()));
 }
 
 void SchedulePanel::DrawRun(const ScheduleFrame& frame) {
@@ -203,18 +197,17 @@ void SchedulePanel::DrawRun(const ScheduleFrame& frame) {
   if (!ui::CanSteer(context)) return;
   constexpr const char* kKey = "schedule.file";
   const ui::ScheduleSheet* sheet = context.schedule.sheet.get();
-  const bool is_ready = is_changed_ && sheet != nullptr && sheet->text == asked_ &&
-                        sheet->error.empty() && !sheet->refusal && typed_ == *asked_;
-  const auto log_item = [&](const char* id, const std::string& text) {
-    frame.log->Text(id, text, widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
-  };
+  const bool is_ready = asked_ != sent_ && is_changed_ && sheet != nullptr &&
+                        sheet->text == asked_ && sheet->error.empty() && !sheet->refusal &&
+                        typed_ == *asked_;
   if (is_ready) {
     const bool runs = widgets::Button(frame.look, "run", frame.Tr(Text::kScheduleRun),
                                       widgets::Emphasis::kPrimary);
-    log_item("run", frame.Tr(Text::kScheduleRun));
-    frame.Tip(Text::kScheduleRun, Text::kScheduleRunTip);
+    frame.NoteItem("run", frame.Tr(Text::kScheduleRun));
+    frame.Tip(frame.Tr(Text::kScheduleRun), frame.Tr(Text::kScheduleRunTip));
     if (runs) {
       run_ = PrintSchedule(sheet->schedule);
+      sent_ = asked_;
       frame.commands->push_back(ui::RunSchedule{std::make_shared<const std::string>(run_)});
     }
   }
@@ -223,14 +216,12 @@ void SchedulePanel::DrawRun(const ScheduleFrame& frame) {
   if (pending) {
     const std::string what = pending->empty() ? frame.Tr(Text::kScheduleBuilt) : *pending;
     const std::string text = ui::TrFormat(context.language, Text::kSchedulePending, what);
-    frame.log->Text("pending", text,
-                    widgets::Paragraph(frame.look, widgets::DimOf(frame.look), text));
+    frame.Say("pending", widgets::DimOf(frame.look), text);
   } else if (!in_force.empty()) {
     const std::string text = ui::TrFormat(context.language, Text::kScheduleInForce, in_force);
-    frame.log->Text("in_force", text,
-                    widgets::Paragraph(frame.look, widgets::TextOf(frame.look), text));
+    frame.Say("in_force", widgets::TextOf(frame.look), text);
     const bool goes_back = widgets::LinkText(frame.look, "back", frame.Tr(Text::kScheduleBack));
-    log_item("back", frame.Tr(Text::kScheduleBack));
+    frame.NoteItem("back", frame.Tr(Text::kScheduleBack));
     if (goes_back) frame.commands->push_back(ui::RunSchedule{nullptr});
   }
 }
@@ -307,12 +298,12 @@ void SchedulePanel::MoveSelected(const ScheduleFrame& frame, bool earlier) {
 }
 
 void SchedulePanel::DrawMoves(const ScheduleFrame& frame) {
-  if (typed_.size() > kMostEdited || frame.sheet().text != asked_) return;
+  // What is typed is checked before anything in it is moved.
+  if (typed_.size() > kMostEdited || frame.sheet().text != asked_ || typed_ != *asked_) return;
   const auto link = [&](const char* id, Text text) {
     const bool clicked = widgets::LinkText(frame.look, id, frame.Tr(text));
-    frame.log->Text(id, frame.Tr(text),
-                    widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
-    frame.Tip(text, Text::kScheduleMoveTip);
+    frame.NoteItem(id, frame.Tr(text));
+    frame.Tip(frame.Tr(text), frame.Tr(Text::kScheduleMoveTip));
     return clicked;
   };
   const bool has_keys = ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows);
@@ -335,8 +326,7 @@ void SchedulePanel::DrawSelected(const ScheduleFrame& frame) {
   const Op& op = program.ops[at];
   const ui::ScheduleSheet::Links& links = sheet.links[static_cast<size_t>(program_)];
   const std::string title = fmt::format("{}  {}", selected_, OpName(sheet.schedule, op));
-  frame.log->Text("selected", title,
-                  widgets::Paragraph(frame.look, widgets::BoldOf(frame.look), title));
+  frame.Say("selected", widgets::BoldOf(frame.look), title);
   DrawMoves(frame);
   if (!found_.op_run.is_none()) {
     if (widgets::LinkText(frame.look, "show", frame.Tr(Text::kScheduleShow))) {
@@ -344,13 +334,12 @@ void SchedulePanel::DrawSelected(const ScheduleFrame& frame) {
       frame.commands->push_back(ui::SelectOp{found_.op_run, found_.rank, false});
       frame.commands->push_back(ui::FitSelection{});
     }
-    frame.log->Text("show", frame.Tr(Text::kScheduleShow),
-                    widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
+    frame.NoteItem("show", frame.Tr(Text::kScheduleShow));
   }
   const auto line = [&](const char* id, Text words, const std::string& what) {
     if (what.empty()) return;
     const std::string text = ui::TrFormat(frame.context.language, words, what);
-    frame.log->Text(id, text, widgets::Paragraph(frame.look, widgets::DimOf(frame.look), text));
+    frame.Say(id, widgets::DimOf(frame.look), text);
   };
   line("before", Text::kScheduleBefore, NumbersText(links.before[at]));
   line("after", Text::kScheduleAfter, NumbersText(links.after[at]));
@@ -405,8 +394,7 @@ void SchedulePanel::DrawText(const ScheduleFrame& frame) {
   if (typed_.size() > kMostEdited) {
     const std::string text = ui::TrFormat(frame.context.language, Text::kScheduleLarge,
                                           FormatBytes(static_cast<int64_t>(typed_.size())));
-    frame.log->Text("large", text,
-                    widgets::Paragraph(frame.look, widgets::DimOf(frame.look), text));
+    frame.Say("large", widgets::DimOf(frame.look), text);
     return;
   }
   const bool entered_click = widgets::Button(frame.look, "check", frame.Tr(Text::kScheduleCheck),
@@ -437,7 +425,7 @@ void SchedulePanel::DrawText(const ScheduleFrame& frame) {
 }
 
 void SchedulePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
-  const ScheduleFrame frame{context, widgets::LookOf(context), log, commands};
+  const ScheduleFrame frame{{context, widgets::LookOf(context), log, commands}};
   const auto say = [&](Text text) {
     log->Text("empty", frame.Tr(text), widgets::EmptyState(frame.look, frame.Tr(text)));
   };

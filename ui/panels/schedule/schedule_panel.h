@@ -55,6 +55,7 @@ class SchedulePanel : public ui::Panel {
   std::string typed_;
   std::string run_;  // the text that the run was asked to train with, until it does
   std::shared_ptr<const std::string> asked_;  // what is checked
+  std::shared_ptr<const std::string> sent_;   // what `run_` was made of
 };
 
 }  // namespace shardscope::panels

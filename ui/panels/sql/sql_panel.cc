@@ -12,6 +12,7 @@
 #include "trace/base/text.h"
 #include "ui/context.h"
 #include "ui/draw_log.h"
+#include "ui/panels/panel_frame.h"
 #include "ui/panels/sql/row_target.h"
 #include "ui/text.h"
 #include "ui/values.h"
@@ -21,15 +22,6 @@
 #include "ui/widgets/look.h"
 
 namespace shardscope::panels {
-
-struct SqlFrame {
-  const ui::Context& context;
-  const widgets::Look look;
-  ui::DrawLog* log;
-  ui::Commands* commands;
-
-  const char* Tr(ui::Text text) const { return ui::Tr(context.language, text); }
-};
 
 namespace {
 
@@ -54,7 +46,7 @@ bool IsNumber(const query::Cell& cell) {
 }
 
 // Numbers to the right, with equal digits.
-void DrawCell(const SqlFrame& frame, const query::Cell& cell) {
+void DrawCell(const PanelFrame& frame, const query::Cell& cell) {
   const std::string text = CellText(cell);
   if (IsNumber(cell)) {
     const float room = ImGui::GetContentRegionAvail().x - ImGui::CalcTextSize(text.c_str()).x;
@@ -65,7 +57,7 @@ void DrawCell(const SqlFrame& frame, const query::Cell& cell) {
   ImGui::PopStyleColor();
 }
 
-void DrawRow(const SqlFrame& frame, const query::SelectedRows& rows, int index) {
+void DrawRow(const PanelFrame& frame, const query::SelectedRows& rows, int index) {
   const std::vector<query::Cell>& cells = rows.rows[static_cast<size_t>(index)];
   ImGui::TableNextRow();
   ImGui::PushID(index);
@@ -99,7 +91,7 @@ void DrawRow(const SqlFrame& frame, const query::SelectedRows& rows, int index) 
 }
 
 // In the font that is current. ImGui's own widths are those of the first row that it draws.
-std::vector<float> WidthsOf(const SqlFrame& frame, const query::SelectedRows& rows) {
+std::vector<float> WidthsOf(const PanelFrame& frame, const query::SelectedRows& rows) {
   const auto width_of = [](const std::string& text) {
     return ImGui::CalcTextSize(text.c_str(), text.c_str() + text.size()).x;
   };
@@ -115,7 +107,7 @@ std::vector<float> WidthsOf(const SqlFrame& frame, const query::SelectedRows& ro
 }
 
 // Each statement has a table of its own, with its own widths.
-void DrawRows(const SqlFrame& frame, const ui::SqlAnswer& answer) {
+void DrawRows(const PanelFrame& frame, const ui::SqlAnswer& answer) {
   const query::SelectedRows& rows = answer.rows;
   const int num_columns = static_cast<int>(rows.names.size());
   constexpr ImGuiTableFlags kFlags =
@@ -144,10 +136,10 @@ void DrawRows(const SqlFrame& frame, const ui::SqlAnswer& answer) {
 }
 
 // One line over the rows: what runs, what went wrong, or how many there are.
-void DrawStatus(const SqlFrame& frame) {
+void DrawStatus(const PanelFrame& frame) {
   const ui::SqlConsole& console = frame.context.sql;
   const auto say = [&](const char* id, const widgets::TextStyle& style, const std::string& text) {
-    frame.log->Text(id, text, widgets::Paragraph(frame.look, style, text));
+    frame.Say(id, style, text);
   };
   const widgets::TextStyle dim = widgets::DimOf(frame.look);
   if (!console.running.empty()) return say("running", dim, frame.Tr(Text::kSqlRunning));
@@ -170,23 +162,15 @@ void DrawStatus(const SqlFrame& frame) {
                  widgets::Paragraph(frame.look, dim, text));
 }
 
-// As `shardscope sql --csv` prints it.
-std::string ExactCell(const query::Cell& cell) {
-  if (const auto* integer = std::get_if<int64_t>(&cell)) return std::to_string(*integer);
-  if (const auto* real = std::get_if<double>(&cell)) return ui::ExactText(*real);
-  const auto* text = std::get_if<std::string>(&cell);
-  return text == nullptr ? "" : *text;
-}
-
 }  // namespace
 
-void SqlPanel::Ask(const SqlFrame& frame) {
+void SqlPanel::Ask(const PanelFrame& frame) {
   if (text_.find_first_not_of(" \t\r\n;") != std::string::npos) {
     frame.commands->push_back(ui::RunSql{text_});
   }
 }
 
-void SqlPanel::DrawTables(const SqlFrame& frame) {
+void SqlPanel::DrawTables(const PanelFrame& frame) {
   if (frame.context.sql.tables == nullptr) return;
   bool views = true;
   widgets::FaintHeading(frame.look, frame.Tr(Text::kSqlViews));
@@ -200,15 +184,14 @@ void SqlPanel::DrawTables(const SqlFrame& frame) {
       text_ = fmt::format("SELECT * FROM {} LIMIT {}", table.table, kRowsOfTable);
       Ask(frame);
     }
-    frame.log->Text("table:" + table.table, table.table,
-                    widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
+    frame.NoteItem("table:" + table.table, table.table);
     if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) {
       ImGui::SetTooltip("%s\n%s", Join(table.columns, "\n").c_str(), frame.Tr(Text::kSqlTableTip));
     }
   }
 }
 
-void SqlPanel::DrawStatement(const SqlFrame& frame) {
+void SqlPanel::DrawStatement(const PanelFrame& frame) {
   const widgets::Look& look = frame.look;
   const bool entered =
       widgets::TextArea(look, "##statement", &text_, {-FLT_MIN, look.Px(kStatementHeight)});
@@ -239,7 +222,7 @@ void SqlPanel::DrawStatement(const SqlFrame& frame) {
 }
 
 void SqlPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
-  const SqlFrame frame{context, widgets::LookOf(context), log, commands};
+  const PanelFrame frame{context, widgets::LookOf(context), log, commands};
   if (context.snapshot == nullptr) {
     const char* text = frame.Tr(Text::kSqlEmpty);
     log->Text("empty", text, widgets::EmptyState(frame.look, text));
@@ -270,7 +253,7 @@ ui::TableMaker SqlPanel::AsTable(const ui::Context& context) const {
     table.columns = answer->rows.names;
     for (const std::vector<query::Cell>& row : answer->rows.rows) {
       std::vector<std::string>& cells = table.rows.emplace_back();
-      for (const query::Cell& cell : row) cells.push_back(ExactCell(cell));
+      for (const query::Cell& cell : row) cells.push_back(query::ExactText(cell));
     }
     return table;
   };

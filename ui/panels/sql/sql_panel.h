@@ -8,7 +8,7 @@
 
 namespace shardscope::panels {
 
-struct SqlFrame;
+struct PanelFrame;
 
 class SqlPanel : public ui::Panel {
  public:
@@ -17,9 +17,9 @@ class SqlPanel : public ui::Panel {
   ui::TableMaker AsTable(const ui::Context& context) const override;
 
  private:
-  void DrawTables(const SqlFrame& frame);
-  void DrawStatement(const SqlFrame& frame);
-  void Ask(const SqlFrame& frame);
+  void DrawTables(const PanelFrame& frame);
+  void DrawStatement(const PanelFrame& frame);
+  void Ask(const PanelFrame& frame);
 
   std::string text_;
 };

@@ -12,6 +12,7 @@
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 #include "ui/context.h"
+#include "ui/panels/panel_frame.h"
 #include "ui/panels/steps/step_words.h"
 #include "ui/panels/steps/steps_chart.h"
 #include "ui/text.h"
@@ -21,13 +22,7 @@
 
 namespace shardscope::panels {
 
-struct StepsFrame {
-  const ui::Context& context;
-  const widgets::Look look;
-  ui::DrawLog* log;
-  ui::Commands* commands;
-
-  const char* Tr(ui::Text text) const { return ui::Tr(context.language, text); }
+struct StepsFrame : PanelFrame {
   const std::vector<analysis::StepRow>& rows() const { return *context.step_table; }
 };
 
@@ -102,8 +97,7 @@ void DrawStep(const StepsFrame& frame, const StepRow& row) {
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal)) {
     ImGui::SetTooltip("%s", frame.Tr(Text::kStepsRowTip));
   }
-  frame.log->Text(fmt::format("row:{}", row.step), std::to_string(row.step),
-                  widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
+  frame.NoteItem(fmt::format("row:{}", row.step), std::to_string(row.step));
   ImGui::SetCursorPos(at);
   if (row.is_warm_up) ImGui::PushStyleColor(ImGuiCol_Text, frame.look.theme.ink.dim);
   const auto numbers = StepNumbers(row);
@@ -145,8 +139,7 @@ void DrawStepHeaders(const StepsFrame& frame, int sorted_by) {
     is_number ? widgets::NumberHeader(frame.look, title, column == sorted_by)
               : ImGui::TableHeader(title);
     const StepColumn* meaning = is_number ? &kStepColumns[static_cast<size_t>(column)] : nullptr;
-    frame.log->Text(fmt::format("header:{}", meaning != nullptr ? meaning->id : "events"), title,
-                    widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
+    frame.NoteItem(fmt::format("header:{}", meaning != nullptr ? meaning->id : "events"), title);
     if (!ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) continue;
     ImGui::SetTooltip("%s", frame.Tr(meaning != nullptr ? meaning->tip : Text::kStepsEventsTip));
   }
@@ -197,7 +190,7 @@ void StepsPanel::DrawTable(const StepsFrame& frame, float height) {
 }
 
 void StepsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
-  const StepsFrame frame{context, widgets::LookOf(context), log, commands};
+  const StepsFrame frame{{context, widgets::LookOf(context), log, commands}};
   const auto say = [&](Text text) {
     log->Text("empty", frame.Tr(text), widgets::EmptyState(frame.look, frame.Tr(text)));
   };

@@ -30,11 +30,12 @@ void DrawBesideLanes(const ui::Context& context, const TimelineOverlay::Frame& f
   int64_t drawn = 0;
   for (const timeline::Lane& lane : frame.layout.lanes) {
     const auto ops = step->ranks.find(lane.rank);
-    if (lane.source.rows != timeline::LaneRows::kOps || ops == step->ranks.end()) continue;
+    const UnderLane under(context, frame, lane);
+    const bool has_ops = lane.source.rows == timeline::LaneRows::kOps && ops != step->ranks.end();
+    if (!has_ops || !under.is_in_sight()) continue;
     for (const ui::BesideOp& op : ops->second) {
       if (LaneThatShows(op.role) != lane.source.kind) continue;
-      const auto box =
-          BoxUnder(context, frame, lane, {shown_at_ns + op.started_ns, shown_at_ns + op.ended_ns});
+      const auto box = under.BoxOf({shown_at_ns + op.started_ns, shown_at_ns + op.ended_ns});
       if (!box) continue;
       const ui::Color color = ui::OpColor(*context.theme, op.op_class);
       ImDrawList* list = ImGui::GetWindowDrawList();
@@ -58,6 +59,9 @@ std::string BesideSentence(const ui::Context& context) {
   std::string sentence = ui::TrFormat(
       language, Text::kBesideStep, Printable(compare.made->comparison.b.name, ""), step.step_b,
       ui::FormatDuration(step.b_ns), step.step_a, ui::FormatDuration(step.a_ns));
+  if (step.num_missing_ranks > 0) {
+    sentence += ui::TrFormat(language, Text::kBesideRanks, step.num_missing_ranks);
+  }
   if (!step.has_selected) return sentence;
   if (!step.match) return sentence + ui::Tr(language, Text::kBesideNotInB);
   const ui::BesideMatch& match = *step.match;

@@ -49,15 +49,16 @@ int64_t DrawPlannedOps(const ui::Context& context, const TimelineOverlay::Frame&
                        const Lane& lane, const std::vector<query::Step>& steps) {
   const ui::PlannedStep& planned = context.plan.made->planned;
   const auto ops = planned.ranks.find(lane.rank);
-  if (ops == planned.ranks.end()) return 0;
+  const UnderLane under(context, frame, lane);
+  if (ops == planned.ranks.end() || !under.is_in_sight()) return 0;
   int64_t drawn = 0;
   for (const query::Step& step : steps) {
     for (const ui::PlannedOp& op : ops->second) {
       if (LaneThatShows(op.role) != lane.source.kind) continue;
-      const auto box = BoxUnder(context, frame, lane,
-                                {step.start_ns + op.started_ns, step.start_ns + op.ended_ns});
+      const auto box = under.BoxOf({step.start_ns + op.started_ns, step.start_ns + op.ended_ns});
+      if (!box) continue;
       const query::PlanOp* plan_op = context.snapshot->FindPlanOp(op.plan_op);
-      if (!box || plan_op == nullptr) continue;
+      if (plan_op == nullptr) continue;
       ImGui::GetWindowDrawList()->AddRect({box->x0, box->y0}, {box->x1, box->y1},
                                           ui::OpColor(*context.theme, plan_op->op_class), 0, 1);
       ++drawn;

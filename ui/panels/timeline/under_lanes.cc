@@ -26,15 +26,17 @@ timeline::LaneKind LaneThatShows(query::TrackRole role) {
                                            : kind;  // a strip in it
 }
 
-std::optional<ui::Box> BoxUnder(const ui::Context& context, const TimelineOverlay::Frame& frame,
-                                const timeline::Lane& lane, timeline::Range time) {
-  const float y0 = frame.origin + lane.y + lane.height + context.scale;
-  const float y1 = y0 + (kUnderHeight - 2) * context.scale;
-  if (y1 < frame.box.y0 || y0 > frame.box.y1) return std::nullopt;
-  const float x0 = frame.axis.X(time.start_ns);
-  const float x1 = frame.axis.X(time.end_ns);
-  if (x1 < frame.box.x0 || x0 > frame.box.x1) return std::nullopt;
-  return ui::Box{std::round(x0), y0, std::max(std::round(x1), std::round(x0) + 2), y1};
+UnderLane::UnderLane(const ui::Context& context, const TimelineOverlay::Frame& frame,
+                     const timeline::Lane& lane)
+    : frame_(frame),
+      y0_(frame.origin + lane.y + lane.height + context.scale),
+      y1_(y0_ + (kUnderHeight - 2) * context.scale) {}
+
+std::optional<ui::Box> UnderLane::BoxOf(timeline::Range time) const {
+  const float x0 = frame_.axis.X(time.start_ns);
+  const float x1 = frame_.axis.X(time.end_ns);
+  if (x1 < frame_.box.x0 || x0 > frame_.box.x1) return std::nullopt;
+  return ui::Box{std::round(x0), y0_, std::max(std::round(x1), std::round(x0) + 2), y1_};
 }
 
 float DrawLineUnderRuler(const ui::Context& context, const timeline::Axis& axis, float top,

@@ -18,9 +18,21 @@ float RoomUnderLanes(const ui::Context& context);
 // The lane under which ops of such a stream stand.
 timeline::LaneKind LaneThatShows(query::TrackRole role);
 
-// Of an op in the room under `lane`, in whole pixels; none: it is out of sight.
-std::optional<ui::Box> BoxUnder(const ui::Context& context, const TimelineOverlay::Frame& frame,
-                                const timeline::Lane& lane, timeline::Range time);
+// The room under a lane of ops.
+class UnderLane {
+ public:
+  UnderLane(const ui::Context& context, const TimelineOverlay::Frame& frame,
+            const timeline::Lane& lane);
+
+  bool is_in_sight() const { return y1_ >= frame_.box.y0 && y0_ <= frame_.box.y1; }
+  // Of an op in it, in whole pixels; none: it is out of sight.
+  std::optional<ui::Box> BoxOf(timeline::Range time) const;
+
+ private:
+  const TimelineOverlay::Frame& frame_;
+  float y0_;
+  float y1_;
+};
 
 struct LineUnderRuler {
   const char* id;  // in the log of what was drawn

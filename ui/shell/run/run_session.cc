@@ -456,7 +456,9 @@ void RunSession::UpdateBeside(bool at_once, int32_t step, const ui::Selection& s
     if (worker != nullptr) worker->Forget();
     return;
   }
-  BesideRequest request{shown_, compare->made, step, {}};
+  const int32_t newest = analysis::NewestStepOfAll(*shown_);
+  const int32_t wanted = step < 0 ? newest : std::min(step, newest);
+  BesideRequest request{shown_, compare->made, wanted, {}};
   if (!selection.op_run.is_none()) request.selected = {selection.op_run, selection.rank};
   const bool is_new = !request.Asks(compare_workers_.asked);
   compare_workers_.asked = request;
