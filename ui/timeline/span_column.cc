@@ -1,22 +1,15 @@
 #include "ui/timeline/span_column.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <utility>
 
 namespace shardscope::timeline {
 namespace {
 
 // What an issue counts for in a coarse view, where a moment without length would vanish.
 constexpr int64_t kInstantNs = 20'000;
-
-// The next coarser level: pairs of bins added up.
-std::vector<SlotBusy> Coarser(const std::vector<SlotBusy>& bins) {
-  std::vector<SlotBusy> coarser((bins.size() + 1) / 2, SlotBusy{});
-  for (size_t bin = 0; bin < bins.size(); ++bin) {
-    for (size_t slot = 0; slot < kNumSlots; ++slot) coarser[bin / 2][slot] += bins[bin][slot];
-  }
-  return coarser;
-}
 
 }  // namespace
 
@@ -35,6 +28,31 @@ size_t SlotOf(query::OpClass op_class) {
   }
 }
 
+size_t DensityPyramid::MaxBins() const {
+  return std::clamp(std::bit_ceil(num_spans_ * kBinsOfASpan), kLeastBins, kMostBins);
+}
+
+void DensityPyramid::Widen(size_t num_slots) {
+  for (Level& level : levels_) {
+    Level wider(level.size() / num_slots_ * num_slots);
+    for (size_t at = 0; at < level.size(); ++at) {
+      wider[at / num_slots_ * num_slots + at % num_slots_] = level[at];
+    }
+    level = std::move(wider);
+  }
+  num_slots_ = num_slots;
+}
+
+// Pairs of bins added up.
+DensityPyramid::Level DensityPyramid::Coarser(const Level& level) const {
+  const size_t num_bins = level.size() / num_slots_;
+  Level coarser((num_bins + 1) / 2 * num_slots_);
+  for (size_t at = 0; at < level.size(); ++at) {
+    coarser[at / num_slots_ / 2 * num_slots_ + at % num_slots_] += level[at];
+  }
+  return coarser;
+}
+
 void DensityPyramid::Add(int64_t start_ns, int64_t end_ns, size_t slot) {
   if (!has_origin_) {
     // A margin in front, because rows come in the order of their ends.
@@ -42,30 +60,36 @@ void DensityPyramid::Add(int64_t start_ns, int64_t end_ns, size_t slot) {
     has_origin_ = true;
     levels_.resize(1);
   }
+  ++num_spans_;
+  if (slot >= num_slots_) Widen(slot + 1);
   start_ns = std::max(start_ns, origin_ns_);
   end_ns = std::max(end_ns, start_ns);
-  while (static_cast<size_t>((end_ns - origin_ns_) >> finest_shift_) >= kMaxBins) {
+  while (static_cast<size_t>((end_ns - origin_ns_) >> finest_shift_) >= MaxBins()) {
     if (levels_.size() == 1) levels_.push_back(Coarser(levels_.front()));
     levels_.erase(levels_.begin());
     ++finest_shift_;
   }
   for (size_t level = 0; level < levels_.size(); ++level) {
     const int shift = finest_shift_ + static_cast<int>(level);
-    std::vector<SlotBusy>& bins = levels_[level];
+    Level& bins = levels_[level];
     const auto last = static_cast<size_t>((end_ns - origin_ns_) >> shift);
-    if (bins.size() <= last) bins.resize(last + 1, SlotBusy{});
+    if (bins.size() <= last * num_slots_) bins.resize((last + 1) * num_slots_);
     for (auto bin = static_cast<size_t>((start_ns - origin_ns_) >> shift); bin <= last; ++bin) {
       const int64_t bin_start = origin_ns_ + (static_cast<int64_t>(bin) << shift);
       const int64_t bin_end = bin_start + (int64_t{1} << shift);
       const int64_t busy = std::min(end_ns, bin_end) - std::max(start_ns, bin_start);
-      bins[bin][slot] += static_cast<float>(std::max<int64_t>(busy, 0));
+      bins[bin * num_slots_ + slot] += static_cast<float>(std::max<int64_t>(busy, 0));
     }
     // The next coarser level exists once this one has more than a handful of bins.
-    if (level + 1 == levels_.size() && bins.size() > 64) {
+    if (level + 1 == levels_.size() && bins.size() > 64 * num_slots_) {
       levels_.push_back(Coarser(bins));
       break;  // it already contains this span
     }
   }
+}
+
+void DensityPyramid::ShrinkToFit() {
+  for (Level& level : levels_) level.shrink_to_fit();
 }
 
 std::vector<SlotBusy> DensityPyramid::Columns(Range range, int num_columns) const {
@@ -78,9 +102,10 @@ std::vector<SlotBusy> DensityPyramid::Columns(Range range, int num_columns) cons
     ++level;
   }
   const int shift = finest_shift_ + static_cast<int>(level);
-  const std::vector<SlotBusy>& bins = levels_[level];
+  const Level& bins = levels_[level];
+  const size_t num_bins = bins.size() / num_slots_;
   const int64_t from_ns = std::max(range.start_ns, origin_ns_);
-  for (auto bin = static_cast<size_t>((from_ns - origin_ns_) >> shift); bin < bins.size(); ++bin) {
+  for (auto bin = static_cast<size_t>((from_ns - origin_ns_) >> shift); bin < num_bins; ++bin) {
     const int64_t bin_start = origin_ns_ + (static_cast<int64_t>(bin) << shift);
     if (bin_start >= range.end_ns) break;
     // The bin as an interval of columns; its busy time is spread evenly over it.
@@ -91,7 +116,9 @@ std::vector<SlotBusy> DensityPyramid::Columns(Range range, int num_columns) cons
       const double part = std::min(last, column + 1.0) - std::max<double>(first, column);
       const auto share = static_cast<float>(part / (last - first));
       SlotBusy& busy = columns[static_cast<size_t>(column)];
-      for (size_t slot = 0; slot < kNumSlots; ++slot) busy[slot] += share * bins[bin][slot];
+      for (size_t slot = 0; slot < num_slots_; ++slot) {
+        busy[slot] += share * bins[bin * num_slots_ + slot];
+      }
     }
   }
   return columns;
@@ -126,6 +153,7 @@ void SpanColumn::Insert(const Span& span) {
 void SpanColumn::ShrinkToFit() {
   entries_.shrink_to_fit();
   times_.shrink_to_fit();
+  density_.ShrinkToFit();
 }
 
 // A span put in order moves the last one of each block behind it into the next.

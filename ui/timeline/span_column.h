@@ -30,11 +30,14 @@ inline constexpr size_t kNumSlots = 5;
 using SlotBusy = std::array<float, kNumSlots>;
 size_t SlotOf(query::OpClass op_class);
 
-// Sums of busy ns per slot in bins of 2^k ns. At most kMaxBins bins on the finest level: when the
-// run outgrows them, the finest level is dropped.
+// Sums of busy ns per slot in bins of 2^k ns. On the finest level there are no more than a few bins
+// a span, which show all that spans of equal distances have to show, and at most kMostBins: when
+// the run outgrows them, the finest level is dropped. Most lanes have one slot, so that bins have
+// no more than were used: hundreds of ranks have thousands of lanes.
 class DensityPyramid {
  public:
   void Add(int64_t start_ns, int64_t end_ns, size_t slot);
+  void ShrinkToFit();  // when no more are expected
 
   // Busy ns per slot in each of `num_columns` equal parts of `range`, in one pass over the coarsest
   // level whose bins are at most half a part wide (or the finest there is).
@@ -42,13 +45,24 @@ class DensityPyramid {
   int64_t finest_ns() const { return int64_t{1} << finest_shift_; }
 
  private:
-  static constexpr int kFirstShift = 18;  // 262 us
-  static constexpr size_t kMaxBins = size_t{1} << 16;
+  static constexpr int kFirstShift = 18;                 // 262 us
+  static constexpr size_t kLeastBins = size_t{1} << 14;  // that all lanes may have
+  static constexpr size_t kMostBins = size_t{1} << 16;
+  static constexpr size_t kBinsOfASpan = 8;
 
+  // Of a level: `num_slots_` of a bin, then those of the next.
+  using Level = std::vector<float>;
+
+  size_t MaxBins() const;
+  void Widen(size_t num_slots);
+  Level Coarser(const Level& level) const;
+
+  size_t num_slots_ = 1;
+  size_t num_spans_ = 0;
   int finest_shift_ = kFirstShift;
   bool has_origin_ = false;
   int64_t origin_ns_ = 0;
-  std::vector<std::vector<SlotBusy>> levels_;  // [0] is the finest
+  std::vector<Level> levels_;  // [0] is the finest
 };
 
 // The op runs of a rank that its columns take times from; grows with each Snapshot. Shared because

@@ -140,6 +140,40 @@ TEST(DensityPyramidTest, ColumnsMatchALinearScan) {
   }
 }
 
+// Lanes get the slots that they use; what came before stays what it was.
+TEST(DensityPyramidTest, ASlotThatComesLaterChangesNothingOfTheOthers) {
+  constexpr int64_t kMs = 1'000'000;
+  DensityPyramid narrow;
+  DensityPyramid wide;
+  wide.Add(0, 0, kNumSlots - 1);  // without length: only the room
+  for (int64_t at = 0; at < 500; ++at) {
+    for (DensityPyramid* density : {&narrow, &wide}) density->Add(at * kMs, at * kMs + kMs / 2, 0);
+  }
+  const Range range{0, 1000 * kMs};
+  EXPECT_EQ(narrow.Columns(range, 50), wide.Columns(range, 50));
+  for (int64_t at = 500; at < 1000; ++at) {
+    for (DensityPyramid* density : {&narrow, &wide}) {
+      density->Add(at * kMs, at * kMs + kMs / 4, static_cast<size_t>(at) % kNumSlots);
+    }
+  }
+  EXPECT_EQ(narrow.Columns(range, 50), wide.Columns(range, 50));
+}
+
+// A lane with few spans keeps coarser bins than one with many over the same time.
+TEST(DensityPyramidTest, FewSpansHaveFewBins) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  const auto finest_of = [](int64_t num_spans) {
+    DensityPyramid density;
+    for (int64_t at = 0; at < num_spans; ++at) {
+      const int64_t start_ns = at * 16 * kSecond / num_spans;
+      density.Add(start_ns, start_ns + 1000, 0);
+    }
+    return density.finest_ns();
+  };
+  EXPECT_GT(finest_of(100), finest_of(20'000));
+  EXPECT_LE(finest_of(100), 16 * kSecond / (1 << 13));
+}
+
 TEST(DensityPyramidTest, LongRunsDropTheFinestLevel) {
   DensityPyramid density;
   density.Add(0, 1'000'000, 0);
