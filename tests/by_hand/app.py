@@ -7,6 +7,7 @@ import pathlib
 import subprocess
 
 from by_hand.desktop import wait_for
+from by_hand.drop import Source
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,6 +108,11 @@ class App:
             self.move((round(start[0] + share * (end[0] - start[0])), round(start[1] + share * (end[1] - start[1]))))
             self.desktop.do("sleep", 0.05)
         self.desktop.do("mouseup", 1)
+
+    def drop(self, path, place):
+        """A file or folder, dragged here from elsewhere."""
+        with Source(self.desktop, [path]) as source:
+            source.drop(self.window, place.middle if isinstance(place, Item) else place)
 
     def resize(self, width, height):
         self.desktop.do("windowsize", self.window, width, height)

@@ -21,7 +21,7 @@ BUSY_ANSWER_S = 1.0
 
 ITEMS = {item.__name__: item for item in (
     items_start.start_from_the_form, items_start.search_the_form, items_start.mistype_a_value, items_start.open_what_is_not_there,
-    items_start.open_what_is_no_trace, items_start.start_with_data_that_is_missing, items_start.open_a_damaged_trace,
+    items_start.open_what_is_no_trace, items_start.start_with_data_that_is_missing, items_start.open_a_damaged_trace, items_start.drop_a_run,
     items_live.follow, items_live.steer_a_choice, items_live.steer_the_strategy, items_live.steer_a_slider, items_live.steer_a_text, items_live.list_the_changes,
     items_live.choose_a_scope, items_live.pause, items_live.single_step, items_live.resume, items_live.resize_while_live, items_live.hover_while_live,
     items_live.pan_away_and_come_back, items_live.fold_a_rank, items_live.kill_the_trainer, items_live.stop, items_live.close_and_attach_again,

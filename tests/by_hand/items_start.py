@@ -92,3 +92,17 @@ def open_a_damaged_trace(stage):
     app.key("Return")
     app.until("an error or the run", lambda shown: shown.text("runs", "error") or shown.all("timeline", "op_run:")
               or shown.find("banner", "problem"))
+
+
+def drop_a_run(stage):
+    """A run's folder dropped onto the start page opens; one dropped onto the panel Compare is compared with it."""
+    run = stage.finished()
+    app = stage.open()
+    shown = app.until("the start page", lambda shown: shown.all("runs", "field:##value"))
+    app.drop(run, (shown.size[0] // 2, shown.size[1] // 2))
+    app.until("the run", lambda shown: state(shown) == "FINISHED" and shown.all("timeline", "op_run:"))
+    app.key("v")
+    app.drop(run, app.item("compare", "form"))
+    shown = app.until("a comparison", lambda shown: shown.find("compare", "sentence"))
+    stage.take_picture()
+    assert shown.find("compare", "side_b")
