@@ -360,8 +360,7 @@ struct Dispatcher {
   }
   // Where it is in front it does not take the keyboard from the search.
   void ShowTimeline() const {
-    const bool leaves_it = !shell.focus_.empty();
-    if (leaves_it || !shell.panel_frames_.IsInFront("timeline")) shell.focus_ = "timeline";
+    if (!shell.panel_frames_.IsInFront("timeline")) shell.focus_ = "timeline";
   }
   // Selects it and brings it into view.
   void Show(const analysis::SearchHit& hit) const {
@@ -500,8 +499,8 @@ struct Dispatcher {
     compare.beside = nullptr;
     shell.wants_.frame = true;  // that has it made
     if (!command.show) return;
-    shell.context_.plan = {};  // which would take the same room
-    ShowTimeline();
+    shell.context_.plan = {};   // which would take the same room
+    shell.focus_ = "timeline";  // from Compare, also where that has not come to the front yet
   }
   void operator()(const ui::CloseCompare&) const {
     shell.context_.compare.Forget();
