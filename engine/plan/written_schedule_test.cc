@@ -21,6 +21,12 @@ Status Same(const Schedule& built, const Schedule& written) {
   return CheckSameWork(built, written, "mine.txt");
 }
 
+Schedule BuildWithoutPrefetch() {
+  Policy policy = TwoRanks(Preset::kFsdp2);
+  policy.backward_prefetch = BackwardPrefetch::kNone;
+  return Build(policy);
+}
+
 TEST(WrittenSchedule, OrderWaitsAndLifetimesMayDiffer) {
   Policy policy = TwoRanks(Preset::kFsdp2);
   const Schedule built = Build(policy);
@@ -140,9 +146,7 @@ TEST(WrittenSchedule, MovedOpsKeepTheirWaits) {
 // The gather of the unit that comes next, issued before the one that is needed now: both are valid,
 // and the text of the moved one reads back.
 TEST(WrittenSchedule, AMovedGatherIsCheckedAndReadFromAFile) {
-  Policy policy = TwoRanks(Preset::kFsdp2);
-  policy.backward_prefetch = BackwardPrefetch::kNone;
-  const Schedule built = Build(policy);
+  const Schedule built = BuildWithoutPrefetch();
   Schedule written = built;
   Program& program = written.programs[0];
   const OpIndex gather = IndexOf(written, "B m0 block1 all_gather");
@@ -164,9 +168,7 @@ TEST(WrittenSchedule, AMovedGatherIsCheckedAndReadFromAFile) {
 
 // A gather takes its copy-in along, and what waits for an op goes behind it.
 TEST(WrittenSchedule, OpsMoveWithWhatTheyNeed) {
-  Policy policy = TwoRanks(Preset::kFsdp2);
-  policy.backward_prefetch = BackwardPrefetch::kNone;
-  const Schedule built = Build(policy);
+  const Schedule built = BuildWithoutPrefetch();
   Schedule written = built;
   Program& program = written.programs[0];
   OpIndex gather = IndexOf(built, "B m0 block1 all_gather");

@@ -21,17 +21,25 @@ namespace {
 
 constexpr double kPatienceSeconds = 90;
 
+// That trains until it is told to stop. With `bandwidth` on an emulated link.
+ui::StartRun SmallRun(const std::string& folder, const std::string& bandwidth = "") {
+  ui::StartRun start;
+  start.folder = folder;
+  start.values = {{"run.ranks", "2"},  {"train.steps", "100000"}, {"model.layers", "2"},
+                  {"model.dim", "32"}, {"model.seq", "32"},       {"train.batch", "1"}};
+  if (!bandwidth.empty()) {
+    start.values["transport"] = "emulated";
+    start.values["link.bandwidth"] = bandwidth;
+  }
+  return start;
+}
+
 TEST(Training, IsStartedSteeredLeftAndFoundAgain) {
   const std::string folder = testing::TempDir() + "/shardscope_training_test";
   std::filesystem::remove_all(folder);
   {
     Harness harness({}, BinDir());
-    ui::StartRun start;
-    start.folder = folder;
-    start.values = {{"run.ranks", "2"},        {"train.steps", "100000"},    {"model.layers", "2"},
-                    {"model.dim", "32"},       {"model.seq", "32"},          {"train.batch", "1"},
-                    {"transport", "emulated"}, {"link.bandwidth", "100MB/s"}};
-    harness.shell().Post(start);
+    harness.shell().Post(SmallRun(folder, "100MB/s"));
     const auto trains = [&] {
       return ui::CanSteer(harness.context()) && harness.context().report != nullptr &&
              !harness.context().report->steps.empty();
@@ -91,12 +99,7 @@ TEST(Training, TakesUpAScheduleInWhichAnOpWasMoved) {
   const std::string folder = testing::TempDir() + "/shardscope_training_schedule_test";
   std::filesystem::remove_all(folder);
   Harness harness({}, BinDir());
-  ui::StartRun start;
-  start.folder = folder;
-  start.values = {{"run.ranks", "2"},        {"train.steps", "100000"},    {"model.layers", "2"},
-                  {"model.dim", "32"},       {"model.seq", "32"},          {"train.batch", "1"},
-                  {"transport", "emulated"}, {"link.bandwidth", "100MB/s"}};
-  harness.shell().Post(start);
+  harness.shell().Post(SmallRun(folder, "100MB/s"));
   const auto drawn = [&](const char* id) { return harness.log().Find("schedule", id); };
   const auto until = [&](const auto& condition) {
     return harness.Until(condition, kPatienceSeconds);
@@ -177,12 +180,7 @@ TEST(Training, ThatIsPausedIsShownSoWithoutFurtherInput) {
   const std::string folder = testing::TempDir() + "/shardscope_training_paused_test";
   std::filesystem::remove_all(folder);
   Harness harness({}, BinDir());
-  ui::StartRun start;
-  start.folder = folder;
-  start.values = {{"run.ranks", "2"},        {"train.steps", "100000"},  {"model.layers", "2"},
-                  {"model.dim", "32"},       {"model.seq", "32"},        {"train.batch", "1"},
-                  {"transport", "emulated"}, {"link.bandwidth", "1MB/s"}};
-  harness.shell().Post(start);
+  harness.shell().Post(SmallRun(folder, "1MB/s"));
   ASSERT_TRUE(harness.Until([&] { return ui::CanSteer(harness.context()); }, kPatienceSeconds));
   harness.shell().Post(ui::DoAction{config::Action::kPause});
   harness.Frames(2);
@@ -204,11 +202,7 @@ TEST(Training, ThatIsKilledIsCalledCut) {
   const std::string folder = testing::TempDir() + "/shardscope_training_killed_test";
   std::filesystem::remove_all(folder);
   Harness harness({}, BinDir());
-  ui::StartRun start;
-  start.folder = folder;
-  start.values = {{"run.ranks", "2"},  {"train.steps", "100000"}, {"model.layers", "2"},
-                  {"model.dim", "32"}, {"model.seq", "32"},       {"train.batch", "1"}};
-  harness.shell().Post(start);
+  harness.shell().Post(SmallRun(folder));
   ASSERT_TRUE(harness.Until(
       [&] {
         return ui::CanSteer(harness.context()) && harness.context().report != nullptr &&
