@@ -14,6 +14,12 @@
 namespace shardscope::shell {
 namespace {
 
+// `step`, which may be -1, if all ranks have finished it, else the newest that they have.
+int32_t FinishedStepFor(const query::Snapshot& snapshot, int32_t step) {
+  const int32_t newest = analysis::NewestStepOfAll(snapshot);
+  return step < 0 ? newest : std::min(step, newest);
+}
+
 constexpr double kStatusSeconds = 0.25;
 constexpr double kReconnectSeconds = 1;
 
@@ -405,8 +411,7 @@ void RunSession::UpdateCriticalPath(bool at_once, int32_t step, ui::CriticalPath
     if (path_worker_ != nullptr) path_worker_->Forget();
     return;
   }
-  const int32_t newest = analysis::NewestStepOfAll(*shown_);
-  const int32_t wanted = step < 0 ? newest : std::min(step, newest);
+  const int32_t wanted = FinishedStepFor(*shown_, step);
   auto known = paths_.find(wanted);
   if (known == paths_.end() && wanted >= 0) {
     const PathRequest request{shown_, wanted};
@@ -456,8 +461,7 @@ void RunSession::UpdateBeside(bool at_once, int32_t step, const ui::Selection& s
     if (worker != nullptr) worker->Forget();
     return;
   }
-  const int32_t newest = analysis::NewestStepOfAll(*shown_);
-  const int32_t wanted = step < 0 ? newest : std::min(step, newest);
+  const int32_t wanted = FinishedStepFor(*shown_, step);
   BesideRequest request{shown_, compare->made, wanted, {}};
   if (!selection.op_run.is_none()) request.selected = {selection.op_run, selection.rank};
   const bool is_new = !request.Asks(compare_workers_.asked);
