@@ -8,9 +8,10 @@
 namespace shardscope::cupti {
 namespace {
 
-// Calls and ops are kept this long behind the fence: a kernel may run, and its record be late, so
-// long.
+// Calls and ops are kept this long behind the fence: a copy may run, and a record be late, so long.
 constexpr int64_t kKeepNs = 30'000'000'000;
+// A launch without its kernel: a collective may wait so long for another rank.
+constexpr int64_t kKeepLaunchNs = 1'800'000'000'000;
 // So long behind the fence work waits for its call, and a wait of a stream for the work that
 // follows.
 constexpr int64_t kPatienceNs = 2'000'000'000;
@@ -31,6 +32,27 @@ void TakeBefore(int64_t fence_ns, const TimeOf& time_of, std::vector<Row>& rows,
   rows.erase(rows.begin(), later);
   std::stable_sort(taken.begin(), taken.end(),
                    [&](const Row& a, const Row& b) { return time_of(a) < time_of(b); });
+}
+
+// Puts `value` where it belongs among sorted ones: as a rule behind all. Returns its place.
+template <typename Value, typename Less>
+size_t InsertSorted(const Value& value, const Less& less, std::deque<Value>& sorted) {
+  if (sorted.empty() || !less(value, sorted.back())) {
+    sorted.push_back(value);
+    return sorted.size() - 1;
+  }
+  const auto next = std::upper_bound(sorted.begin(), sorted.end(), value, less);
+  const auto place = sorted.insert(next, value);
+  return static_cast<size_t>(place - sorted.begin());
+}
+
+// Calls `forget` for what is older than the horizon, as far as nothing younger came before it.
+template <typename Age, typename Forget>
+void DropOlder(int64_t horizon_ns, const Forget& forget, std::deque<Age>& ages) {
+  while (!ages.empty() && ages.front().time_ns < horizon_ns) {
+    forget(ages.front());
+    ages.pop_front();
+  }
 }
 
 // What kernels and copies have in common.
@@ -72,20 +94,32 @@ auto OrderOf(const Work& work) {
 }  // namespace
 
 void Joiner::Add(const HostOp& op, int32_t rank) {
-  ops_[op.thread].push_back({op, rank});
-  OpState& state = op_works_[op.key];
+  std::deque<OpenOp>& ops = ops_[op.thread];
+  const auto precedes = [](const OpenOp& a, const OpenOp& b) {
+    return std::tuple(a.op.start_ns, -a.op.end_ns, a.op.key) <
+           std::tuple(b.op.start_ns, -b.op.end_ns, b.op.key);
+  };
+  for (size_t i = InsertSorted({op, rank}, precedes, ops); i < ops.size(); ++i) {
+    const int64_t before_ns = i == 0 ? 0 : ops[i - 1].latest_end_ns;
+    ops[i].latest_end_ns = std::max(before_ns, ops[i].op.end_ns);
+  }
+  new_ops_.push_back(op);
+  const auto [entry, is_new] = op_works_.try_emplace(op.key);
+  if (is_new) op_ages_.push_back({op.end_ns, op.key});
+  OpState& state = entry->second;
   state.work.op = op.key;
+  state.started_ns = is_new ? op.start_ns : std::min(state.started_ns, op.start_ns);
   state.ended_ns = std::max(state.ended_ns, op.end_ns);
   if (state.issuer == 0) state.issuer = op.thread;
   if (state.issuer == op.thread) {
     state.issued_until_ns = std::max(state.issued_until_ns, op.end_ns);
   }
-  sorted_ = false;
 }
 
 void Joiner::AddCall(const ApiCall& call) {
   const auto [entry, is_new] = calls_.try_emplace(
       call.correlation, Call{call.start_ns, call.end_ns, call.thread, call.correlation});
+  if (is_new) call_ages_.push_back({call.start_ns, call.correlation});
   // A runtime call and the driver call in it may share the id, and one kernel.
   const bool is_launch_known = entry->second.launches;
   if (!is_new && call.start_ns < entry->second.start_ns) {
@@ -103,9 +137,14 @@ void Joiner::AddCall(const ApiCall& call) {
 void Joiner::AddWork(const Work& work) {
   if (work.kind == WorkKind::kKernel && launches_.erase(work.correlation) == 0) {
     early_works_[work.correlation] = work.start_ns;
+    early_work_ages_.push_back({work.start_ns, work.correlation});
   }
   newest_ns_ = std::max(newest_ns_, work.end_ns);
-  works_.push_back({work, newest_ns_});
+  if (const Call* const call = FindCall(work)) {
+    works_.emplace(call->start_ns, work);
+  } else {
+    without_call_.push_back({work, newest_ns_});
+  }
 }
 
 void Joiner::Add(const Batch& batch) {
@@ -114,34 +153,22 @@ void Joiner::Add(const Batch& batch) {
   for (const Copy& copy : batch.copies) AddWork(WorkOf(copy));
   for (const Wait& wait : batch.waits) {
     if (wait.kind == WaitKind::kStreamWaitsForEvent) {
-      if (wait.recording != kNoRecording) waits_.push_back(wait);
+      if (wait.recording != kNoRecording) waits_.insert(wait);
     } else {
       host_waits_[wait.correlation] = wait.start_ns;
+      host_wait_ages_.push_back({wait.start_ns, wait.correlation});
       if (wait.kind != WaitKind::kOther && wait.kind != WaitKind::kEvent)
         new_waits_.push_back(wait);
     }
   }
-  new_calls_.insert(new_calls_.end(), batch.calls.begin(), batch.calls.end());
+  new_calls_.insert(batch.calls.begin(), batch.calls.end());
   memory_.insert(memory_.end(), batch.memory.begin(), batch.memory.end());
   overheads_.insert(overheads_.end(), batch.overheads.begin(), batch.overheads.end());
   for (const EventRecord& record : batch.event_records) {
-    if (record.recording != kNoRecording) recordings_[record.recording] = {record, newest_ns_};
+    if (record.recording == kNoRecording) continue;
+    recordings_[record.recording] = {record, newest_ns_};
+    recording_ages_.push_back({newest_ns_, record.recording});
   }
-}
-
-void Joiner::Sort() {
-  if (sorted_) return;
-  for (auto& [thread, ops] : ops_) {
-    std::stable_sort(ops.begin(), ops.end(), [](const OpenOp& a, const OpenOp& b) {
-      return std::tuple(a.op.start_ns, -a.op.end_ns, a.op.key) <
-             std::tuple(b.op.start_ns, -b.op.end_ns, b.op.key);
-    });
-    int64_t latest_end_ns = 0;
-    for (OpenOp& open : ops) {
-      open.latest_end_ns = latest_end_ns = std::max(latest_end_ns, open.op.end_ns);
-    }
-  }
-  sorted_ = true;
 }
 
 const Joiner::Call* Joiner::FindCall(const Work& work) const {
@@ -155,7 +182,7 @@ const Joiner::Call* Joiner::FindCall(const Work& work) const {
 const Joiner::OpenOp* Joiner::FindOp(const Call& call) const {
   const auto thread = ops_.find(call.thread);
   if (thread == ops_.end()) return nullptr;
-  const std::vector<OpenOp>& ops = thread->second;
+  const std::deque<OpenOp>& ops = thread->second;
   auto after =
       std::upper_bound(ops.begin(), ops.end(), call.start_ns,
                        [](int64_t time, const OpenOp& open) { return time < open.op.start_ns; });
@@ -196,54 +223,53 @@ Work Joiner::Join(Work work) {
 
 void Joiner::TakeWorks(int64_t fence_ns, Joined& joined) {
   std::vector<HeldWork> later;
-  for (const HeldWork& held : works_) {
-    const Work& work = held.work;
-    const Call* call = FindCall(work);
-    if (call == nullptr ? std::max(work.start_ns, held.came_ns) < Before(fence_ns, kPatienceNs)
-                        : call->start_ns < fence_ns) {
-      joined.works.push_back(Join(work));
+  for (const HeldWork& held : without_call_) {
+    if (const Call* const call = FindCall(held.work)) {
+      works_.emplace(call->start_ns, held.work);
+    } else if (std::max(held.work.start_ns, held.came_ns) < Before(fence_ns, kPatienceNs)) {
+      joined.works.push_back(Join(held.work));
     } else {
       later.push_back(held);
     }
   }
-  works_ = std::move(later);
+  without_call_ = std::move(later);
+  const auto end = works_.lower_bound(fence_ns);
+  for (auto work = works_.begin(); work != end; ++work) joined.works.push_back(Join(work->second));
+  works_.erase(works_.begin(), end);
   std::sort(joined.works.begin(), joined.works.end(),
             [](const Work& a, const Work& b) { return OrderOf(a) < OrderOf(b); });
+  // In the order of their calls.
+  const auto precedes = [](const StreamEvent& a, const StreamEvent& b) {
+    return Precedes(a.correlation, b.correlation);
+  };
   for (const Work& work : joined.works) {
-    streams_[work.stream].push_back(
-        {work.correlation, work.op, work.call_start_ns == 0 ? work.start_ns : work.call_start_ns});
+    const int64_t issued_ns = work.call_start_ns == 0 ? work.start_ns : work.call_start_ns;
+    InsertSorted({work.correlation, work.op, issued_ns}, precedes, streams_[work.stream]);
     const auto op = op_works_.find(work.op);
     if (op != op_works_.end()) AddTo(work, op->second.work);
   }
 }
 
 void Joiner::TakeOps(int64_t fence_ns, Joined& joined) {
-  std::vector<std::pair<const OpenOp*, OpState*>> done;
-  for (const auto& [thread, ops] : ops_) {
-    for (const OpenOp& open : ops) {
-      if (open.op.end_ns >= fence_ns) continue;
-      const auto state = op_works_.find(open.op.key);
-      if (state == op_works_.end() || state->second.taken) continue;
-      state->second.taken = true;
-      done.emplace_back(&open, &state->second);
-    }
-  }
-  std::sort(done.begin(), done.end(), [](const auto& a, const auto& b) {
-    return std::tuple(a.first->op.start_ns, a.first->op.key) <
-           std::tuple(b.first->op.start_ns, b.first->op.key);
+  std::vector<HostOp> ended;
+  TakeBefore(
+      fence_ns, [](const HostOp& op) { return std::tuple(op.end_ns, op.start_ns, op.key); },
+      new_ops_, ended);
+  std::sort(ended.begin(), ended.end(), [](const HostOp& a, const HostOp& b) {
+    return std::tuple(a.start_ns, a.key) < std::tuple(b.start_ns, b.key);
   });
-  for (const auto& [open, state] : done) joined.ops.push_back(state->work);
+  for (const HostOp& op : ended) {
+    const auto state = op_works_.find(op.key);
+    if (state == op_works_.end() || state->second.taken) continue;
+    state->second.taken = true;
+    joined.ops.push_back(state->second.work);
+  }
 }
 
 void Joiner::TakeCalls(int64_t fence_ns, Joined& joined) {
-  std::vector<ApiCall> calls;
-  TakeBefore(
-      fence_ns,
-      [](const ApiCall& call) {
-        return std::tuple(call.start_ns, call.thread, call.correlation, call.driver, call.callback);
-      },
-      new_calls_, calls);
-  for (const ApiCall& call : calls) {
+  auto next = new_calls_.begin();
+  for (; next != new_calls_.end() && next->start_ns < fence_ns; ++next) {
+    const ApiCall& call = *next;
     JoinedCall joined_call = {call, kNoOp, kNoRank, host_waits_.contains(call.correlation)};
     if (const OpenOp* op = FindOp({call.start_ns, call.end_ns, call.thread, call.correlation})) {
       joined_call.op = op->op.key;
@@ -251,6 +277,7 @@ void Joiner::TakeCalls(int64_t fence_ns, Joined& joined) {
     }
     joined.calls.push_back(joined_call);
   }
+  new_calls_.erase(new_calls_.begin(), next);
   TakeBefore(
       fence_ns,
       [](const Wait& wait) {
@@ -273,24 +300,50 @@ void Joiner::TakeCalls(int64_t fence_ns, Joined& joined) {
 
 void Joiner::Forget(int64_t fence_ns) {
   const int64_t horizon_ns = Before(fence_ns, kKeepNs);
-  std::erase_if(calls_, [&](const auto& entry) { return entry.second.start_ns < horizon_ns; });
-  std::erase_if(host_waits_, [&](const auto& entry) { return entry.second < horizon_ns; });
-  std::erase_if(launches_, [&](const auto& entry) { return entry.second.start_ns < horizon_ns; });
-  std::erase_if(early_works_, [&](const auto& entry) { return entry.second < horizon_ns; });
+  const int64_t under_way_ns = ForgetCalls(horizon_ns);
+  DropOlder(
+      horizon_ns, [this](const Age<uint32_t>& old) { host_waits_.erase(old.key); },
+      host_wait_ages_);
+  DropOlder(
+      horizon_ns, [this](const Age<uint32_t>& old) { early_works_.erase(old.key); },
+      early_work_ages_);
+  DropOlder(
+      horizon_ns, [this](const Age<uint64_t>& old) { recordings_.erase(old.key); },
+      recording_ages_);
+  DropOlder(
+      under_way_ns, [this](const Age<int64_t>& old) { op_works_.erase(old.key); }, op_ages_);
   for (auto& [thread, ops] : ops_) {
-    std::erase_if(ops, [&](const OpenOp& open) { return open.op.end_ns < horizon_ns; });
+    while (!ops.empty() && ops.front().latest_end_ns < under_way_ns) ops.pop_front();
   }
-  std::erase_if(op_works_, [&](const auto& entry) { return entry.second.ended_ns < horizon_ns; });
-  std::erase_if(recordings_, [&](const auto& entry) { return entry.second.came_ns < horizon_ns; });
   const int64_t streams_ns = Before(fence_ns, 2 * kPatienceNs);
   for (auto& [stream, events] : streams_) {
-    if (events.empty()) continue;
     // The last work stays as the source of edges to come.
-    const auto last = std::prev(events.end());
-    events.erase(events.begin(), std::find_if(events.begin(), last, [&](const StreamEvent& event) {
-                   return event.issued_ns >= streams_ns;
-                 }));
+    while (events.size() > 1 && events.front().issued_ns < streams_ns) events.pop_front();
   }
+}
+
+int64_t Joiner::ForgetCalls(int64_t horizon_ns) {
+  std::vector<Age<uint32_t>> under_way;
+  DropOlder(
+      horizon_ns,
+      [&](const Age<uint32_t>& old) {
+        const auto launch = launches_.find(old.key);
+        if (launch == launches_.end()) {
+          calls_.erase(old.key);
+        } else if (launch->second.start_ns < Before(horizon_ns, kKeepLaunchNs)) {
+          launches_.erase(launch);
+          calls_.erase(old.key);
+        } else {
+          under_way.push_back(old);
+        }
+      },
+      call_ages_);
+  int64_t oldest_ns = horizon_ns;
+  for (const Age<uint32_t>& call : under_way) {
+    oldest_ns = std::min(oldest_ns, call.time_ns);
+    call_ages_.push_back(call);
+  }
+  return oldest_ns;
 }
 
 bool Joiner::IsComplete(uint32_t thread, int64_t until_ns) const {
@@ -314,19 +367,23 @@ bool Joiner::AreComplete(const std::vector<int64_t>& ops) const {
 }
 
 std::vector<OpWork> Joiner::Peek(const std::vector<int64_t>& ops) {
-  Sort();
   std::unordered_map<int64_t, OpWork> found;
+  int64_t earliest_ns = kEnd;
   for (const int64_t op : ops) {
     const auto state = op_works_.find(op);
-    found[op] = state == op_works_.end() ? OpWork{op, 0, 0, 0} : state->second.work;
+    const bool is_known = state != op_works_.end();
+    found[op] = is_known ? state->second.work : OpWork{op, 0, 0, 0};
+    if (is_known) earliest_ns = std::min(earliest_ns, state->second.started_ns);
   }
-  for (const HeldWork& held : works_) {
-    const Work& work = held.work;
+  const auto add = [&](const Work& work) {
     const Call* call = FindCall(work);
     const OpenOp* op = call == nullptr ? nullptr : FindOp(*call);
     const auto wanted = op == nullptr ? found.end() : found.find(op->op.key);
     if (wanted != found.end()) AddTo(work, wanted->second);
-  }
+  };
+  // No call of an op began before the op.
+  for (auto work = works_.lower_bound(earliest_ns); work != works_.end(); ++work) add(work->second);
+  for (const HeldWork& held : without_call_) add(held.work);
   std::vector<OpWork> result;
   result.reserve(ops.size());
   for (const int64_t op : ops) result.push_back(found.at(op));
@@ -334,15 +391,9 @@ std::vector<OpWork> Joiner::Peek(const std::vector<int64_t>& ops) {
 }
 
 Joined Joiner::Take(int64_t fence_ns) {
-  Sort();
   Joined joined;
   TakeWorks(fence_ns, joined);
-  for (auto& [stream, events] : streams_) {
-    std::stable_sort(events.begin(), events.end(), [](const StreamEvent& a, const StreamEvent& b) {
-      return Precedes(a.correlation, b.correlation);
-    });
-  }
-  TakeEdges(Before(fence_ns, kPatienceNs), joined);
+  TakeEdges(fence_ns, joined);
   TakeCalls(fence_ns, joined);
   TakeOps(fence_ns, joined);
   Forget(fence_ns);
@@ -350,12 +401,16 @@ Joined Joiner::Take(int64_t fence_ns) {
 }
 
 // A wait stays until the work after it is here, or it has waited long enough for that.
-void Joiner::TakeEdges(int64_t old_ns, Joined& joined) {
+void Joiner::TakeEdges(int64_t fence_ns, Joined& joined) {
+  const int64_t old_ns = Before(fence_ns, kPatienceNs);
   const auto precedes = [](const StreamEvent& event, uint32_t correlation) {
     return Precedes(event.correlation, correlation);
   };
   std::vector<Wait> later;
-  for (const Wait& wait : waits_) {
+  // What follows a later wait has not been taken either.
+  auto next = waits_.begin();
+  for (; next != waits_.end() && next->start_ns < fence_ns; ++next) {
+    const Wait& wait = *next;
     const bool is_old = wait.start_ns < old_ns;
     const auto recording = recordings_.find(wait.recording);
     if (recording == recordings_.end()) {
@@ -371,8 +426,7 @@ void Joiner::TakeEdges(int64_t old_ns, Joined& joined) {
     edge.to = wait.stream;
     edge.recorded_ns = record.time_ns;
     edge.waited_ns = wait.start_ns;
-    // Streams are in the order of their calls (see Take).
-    const std::vector<StreamEvent>& to = streams_[wait.stream];
+    const std::deque<StreamEvent>& to = streams_[wait.stream];
     const auto first = std::lower_bound(to.begin(), to.end(), wait.correlation, precedes);
     if (first == to.end() && !is_old) {
       later.push_back(wait);
@@ -382,7 +436,7 @@ void Joiner::TakeEdges(int64_t old_ns, Joined& joined) {
       edge.to_op = first->op;
       edge.to_correlation = first->correlation;
     }
-    const std::vector<StreamEvent>& from = streams_[record.stream];
+    const std::deque<StreamEvent>& from = streams_[record.stream];
     const auto after = std::lower_bound(from.begin(), from.end(), record.correlation, precedes);
     if (after != from.begin()) {
       edge.from_op = std::prev(after)->op;
@@ -390,7 +444,8 @@ void Joiner::TakeEdges(int64_t old_ns, Joined& joined) {
     }
     joined.edges.push_back(edge);
   }
-  waits_ = std::move(later);
+  waits_.erase(waits_.begin(), next);
+  waits_.insert(later.begin(), later.end());
   std::sort(joined.edges.begin(), joined.edges.end(), [](const Edge& a, const Edge& b) {
     return std::tuple(a.waited_ns, a.recording, a.to) < std::tuple(b.waited_ns, b.recording, b.to);
   });

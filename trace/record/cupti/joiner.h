@@ -9,10 +9,17 @@
 //   wait -> record  by the id of the one recording that was waited for, so a re-recorded event is
 //                   never taken for its earlier self
 // The same records in any order and any split into batches give the same result.
+//
+// A training makes a hundred thousand records a second and its host thread may wait for them, so
+// each costs the same however many came before: nothing is gone through again and again, and what
+// is too old is forgotten from the front of queues.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
+#include <set>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -120,7 +127,7 @@ class Joiner {
   struct OpenOp {
     HostOp op;
     int32_t rank = kNoRank;
-    int64_t latest_end_ns = 0;  // of this op and all before it, when sorted
+    int64_t latest_end_ns = 0;  // of this op and all before it
   };
   struct Call {
     int64_t start_ns = 0;
@@ -143,8 +150,9 @@ class Joiner {
   struct OpState {
     OpWork work;
     bool taken = false;
-    int64_t ended_ns = 0;  // of its issue
-    uint32_t issuer = 0;   // thread that told it first: of nested ones the inner, which issued
+    int64_t started_ns = 0;  // of its issue, as the next two
+    int64_t ended_ns = 0;
+    uint32_t issuer = 0;  // thread that told it first: of nested ones the inner, which issued
     int64_t issued_until_ns = 0;  // by the issuer
   };
   struct HeldWork {
@@ -155,28 +163,46 @@ class Joiner {
     uint32_t thread = 0;
     int64_t start_ns = 0;
   };
+  // Threads have buffers of their own, so that what comes is in order only within each.
+  struct InTime {
+    bool operator()(const Wait& a, const Wait& b) const { return a.start_ns < b.start_ns; }
+    bool operator()(const ApiCall& a, const ApiCall& b) const {
+      return std::tie(a.start_ns, a.thread, a.correlation, a.driver, a.callback) <
+             std::tie(b.start_ns, b.thread, b.correlation, b.driver, b.callback);
+    }
+  };
+  // In the order in which these came, which is nearly that of their times.
+  template <typename Key>
+  struct Age {
+    int64_t time_ns = 0;
+    Key key = 0;
+  };
+  template <typename Key>
+  using Ages = std::deque<Age<Key>>;
 
   void AddCall(const ApiCall& call);
   void AddWork(const Work& work);
-  void Sort();
   const Call* FindCall(const Work& work) const;
   const OpenOp* FindOp(const Call& call) const;
   Work Join(Work work);
   void TakeWorks(int64_t fence_ns, Joined& joined);
   void TakeOps(int64_t fence_ns, Joined& joined);
-  void TakeEdges(int64_t old_ns, Joined& joined);  // waits from before are held no longer
+  void TakeEdges(int64_t fence_ns, Joined& joined);
   void TakeCalls(int64_t fence_ns, Joined& joined);
   void Forget(int64_t fence_ns);
+  // Returns the start of the oldest launch whose kernel is still under way, at most the horizon.
+  int64_t ForgetCalls(int64_t horizon_ns);
 
   std::map<StreamId, int32_t> owners_;
-  std::unordered_map<uint32_t, Call> calls_;     // by correlation; the outer one, if two share it
-  std::map<uint32_t, std::vector<OpenOp>> ops_;  // by thread; sorted by start when `sorted_`
-  bool sorted_ = true;
-  std::vector<HeldWork> works_;
-  int64_t newest_ns_ = 0;                             // of all records
-  std::vector<Wait> waits_;                           // of streams
+  std::unordered_map<uint32_t, Call> calls_;    // by correlation; the outer one, if two share it
+  std::map<uint32_t, std::deque<OpenOp>> ops_;  // by thread; by start, outer ones first
+  std::vector<HostOp> new_ops_;                 // not taken
+  std::multimap<int64_t, Work> works_;          // not taken, by the start of their calls
+  std::vector<HeldWork> without_call_;          // not taken, whose call has not come
+  int64_t newest_ns_ = 0;                       // of all records
+  std::multiset<Wait, InTime> waits_;           // of streams, by time
   std::unordered_map<uint32_t, int64_t> host_waits_;  // start by correlation
-  std::vector<ApiCall> new_calls_;                    // not taken, as the next three
+  std::multiset<ApiCall, InTime> new_calls_;          // by time; not taken, as the next three
   std::vector<Wait> new_waits_;                       // of the host, for all of a stream or context
   std::vector<MemoryOperation> memory_;
   std::vector<Overhead> overheads_;
@@ -186,7 +212,11 @@ class Joiner {
   std::unordered_map<uint32_t, Launch> launches_;
   std::unordered_map<uint32_t, int64_t> early_works_;  // their starts
   std::unordered_map<uint32_t, int64_t> latest_call_;  // by thread
-  std::map<StreamId, std::vector<StreamEvent>> streams_;
+  std::map<StreamId, std::deque<StreamEvent>> streams_;
+  // How old what the maps above hold is.
+  Ages<uint32_t> call_ages_, host_wait_ages_, early_work_ages_;
+  Ages<uint64_t> recording_ages_;
+  Ages<int64_t> op_ages_;
   JoinCounts counts_;
 };
 

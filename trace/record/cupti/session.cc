@@ -262,9 +262,10 @@ bool Session::DecodeFull() {
     decoded_ += done.decoded;
     damaged_ += done.damaged ? 1 : 0;
     for (void* const data : done.overhead_data) std::free(data);
-    pool_.Recycle(full);
     on_batch_(std::move(batch), names_);
   }
+  // Takes time, which whoever waits for the records need not have.
+  for (const BufferPool::Full& full : buffers) pool_.Recycle(full);
   pool_.Refill(kSpareBuffers);
   size_t dropped = 0;
   if (!fatal_ && functions_.ActivityGetNumDroppedRecords(nullptr, 0, &dropped) == CUPTI_SUCCESS) {

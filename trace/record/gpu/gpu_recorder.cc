@@ -16,6 +16,8 @@ namespace {
 // No thread holds the rows of others back longer than this, as by waiting in an op for ever.
 constexpr int64_t kLongestHoldNs = 5 * kNsPerSecond;
 constexpr auto kPoll = std::chrono::milliseconds(20);
+// How often what is joined becomes rows; half as often while a rank waits for times.
+constexpr int64_t kRowsPeriodNs = 20'000'000;
 
 }  // namespace
 
@@ -40,11 +42,10 @@ class GpuRecorder::Impl final : public RowTarget {
     threads_[thread] = owner;
   }
 
+  // The thread that issues must not wait while records are joined.
   void OpIssued(const cupti::HostOp& op, int32_t rank) {
-    const MutexLock lock(mutex_);
-    joiner_.Add(op, rank);
-    int64_t& issued_ns = issued_until_[op.thread];
-    issued_ns = std::max(issued_ns, op.end_ns);
+    const MutexLock lock(issued_mutex_);
+    issued_.push_back({op, rank});
   }
 
   void CalledNccl(NcclRange call) {
@@ -58,8 +59,10 @@ class GpuRecorder::Impl final : public RowTarget {
     MutexLock lock(mutex_);
     // Another rank's thread may have issued some of them, and its records come by themselves.
     const auto is_here = [&]() REQUIRES(mutex_) {
+      JoinIssued();
       return joiner_.IsComplete(thread, until_ns) && joiner_.AreComplete(ops);
     };
+    ++num_waiting_;
     while (!is_here() && MonotonicNs() < deadline_ns) {
       const std::function<void()> flush = flush_;
       lock.unlock();
@@ -67,6 +70,7 @@ class GpuRecorder::Impl final : public RowTarget {
       lock.lock();
       came_.wait_for(lock, kPoll);
     }
+    --num_waiting_;
     return joiner_.Peek(ops);
   }
 
@@ -74,16 +78,26 @@ class GpuRecorder::Impl final : public RowTarget {
     cupti::Joined joined;
     std::vector<NcclRange> nccl_calls;
     int64_t fence_ns = 0;
+    bool is_put_off = false;
     {
       const MutexLock lock(mutex_);
+      JoinIssued();
       joiner_.Add(batch);
-      fence_ns = Fence();
-      joined = joiner_.Take(fence_ns);
-      nccl_calls.swap(nccl_calls_);
+      came_.notify_all();
+      // Rows have time; a rank that waits for its step's times has none.
+      const int64_t now_ns = MonotonicNs();
+      const int64_t period_ns = num_waiting_ > 0 ? 2 * kRowsPeriodNs : kRowsPeriodNs;
+      is_put_off = now_ns < last_rows_ns_ + period_ns;
+      if (!is_put_off) {
+        last_rows_ns_ = now_ns;
+        fence_ns = Fence();
+        joined = joiner_.Take(fence_ns);
+        nccl_calls.swap(nccl_calls_);
+      }
     }
-    came_.notify_all();
     names_ = &names;
     for (const cupti::StreamInfo& stream : batch.streams) rows_.SetPriority(stream);
+    if (is_put_off) return;
     Write(joined, names);
     rows_.WriteNccl(std::move(nccl_calls), fence_ns);
   }
@@ -94,6 +108,7 @@ class GpuRecorder::Impl final : public RowTarget {
     std::vector<NcclRange> nccl_calls;
     {
       const MutexLock lock(mutex_);
+      JoinIssued();
       joined = joiner_.Take(cupti::kEnd);
       nccl_calls.swap(nccl_calls_);
       counts.joins = joiner_.counts();
@@ -169,6 +184,19 @@ class GpuRecorder::Impl final : public RowTarget {
  private:
   static constexpr int64_t kOthersPosition = 1000;  // below all that the engine names
 
+  void JoinIssued() REQUIRES(mutex_) {
+    std::vector<IssuedOp> issued;
+    {
+      const MutexLock lock(issued_mutex_);
+      issued.swap(issued_);
+    }
+    for (const IssuedOp& one : issued) {
+      joiner_.Add(one.op, one.rank);
+      int64_t& issued_ns = issued_until_[one.op.thread];
+      issued_ns = std::max(issued_ns, one.op.end_ns);
+    }
+  }
+
   // Ops are added once they are issued: those of a thread are known until its last
   // one.
   int64_t Fence() const REQUIRES(mutex_) {
@@ -197,6 +225,15 @@ class GpuRecorder::Impl final : public RowTarget {
   std::map<uint32_t, ThreadOwner> threads_ GUARDED_BY(mutex_);
   std::map<uint32_t, int64_t> issued_until_ GUARDED_BY(mutex_);  // by thread
   std::vector<NcclRange> nccl_calls_ GUARDED_BY(mutex_);
+  int num_waiting_ GUARDED_BY(mutex_) = 0;  // in TakeOps()
+  int64_t last_rows_ns_ GUARDED_BY(mutex_) = 0;
+
+  struct IssuedOp {
+    cupti::HostOp op;
+    int32_t rank = cupti::kNoRank;
+  };
+  Mutex issued_mutex_;  // inside mutex_
+  std::vector<IssuedOp> issued_ GUARDED_BY(issued_mutex_);
 };
 
 GpuRecorder::GpuRecorder(record::Recorder* recorder, GpuRecorderOptions options)
