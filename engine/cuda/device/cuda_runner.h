@@ -95,6 +95,8 @@ class CudaRunner : public executor::StepRunner {
   void IssueAll();
   void Issue(const executor::OpContext& context);
   void WaitOnHost(plan::OpIndex index);
+  // Waits until `target` has ended on the GPU; whether it had not yet.
+  bool HasWaitedFor(plan::OpIndex target);
   void WaitOnStream(plan::OpIndex index, Stream stream);
   void RunBodies(const executor::OpContext& context);
   void GiveBack(const std::vector<plan::BufferId>& buffers, int64_t issued_ns);

@@ -112,7 +112,7 @@ TEST_F(OneRank, MakesTheseCallsInThisOrder) {
       "record e3 on 0.1\n"                   //
       "host waits for e3\n"                  // forward
       "work 0.1\nwork 0.1\n"                 //
-      "host waits for e0\nhost waits for e1\nhost waits for e3\n"  // the end of the step
+      // The end of the step: all events were reached.
       "host waits for 0.0\nhost waits for 0.1\nhost waits for 0.2\n";
   EXPECT_EQ(TheFake().control->calls(), expected);
   EXPECT_STREQ(TheFake().control->violations(), "");
