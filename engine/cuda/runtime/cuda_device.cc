@@ -133,7 +133,7 @@ class CudaDevice final : public runtime::Device {
   const DeviceModel& ModelOn(int gpu, const model::ModelConfig& config) {
     const MutexLock lock(mutex_);
     const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(gpu));
-    return models_.try_emplace(gpu, config, device).first->second;
+    return models_.try_emplace(gpu, config, device, &LaunchTurnKernel).first->second;
   }
 
   const DeviceOptions options_;

@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "engine/cuda/device/runtime_api.h"
-#include "engine/cuda/runtime/device_optimizer.h"
 #include "engine/cuda/runtime/stream_scope.h"
 #include "engine/runtime/ranks/thread_setup.h"
 #include "trace/base/check.h"
@@ -67,6 +66,7 @@ void CudaWork::OnDevice(const std::function<void()>& work) {
 
 int64_t CudaWork::Finish() {
   rank_context_.transport->ThrowIfAborted();
+  scalars_.reset();
   OnDevice([&] {
     outcome_.loss = outcome_.tokens > 0 ? loss_.item<double>() : 0;
     outcome_.grad_norm = norm_.item<double>();
@@ -170,16 +170,21 @@ void CudaWork::Unscale(const OpContext& context) {
 }
 
 void CudaWork::Optimizer(const OpContext& context) {
-  const BufferId squares = Find(context, context.op().reads, BufferKind::kNorm);
-  const BufferId found_inf = Find(context, context.op().reads, BufferKind::kFoundInf);
-  const DeviceUpdate update{.squares = ScalarAt(squares),
-                            .clip = job_->training.clip,
-                            .loss_scale = scaler_.scale,
-                            .args = UpdateOf(context.step)};
-  norm_.copy_(update.squares.sqrt().div_(scaler_.scale));
-  if (found_inf != plan::kNone) found_inf_.copy_(ScalarAt(found_inf));
-  outcome_.learning_rate = update.args.learning_rate;
-  UpdateFused(update, &units_[static_cast<size_t>(context.op().unit)]);
+  const runtime::UpdateArgs args = UpdateOf(context.step);
+  if (!scalars_ || scalars_stream_ != context.device_stream) {
+    const BufferId squares = Find(context, context.op().reads, BufferKind::kNorm);
+    const BufferId found_inf = Find(context, context.op().reads, BufferKind::kFoundInf);
+    const DeviceUpdate update{.squares = ScalarAt(squares),
+                              .clip = job_->training.clip,
+                              .loss_scale = scaler_.scale,
+                              .args = args};
+    norm_.copy_(update.squares.sqrt().div_(scaler_.scale));
+    if (found_inf != plan::kNone) found_inf_.copy_(ScalarAt(found_inf));
+    outcome_.learning_rate = args.learning_rate;
+    scalars_ = ScalarsOf(update);
+    scalars_stream_ = context.device_stream;
+  }
+  UpdateFused(args, *scalars_, &units_[static_cast<size_t>(context.op().unit)]);
 }
 
 }  // namespace shardscope::cuda

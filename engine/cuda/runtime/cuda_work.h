@@ -14,9 +14,11 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "engine/cuda/device/reuse.h"
+#include "engine/cuda/runtime/device_optimizer.h"
 #include "engine/cuda/runtime/torch_memory.h"
 #include "engine/runtime/ranks/rank_ops.h"
 
@@ -85,6 +87,9 @@ class CudaWork final : public runtime::RankOps {
   at::Tensor loss_;       // sum of the step's micro-batch losses, divided by their number
   at::Tensor norm_;       // of the gradient, before clipping
   at::Tensor found_inf_;  // above 0: it is not finite
+  // Of the running step, once an optimizer op has made them on this stream.
+  std::optional<UpdateScalars> scalars_;
+  void* scalars_stream_ = nullptr;
   std::vector<c10::DataPtr> blocks_;  // by BufferId, of transient buffers
   Placement placement_;               // with uses_pool
   c10::DataPtr pool_;

@@ -2,6 +2,8 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/_fused_rms_norm.h>
+#include <ATen/ops/_fused_rms_norm_backward.h>
 #include <ATen/ops/_log_softmax.h>
 #include <ATen/ops/_scaled_dot_product_efficient_attention.h>
 #include <ATen/ops/_scaled_dot_product_efficient_attention_backward.h>
@@ -22,6 +24,8 @@
 #include <tuple>
 #include <utility>
 #include <vector>
+
+#include "engine/cuda/runtime/stream_scope.h"
 
 namespace shardscope::cuda {
 namespace {
@@ -108,8 +112,11 @@ AttentionInputs InputsOf(const at::Tensor& query, const at::Tensor& key, const a
 
 }  // namespace
 
-DeviceModel::DeviceModel(const model::ModelConfig& config, at::Device device)
+DeviceModel::DeviceModel(const model::ModelConfig& config, at::Device device,
+                         LaunchTurn launch_turn)
     : SegmentModel(config, device),
+      device_(device),
+      launch_turn_(launch_turn),
       // Copied, as the rotary table: the host then waits for it, and so no stream has to.
       vocabulary_(at::arange(config.vocab, at::kLong).to(device)) {}
 
@@ -130,8 +137,16 @@ void DeviceModel::EmbeddingBackward(const BackwardArgs& args, Tensors* gradients
   }
 }
 
-// tensors: scale [T] (wide) = 1 / sqrt(mean(x^2) + epsilon), normed; more follow by segment.
+// tensors: scale [T] (wide) = 1 / sqrt(mean(x^2) + epsilon), normed; more follow by segment. CUDA
+// has kernels for it and for its gradients.
 Saved DeviceModel::Normed(const at::Tensor& input, const at::Tensor& weight) const {
+  if (!input.is_cpu()) {
+    const auto [normed, scale] =
+        at::_fused_rms_norm(input, weight.sizes(), weight, config_.norm_epsilon);
+    Saved fused;
+    fused.tensors = {scale.view({-1}), normed};
+    return fused;
+  }
   const at::Tensor wide = input.to(wide_);
   const at::Tensor scale = wide.square().mean(1).add_(config_.norm_epsilon).rsqrt_();
   Saved saved;
@@ -144,6 +159,15 @@ Saved DeviceModel::Normed(const at::Tensor& input, const at::Tensor& weight) con
 at::Tensor DeviceModel::NormBackward(const BackwardArgs& args, const at::Tensor& gradient,
                                      at::Tensor* weight_gradient) const {
   const at::Tensor scale = args.saved.tensors[0].unsqueeze(1);
+  if (!gradient.is_cpu()) {
+    const at::Tensor& weight = args.parameters[0];
+    auto [input_gradient, of_weight] =
+        at::_fused_rms_norm_backward(gradient.contiguous(), args.input, weight.sizes(), scale,
+                                     weight, {true, weight_gradient->defined()});
+    if (weight_gradient->defined()) weight_gradient->copy_(of_weight);
+    if (args.output_gradient.defined()) input_gradient.add_(args.output_gradient);
+    return input_gradient;
+  }
   const at::Tensor x = args.input.to(wide_);
   const at::Tensor incoming = gradient.to(wide_);
   if (weight_gradient->defined()) weight_gradient->copy_((incoming * x * scale).sum(0));
@@ -157,15 +181,23 @@ at::Tensor DeviceModel::NormBackward(const BackwardArgs& args, const at::Tensor&
 // Turns [batch, seq, n, heads, head_dim] in place by its positions' angles; channel i turns with
 // channel i + head_dim / 2. `direction` -1 is the inverse.
 void DeviceModel::Turn(const at::Tensor& heads, double direction) const {
-  const int64_t half = config_.head_dim() / 2;
-  const at::Tensor angles = rotary_.view({1, config_.seq, 2, 1, 1, half});
-  const at::Tensor cosine = angles.select(2, 0);
-  const at::Tensor sine = angles.select(2, 1) * direction;
-  const at::Tensor first = heads.narrow(4, 0, half);
-  const at::Tensor second = heads.narrow(4, half, half);
-  const at::Tensor turned_first = first * cosine - second * sine;
-  second.copy_(first * sine + second * cosine);
-  first.copy_(turned_first);
+  const TurnTask task{.heads = heads.data_ptr(),
+                      .table = rotary_.const_data_ptr(),
+                      .direction = direction,
+                      .dtype = config_.dtype,
+                      .batch = heads.size(0),
+                      .seq = heads.size(1),
+                      .parts = heads.size(2),
+                      .num_heads = heads.size(3),
+                      .half = heads.size(4) / 2,
+                      .batch_stride = heads.stride(0),
+                      .position_stride = heads.stride(1),
+                      .part_stride = heads.stride(2),
+                      .head_stride = heads.stride(3)};
+  if (launch_turn_ != nullptr) return launch_turn_(task, CurrentStream(device_));
+  WithFormat(task.dtype, [&]<typename Format>(Format) {
+    for (int64_t row = 0; row < task.NumRows(); ++row) TurnRow<Format>(task, row, {});
+  });
 }
 
 Saved DeviceModel::AttentionForward(const ForwardArgs& args) const {

@@ -12,6 +12,7 @@
 
 #include <vector>
 
+#include "engine/cuda/runtime/turn.h"
 #include "engine/model/model_config.h"
 #include "engine/model/segments.h"
 
@@ -19,7 +20,9 @@ namespace shardscope::cuda {
 
 class DeviceModel final : public model::SegmentModel {
  public:
-  DeviceModel(const model::ModelConfig& config, at::Device device);
+  // `launch_turn` puts rotary positions on the device; null on the CPU.
+  DeviceModel(const model::ModelConfig& config, at::Device device,
+              LaunchTurn launch_turn = nullptr);
 
   at::Tensor NormBackward(const BackwardArgs& args, const at::Tensor& gradient,
                           at::Tensor* weight_gradient) const override;
@@ -48,6 +51,8 @@ class DeviceModel final : public model::SegmentModel {
  private:
   void Turn(const at::Tensor& heads, double direction) const;
 
+  const at::Device device_;
+  const LaunchTurn launch_turn_;
   const at::Tensor vocabulary_;  // 0, 1, ... of all tokens
 };
 

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "engine/model/training_settings.h"
@@ -23,9 +24,18 @@ struct DeviceUpdate {
   runtime::UpdateArgs args;  // without the gradient's factor
 };
 
+// What the kernels of all units of a step take, made once on their stream.
+struct UpdateScalars {
+  std::optional<at::Tensor> divisor;  // of gradients: loss scale / model::ClipScale()
+  at::Tensor found_inf;
+  at::Tensor count;  // of this update, from 1
+};
+UpdateScalars ScalarsOf(const DeviceUpdate& update);
+
 // LibTorch's fused AdamW, Adam or SGD, with the clipping in it. A gradient that is not finite
 // changes nothing: the host hears of it when it reads the norm. `unit`'s gradient is overwritten by
 // its clipped self. State in blocks is not for devices (CheckDeviceLimits()).
-void UpdateFused(const DeviceUpdate& update, runtime::ShardedUnit* unit);
+void UpdateFused(const runtime::UpdateArgs& args, const UpdateScalars& scalars,
+                 runtime::ShardedUnit* unit);
 
 }  // namespace shardscope::cuda

@@ -53,9 +53,9 @@ TEST_P(FusedTest, EqualsOursOverManySteps) {
       ours.Update({.learning_rate = 1e-2,
                    .gradient_scale = model::ClipScale(std::sqrt(squares), clip),
                    .step = step});
-      UpdateFused(
-          {.squares = device_squares, .clip = clip, .args = {.learning_rate = 1e-2, .step = step}},
-          &fused);
+      const DeviceUpdate update{
+          .squares = device_squares, .clip = clip, .args = {.learning_rate = 1e-2, .step = step}};
+      UpdateFused(update.args, ScalarsOf(update), &fused);
     }
     EXPECT_LE(Difference(fused.parameters(), ours.parameters()), 2e-6) << "clip " << clip;
     EXPECT_LE(Difference(fused.Slices()[0].state[1].values, ours.Slices()[0].state[1].values), 2e-6)

@@ -35,4 +35,11 @@ class StreamScope {
   std::optional<c10::Stream> before_;
 };
 
+// LibTorch's current stream of `device` on this thread (a cudaStream_t), while it is one of ours or
+// the default one.
+inline void* CurrentStream(c10::Device device) {
+  const c10::StreamId id = c10::impl::getDeviceGuardImpl(device.type())->getStream(device).id();
+  return reinterpret_cast<void*>(static_cast<intptr_t>(id));
+}
+
 }  // namespace shardscope::cuda

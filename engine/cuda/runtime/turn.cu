@@ -12,18 +12,16 @@ constexpr int kThreads = 256;
 
 template <typename Format>
 __global__ void __launch_bounds__(kThreads) TurnKernel(const __grid_constant__ TurnTask task) {
-  const int64_t pair = int64_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (pair < task.NumPairs()) TurnPair<Format>(task, pair);
+  TurnRow<Format>(task, blockIdx.x, {threadIdx.x, blockDim.x});
 }
 
 }  // namespace
 
 void LaunchTurnKernel(const TurnTask& task, Stream stream) {
-  const int64_t blocks = (task.NumPairs() + kThreads - 1) / kThreads;
-  if (blocks == 0) return;
+  if (task.NumRows() == 0) return;
   WithFormat(task.dtype, [&]<typename Format>(Format) {
     TurnKernel<Format>
-        <<<static_cast<unsigned>(blocks), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(task);
+        <<<static_cast<unsigned>(task.NumRows()), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(task);
   });
   const cudaError_t code = cudaGetLastError();
   if (code == cudaSuccess) return;

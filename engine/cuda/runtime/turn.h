@@ -7,6 +7,7 @@
 
 #include "engine/cuda/device/runtime_api.h"
 #include "engine/cuda/transport/arithmetic.h"
+#include "engine/cuda/transport/block_work.h"
 #include "engine/plan/op.h"
 
 namespace shardscope::cuda {
@@ -28,33 +29,35 @@ struct TurnTask {
   int64_t part_stride = 0;
   int64_t head_stride = 0;
 
-  SHARDSCOPE_HOST_DEVICE int64_t NumPairs() const { return batch * seq * parts * num_heads * half; }
+  SHARDSCOPE_HOST_DEVICE int64_t NumRows() const { return batch * seq; }
 };
 
-// Pair number `pair`, channels fastest. Each product and sum is rounded by itself, as by operations
-// on whole tensors.
+// The thread's part of all heads of one position: row = sample * seq + position. Each product and
+// sum is rounded by itself, as by operations on whole tensors. In 32 bits, whose division a GPU has
+// to do less for.
 template <typename Format>
-SHARDSCOPE_HOST_DEVICE void TurnPair(const TurnTask& task, int64_t pair) {
+SHARDSCOPE_HOST_DEVICE void TurnRow(const TurnTask& task, int64_t row, BlockThread thread) {
   using Stored = typename Format::Stored;
   using Sum = typename Format::Sum;
-  const int64_t channel = pair % task.half;
-  int64_t rest = pair / task.half;
-  const int64_t head = rest % task.num_heads;
-  rest /= task.num_heads;
-  const int64_t part = rest % task.parts;
-  rest /= task.parts;
-  const int64_t position = rest % task.seq;
-  const int64_t sample = rest / task.seq;
-  Stored* const at = static_cast<Stored*>(task.heads) + sample * task.batch_stride +
-                     position * task.position_stride + part * task.part_stride +
-                     head * task.head_stride + channel;
-  const Sum* const angle = static_cast<const Sum*>(task.table) + position * 2 * task.half + channel;
-  const Sum cosine = angle[0];
-  const Sum sine = angle[task.half] * static_cast<Sum>(task.direction);
-  const Sum first = Format::Load(at[0]);
-  const Sum second = Format::Load(at[task.half]);
-  at[0] = Format::Store(first * cosine - second * sine);
-  at[task.half] = Format::Store(first * sine + second * cosine);
+  const auto half = static_cast<uint32_t>(task.half);
+  const auto num_heads = static_cast<uint32_t>(task.num_heads);
+  const uint32_t pairs = static_cast<uint32_t>(task.parts) * num_heads * half;
+  const int64_t position = row % task.seq;
+  Stored* const of_row = static_cast<Stored*>(task.heads) + row / task.seq * task.batch_stride +
+                         position * task.position_stride;
+  const Sum* const angles = static_cast<const Sum*>(task.table) + position * 2 * task.half;
+  for (uint32_t pair = thread.index; pair < pairs; pair += thread.count) {
+    const uint32_t channel = pair % half;
+    const uint32_t head = pair / half % num_heads;
+    const uint32_t part = pair / half / num_heads;
+    Stored* const at = of_row + part * task.part_stride + head * task.head_stride + channel;
+    const Sum cosine = angles[channel];
+    const Sum sine = angles[half + channel] * static_cast<Sum>(task.direction);
+    const Sum first = Format::Load(at[0]);
+    const Sum second = Format::Load(at[half]);
+    at[0] = Format::Store(first * cosine - second * sine);
+    at[half] = Format::Store(first * sine + second * cosine);
+  }
 }
 
 // Calls `run` with the Format of `dtype`.
