@@ -13,10 +13,11 @@ WARM_UP_STEPS = 2
 BANDWIDTHS = {"5GB/s": 5e9, "20GB/s": 20e9, "80GB/s": 80e9}
 LATENCY_S = 20e-6
 
-# From the last rank's arrival, or the end of the collective before on the same communicator, to the last end.
+# From the first work, which is the reservation of the link and waits for all ranks' streams, or the end of the collective
+# before on the same communicator, to the last end.
 TRANSFERS = f"""
 WITH one AS (
-  SELECT c.communicator, c.sequence, max(c.wire_bytes) AS wire_bytes, max(r.started_ns) AS arrived_ns, max(r.ended_ns) AS ended_ns
+  SELECT c.communicator, c.sequence, max(c.wire_bytes) AS wire_bytes, min(r.started_ns) AS arrived_ns, max(r.ended_ns) AS ended_ns
   FROM collective c JOIN op_run r ON r.id = c.op_run WHERE c.step >= {WARM_UP_STEPS} GROUP BY 1, 2),
 queue AS (SELECT *, lag(ended_ns, 1, 0) OVER (ORDER BY ended_ns) AS before_ns FROM one)
 SELECT wire_bytes, (ended_ns - max(arrived_ns, before_ns)) / 1e9 AS seconds FROM queue WHERE wire_bytes >= 4000000
