@@ -52,6 +52,9 @@ TEST_F(AdviceTest, EveryRemedyHasItsChinese) {
   EXPECT_NE(chinese(LossKind::kLateIssue, RemedyCase::kOfReductions), "english");
   EXPECT_NE(chinese(LossKind::kLateIssue, RemedyCase::kOfReductionsOnCpu), "english");
   EXPECT_NE(chinese(LossKind::kHost, RemedyCase::kWithoutGpu), "english");
+  for (const LossKind kind : {LossKind::kHost, LossKind::kData, LossKind::kCopy}) {
+    EXPECT_NE(chinese(kind, RemedyCase::kHere), "english");
+  }
 }
 
 TEST_F(AdviceTest, PlacesAreThoseOfTheEvidence) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "trace/analysis/area.h"
+#include "trace/analysis/no_such_steps.h"
 #include "trace/analysis/scope.h"
 #include "trace/base/units.h"
 
@@ -20,22 +21,16 @@ bool IsChosen(const std::vector<int32_t>& ranks, int32_t rank) {
   return ranks.empty() || std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
 }
 
-std::string StepsThereAre(const Snapshot& snapshot) {
-  int32_t first = std::numeric_limits<int32_t>::max();
-  int32_t last = -1;
-  for (const RankRows& rows : snapshot.ranks) {
-    if (rows.steps.empty()) continue;
-    first = std::min(first, rows.steps[0].step);
-    last = std::max(last, rows.steps.back().step);
-  }
-  if (last < 0) return "this trace has no finished step";
-  return fmt::format("this trace has the steps {} to {}", first, last);
-}
-
 Result<Interval> TimeOfStep(const Snapshot& snapshot, int32_t step,
                             const std::vector<int32_t>& ranks) {
   Interval time{std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()};
+  int32_t first = std::numeric_limits<int32_t>::max();
+  int32_t last = -1;
   for (const RankRows& rows : snapshot.ranks) {
+    if (!rows.steps.empty()) {
+      first = std::min(first, rows.steps[0].step);
+      last = std::max(last, rows.steps.back().step);
+    }
     if (!IsChosen(ranks, rows.rank)) continue;
     rows.steps.ForEachOfSteps(step, step, [&](const query::Step& row, size_t) {
       time.start_ns = std::min(time.start_ns, row.start_ns);
@@ -43,7 +38,7 @@ Result<Interval> TimeOfStep(const Snapshot& snapshot, int32_t step,
     });
   }
   if (time.end_ns > time.start_ns) return time;
-  return Status::Error(fmt::format("no step {}: {}", step, StepsThereAre(snapshot)));
+  return NoSuchSteps(step, step, first, last);
 }
 
 Result<Interval> TimeInRun(const Snapshot& snapshot, const Interval& from_start) {

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <utility>
 
+#include "trace/analysis/no_such_steps.h"
 #include "trace/analysis/op_share.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
@@ -238,11 +239,7 @@ Result<Interval> TimesOfStep(const query::Snapshot& snapshot, int32_t step) {
     }
   }
   if (times.start_ns <= times.end_ns) return times;
-  if (all.last < 0) {
-    return Status::Error(fmt::format("no step {}: this trace has no finished step yet", step));
-  }
-  return Status::Error(
-      fmt::format("no step {}: this trace has the steps {} to {}", step, all.first, all.last));
+  return NoSuchSteps(step, step, all.first, all.last);
 }
 
 int32_t FinishedStepAt(const query::Snapshot& snapshot, int64_t time_ns) {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "trace/analysis/names.h"
+#include "trace/analysis/no_such_steps.h"
 #include "trace/query/rows.h"
 
 namespace shardscope::analysis {
@@ -115,12 +116,9 @@ ScopedSteps Resolve(const Scope& scope, const std::vector<StepBreakdown>& steps,
 
 Status CheckHasSteps(const Scope& scope, const std::vector<StepBreakdown>& steps) {
   if (scope.kind != ScopeKind::kSteps || !Resolve(scope, steps, {}).empty()) return Status::Ok();
-  const std::string asked = scope.first == scope.last
-                                ? fmt::format("no step {}", scope.first)
-                                : fmt::format("no steps {} to {}", scope.first, scope.last);
-  if (steps.empty()) return Status::Error(asked + ": this trace has no finished step yet");
-  return Status::Error(fmt::format("{}: this trace has the steps {} to {}", asked,
-                                   steps.front().step, steps.back().step));
+  const bool has_steps = !steps.empty();
+  return NoSuchSteps(scope.first, scope.last, has_steps ? steps.front().step : 0,
+                     has_steps ? steps.back().step : -1);
 }
 
 std::string ScopeWords(const ScopedSteps& steps) {

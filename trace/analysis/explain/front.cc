@@ -18,6 +18,7 @@
 namespace shardscope::analysis {
 namespace {
 
+constexpr std::string_view kBetweenStage = "between steps";
 constexpr std::string_view kDataStage = "data";
 constexpr std::string_view kEndStage = "end";
 
@@ -91,17 +92,23 @@ std::vector<Interval> WaitsOf(const StepIndex& step, const std::vector<Interval>
   return Subtract(Union(std::move(waits)), Union(std::move(compute)));
 }
 
-// Adds what ends before the first compute op: reading data, or, of a program that does not tell of
-// it, what passes until the host issues its first work.
-void AddData(const StepIndex& step, RankStages* stages) {
+// Adds what ends before the first compute op: what the host does before it reads data, which has a
+// stage of its own; or, of a program that does not tell of reading, what passes until the host
+// issues its first work.
+void AddBeginning(const StepIndex& step, RankStages* stages) {
   int64_t issued_ns = INT64_MAX;
+  int64_t data_issued_ns = INT64_MAX;
   for (const IndexedRun& run : step.runs) {
-    if (IsData(*run.op)) return;  // has a stage of its own
-    if (run.op->category != query::Category::kHost)
+    if (IsData(*run.op)) {
+      data_issued_ns = std::min(data_issued_ns, run.run->issued_ns);
+    } else if (run.op->category != query::Category::kHost) {
       issued_ns = std::min(issued_ns, run.run->issued_ns);
+    }
   }
-  if (issued_ns != INT64_MAX && issued_ns > step.start_ns)
-    AddStage(std::string(kDataStage), issued_ns, stages);
+  const bool tells_of_data = data_issued_ns != INT64_MAX;
+  const int64_t end_ns = tells_of_data ? data_issued_ns : issued_ns;
+  if (end_ns == INT64_MAX || end_ns <= step.start_ns) return;
+  AddStage(std::string(tells_of_data ? kBetweenStage : kDataStage), end_ns, stages);
 }
 
 RankStages StagesOf(const StepIndex& step, const std::vector<Interval>& arrivals,
@@ -109,7 +116,7 @@ RankStages StagesOf(const StepIndex& step, const std::vector<Interval>& arrivals
   RankStages stages;
   stages.rank = step.rank;
   stages.start_ns = step.start_ns;
-  AddData(step, &stages);
+  AddBeginning(step, &stages);
   const std::string* current = nullptr;
   for (const IndexedRun& run : step.runs) {
     const std::string& stage = names->Of(*run.op);

@@ -19,7 +19,8 @@ namespace shardscope::analysis {
 // One stage of one step.
 struct FrontPart {
   int32_t step = 0;
-  std::string stage;     // "data", "forward block0", "backward m1 block3", "optimizer", "end"
+  std::string
+      stage;  // "between steps", "data", "forward block0", "backward m1 block3", "optimizer", "end"
   int32_t rank = 0;      // that was furthest behind at its end
   int64_t front_ns = 0;  // by which the front advanced
   // Of that, what the rank spent beyond the median of the others, waiting for them not counted. 0

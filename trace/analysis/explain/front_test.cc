@@ -211,6 +211,26 @@ TEST(Front, OneRankAloneDelaysNobody) {
   EXPECT_THAT(MakeFront(FrontParts(run.snapshot(), 0, kSteps)).delays, testing::IsEmpty());
 }
 
+// What passes before a program asks for its data is no reading of data; of one that does not tell
+// when it reads, it may be.
+TEST(Front, WhatComesBeforeReadingIsNotData) {
+  for (const bool tells_of_data : {true, false}) {
+    TestSnapshot test(1);
+    const query::PlanOpId first =
+        test.Plan(tells_of_data ? "load_batch" : "forward", "forward", "block0");
+    const query::PlanOpId backward = test.Plan("backward", "backward", "block0");
+    test.Run(0, 0, first, 5 * kMs, 7 * kMs).issued_ns = 5 * kMs;
+    test.Run(0, 0, backward, 7 * kMs, 20 * kMs).issued_ns = 7 * kMs;
+    test.Step(0, 0, 0, 20 * kMs);
+    std::map<std::string, int64_t> front_ns;
+    for (const FrontPart& part : FrontParts(*test.Build(), 0, 1)) {
+      front_ns[part.stage] = part.front_ns;
+    }
+    EXPECT_EQ(front_ns["between steps"], tells_of_data ? 5 * kMs : 0);
+    EXPECT_EQ(front_ns["data"], tells_of_data ? 2 * kMs : 5 * kMs);
+  }
+}
+
 // The path follows the late rank: its forward is on it, the others' waits are not.
 TEST(CriticalPath, GoesOnWithTheLateRank) {
   TestSnapshot test(2);

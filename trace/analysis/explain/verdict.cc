@@ -133,12 +133,23 @@ bool IsOfReductions(const Loss& loss, const RunTraits& traits) {
 
 constexpr std::string_view kLargerOps = "larger work per op: a larger batch or model, fewer units";
 
+// Of our trainings on a GPU, where PyTorch's ways are none.
+constexpr std::string_view kIssueLessHere =
+    "larger work per op (train.batch, model.dim), fewer units, fewer ranks that share this GPU; "
+    "record.steps, where recording itself takes the time";
+constexpr std::string_view kReadLessHere = "a smaller train.batch, or data.path on a faster disk";
+constexpr std::string_view kCopyLessHere =
+    "fewer and larger units; reshard_after_forward=false, which copies parameters out once a step";
+
 RemedyCase CaseOf(const Loss& loss, const RunTraits& traits) {
   if (loss.kind == LossKind::kSlowTransfer && !traits.gathers) return RemedyCase::kOfGradients;
   if (IsOfReductions(loss, traits)) {
     return traits.on_gpu ? RemedyCase::kOfReductions : RemedyCase::kOfReductionsOnCpu;
   }
   if (loss.kind == LossKind::kHost && !traits.on_gpu) return RemedyCase::kWithoutGpu;
+  const bool has_ways_here =
+      loss.kind == LossKind::kHost || loss.kind == LossKind::kData || loss.kind == LossKind::kCopy;
+  if (has_ways_here && !traits.imported) return RemedyCase::kHere;
   return RemedyCase::kUsual;
 }
 
@@ -154,6 +165,9 @@ std::string_view RemedyOf(LossKind kind, RemedyCase remedy_case) {
       return kReduceLessOften;
     case RemedyCase::kWithoutGpu:
       return kLargerOps;
+    case RemedyCase::kHere:
+      if (kind == LossKind::kHost) return kIssueLessHere;
+      return kind == LossKind::kData ? kReadLessHere : kCopyLessHere;
   }
   return WordsOf(kind).remedy;
 }
@@ -178,6 +192,9 @@ std::string FirstTry(const Loss& loss, const RunTraits& traits) {
       return "larger units";
     case RemedyCase::kWithoutGpu:
       return std::string(kLargerOps);
+    case RemedyCase::kHere:
+      if (loss.kind == LossKind::kHost) return "larger work per op, fewer units";
+      return loss.kind == LossKind::kData ? "a smaller batch" : "fewer and larger units";
     case RemedyCase::kUsual:
     case RemedyCase::kOfGradients:
       break;

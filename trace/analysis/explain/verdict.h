@@ -46,6 +46,7 @@ enum class RemedyCase : uint8_t {
   kOfReductions,  // kLateIssue of reductions, on a GPU
   kOfReductionsOnCpu,
   kWithoutGpu,  // kHost
+  kHere,        // kData, kHost, kCopy of a training of ours
 };
 
 struct Advice {

@@ -142,6 +142,17 @@ TEST(Advice, NamesOurKnobsForOurRunsOnly) {
   EXPECT_THAT(imported, testing::Not(HasSubstr("prefetch.forward")));
 }
 
+// PyTorch's data loader and torch.compile are no way out of a training of ours.
+TEST(Advice, OfTheHostIsWhatTheProgramCanDo) {
+  const Losses losses = MakeLosses({Step(600, 0, 0, 400)}, {}, Front());
+  EXPECT_EQ(MakeAdvice(losses, {}).at(0).remedy_case, RemedyCase::kWithoutGpu);
+  EXPECT_THAT(MakeAdvice(losses, {.on_gpu = true}).at(0).remedy, HasSubstr("train.batch"));
+  EXPECT_THAT(MakeAdvice(losses, {.imported = true, .on_gpu = true}).at(0).remedy,
+              HasSubstr("torch.compile"));
+  EXPECT_THAT(MakeVerdict(losses, {.on_gpu = true}).sentence,
+              HasSubstr("First try: larger work per op"));
+}
+
 // Who asks for a reduction too late is not told to prefetch.
 TEST(Advice, OfReductionsIsNotToPrefetch) {
   StallGroup reduction = Group(StallCause::kIssuedLate, 300);
