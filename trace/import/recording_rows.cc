@@ -155,7 +155,7 @@ Status RowsOfRecording::WriteFacts() {
       {"num_ranks", std::to_string(facts_.num_ranks)},
       {"device", recording_.device.empty() ? "cpu" : recording_.device},
       {"truth", "measured"},
-      {"steps_marked", recording_.steps.empty() ? "0" : "1"},
+      {"steps_marked", !steps_.steps().empty() && steps_.are_marked() ? "1" : "0"},
       {"source_path", recording_.title},
       {"started_realtime_ns", std::to_string(start_ns)},
   };
