@@ -254,8 +254,7 @@ void RunTrace::AddRates(int64_t step, const StepOutcome& outcome, int64_t time_n
 void RunTrace::AddStepMemory(int rank) {
   RankWork& bodies = ranks_.work(rank);
   executor::StepMemory memory;
-  // Not when the last op ended: on a GPU the host gives the last buffers back after that.
-  memory.time_ns = MonotonicNs();
+  memory.time_ns = ranks_.runner(rank).last_end_ns();
   if (const int64_t bytes = bodies.EndStep(); bytes != 0) {
     sink_->OnMemoryOutsideOps(rank, plan::MemoryCategory::kOther, "unaccounted", bytes,
                               memory.time_ns);

@@ -27,11 +27,9 @@ Result<Interval> TimeOfStep(const Snapshot& snapshot, int32_t step,
   int32_t first = std::numeric_limits<int32_t>::max();
   int32_t last = -1;
   for (const RankRows& rows : snapshot.ranks) {
-    if (!rows.steps.empty()) {
-      first = std::min(first, rows.steps[0].step);
-      last = std::max(last, rows.steps.back().step);
-    }
-    if (!IsChosen(ranks, rows.rank)) continue;
+    if (!IsChosen(ranks, rows.rank) || rows.steps.empty()) continue;
+    first = std::min(first, rows.steps[0].step);
+    last = std::max(last, rows.steps.back().step);
     rows.steps.ForEachOfSteps(step, step, [&](const query::Step& row, size_t) {
       time.start_ns = std::min(time.start_ns, row.start_ns);
       time.end_ns = std::max(time.end_ns, row.end_ns);

@@ -96,7 +96,7 @@ RecordedTimes TimesOf(const Recording& recording) {
 }
 
 void AddRecording(Recording addition, std::string_view format, Recording* to) {
-  // The one step of a file without marks is as long as that file.
+  // The steps of a file without marks are those of that file.
   if (to->steps.empty() && addition.steps.empty()) to->steps = HostSteps(*to).steps();
   Joining(&addition, to).Join();
   to->title += ", " + addition.title;

@@ -2,34 +2,66 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
 #include <string_view>
+#include <utility>
 
 namespace shardscope::imports {
 namespace {
 
-// torch/optim/optimizer.py: profile_hook_step().
+// torch/optim/optimizer.py: profile_hook_step(), Optimizer.zero_grad().
 constexpr std::string_view kOptimizerStep = "Optimizer.step#";
+constexpr std::string_view kZeroGrad = "Optimizer.zero_grad#";
+// torch/csrc/autograd/engine.cpp.
+constexpr std::string_view kBackward = "autograd::engine::evaluate_function";
 
-// When the last of a step's optimizers was done, for each step; each optimizer has a range of its
-// own once a step.
+enum class HostPart : uint8_t { kNone, kOptimizer, kZeroGrad, kBackward, kOperator };
+
+HostPart PartOf(const Recording& recording, const RecordedSpan& span) {
+  const std::string& name = recording.names[span.name];
+  if (name.starts_with(kOptimizerStep)) return HostPart::kOptimizer;
+  if (name.starts_with(kZeroGrad)) return HostPart::kZeroGrad;
+  if (name.starts_with(kBackward)) return HostPart::kBackward;
+  return span.is_operator ? HostPart::kOperator : HostPart::kNone;
+}
+
+// When each step's optimizers were done. A step has as many ranges of optimizers as the program has
+// optimizers (one for each parameter, where they run in the backward), all perhaps of one name: a
+// new step is one with a forward, which are operators in no backward, and a backward of its own.
 std::vector<int64_t> EndsOfOptimizers(const Recording& recording) {
-  std::vector<const RecordedSpan*> spans;
+  std::vector<std::pair<const RecordedSpan*, HostPart>> spans;
   for (const RecordedSpan& span : recording.spans) {
     if (recording.tracks[span.track].IsOfDevice()) continue;
-    if (recording.names[span.name].starts_with(kOptimizerStep)) spans.push_back(&span);
+    const HostPart part = PartOf(recording, span);
+    if (part != HostPart::kNone) spans.emplace_back(&span, part);
   }
-  std::stable_sort(spans.begin(), spans.end(), [](const RecordedSpan* a, const RecordedSpan* b) {
-    return a->start_ns < b->start_ns;
+  std::stable_sort(spans.begin(), spans.end(), [](const auto& a, const auto& b) {
+    return a.first->start_ns < b.first->start_ns;
   });
   std::vector<int64_t> ends_ns;
-  if (spans.empty()) return ends_ns;
-  const Names::Index last = spans.back()->name;
-  int64_t end_ns = std::numeric_limits<int64_t>::min();
-  for (const RecordedSpan* span : spans) {
-    // A range inside another is the same step once more.
-    if (span->name != last || span->start_ns < end_ns) continue;
-    end_ns = span->start_ns + span->duration_ns;
-    ends_ns.push_back(end_ns);
+  bool has_forward = false;
+  bool has_backward = false;
+  int64_t no_forward_until_ns = std::numeric_limits<int64_t>::min();
+  for (const auto& [span, part] : spans) {
+    const int64_t end_ns = span->start_ns + span->duration_ns;
+    switch (part) {
+      case HostPart::kNone:
+        break;
+      case HostPart::kOperator:
+        has_forward = has_forward || span->start_ns >= no_forward_until_ns;
+        continue;
+      case HostPart::kBackward:
+        has_backward = true;
+        break;
+      case HostPart::kOptimizer:
+        if (ends_ns.empty() || (has_forward && has_backward)) ends_ns.push_back(end_ns);
+        has_forward = has_backward = false;
+        [[fallthrough]];
+      case HostPart::kZeroGrad:
+        if (!ends_ns.empty() && !has_forward) ends_ns.back() = std::max(ends_ns.back(), end_ns);
+        break;
+    }
+    no_forward_until_ns = std::max(no_forward_until_ns, end_ns);
   }
   return ends_ns;
 }

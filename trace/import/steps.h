@@ -10,8 +10,8 @@ namespace shardscope::imports {
 
 class HostSteps {
  public:
-  // Of the marks of a recording, each once. Without any, steps end as PyTorch's ranges of an
-  // optimizer's step do; without these too, all of it is step 0, or of a recording that has no
+  // Of the marks of a recording, each once. Without any, steps end as PyTorch's ranges of
+  // optimizers do; without these too, all of it is step 0, or of a recording that has no
   // steps, none.
   explicit HostSteps(const Recording& recording);
 

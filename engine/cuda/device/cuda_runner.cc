@@ -259,9 +259,11 @@ void CudaRunner::Report() {
     options_.sink->OnMemory(ContextOf(one.op), one.buffer, one.bytes, times.issued_ns,
                             times.started_ns);
   }
+  // The step has not ended before its last buffers were given back.
   for (const Freed& one : freed_) {
-    options_.sink->OnMemory(ContextOf(one.op), one.buffer, -one.bytes, one.issued_ns,
-                            std::max(one.issued_ns, State(one.op).times.ended_ns));
+    const int64_t executed_ns = std::max(one.issued_ns, State(one.op).times.ended_ns);
+    options_.sink->OnMemory(ContextOf(one.op), one.buffer, -one.bytes, one.issued_ns, executed_ns);
+    last_end_ns_ = std::max(last_end_ns_, executed_ns);
   }
 }
 

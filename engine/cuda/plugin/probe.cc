@@ -72,9 +72,10 @@ std::vector<std::string> SetCudaEnvironment(bool waits_for_ranks) {
   SetUnlessSet("CUDA_MODULE_LOADING", waits_for_ranks ? "EAGER" : "LAZY");
   // Not CUBLAS_WORKSPACE_CONFIG: LibTorch gives every stream a workspace of its own, so that
   // results repeat bit for bit, and where it is set reads it before each product with a regular
-  // expression: a sixth of the host's time in small steps (on an H200). LibTorch's allocator takes
-  // plain blocks from the driver, whose sizes the trace can be checked against. Under either name:
-  // the new one would hide what the user set by the old one.
+  // expression: a sixth of the host's time in small steps (on an H200).
+  //
+  // LibTorch's allocator takes plain blocks from the driver, whose sizes the trace can be checked
+  // against. Under either name: the new one would hide what the user set by the old one.
   if (std::getenv("PYTORCH_CUDA_ALLOC_CONF") == nullptr) {
     SetUnlessSet("PYTORCH_ALLOC_CONF", "expandable_segments:False");
   }

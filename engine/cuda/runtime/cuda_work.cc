@@ -65,8 +65,8 @@ void CudaWork::OnDevice(const std::function<void()>& work) {
 }
 
 int64_t CudaWork::Finish() {
-  rank_context_.transport->ThrowIfAborted();
   scalars_.reset();
+  rank_context_.transport->ThrowIfAborted();
   OnDevice([&] {
     outcome_.loss = outcome_.tokens > 0 ? loss_.item<double>() : 0;
     outcome_.grad_norm = norm_.item<double>();
@@ -171,7 +171,7 @@ void CudaWork::Unscale(const OpContext& context) {
 
 void CudaWork::Optimizer(const OpContext& context) {
   const runtime::UpdateArgs args = UpdateOf(context.step);
-  if (!scalars_ || scalars_stream_ != context.device_stream) {
+  if (!scalars_ || scalars_step_ != context.step || scalars_stream_ != context.device_stream) {
     const BufferId squares = Find(context, context.op().reads, BufferKind::kNorm);
     const BufferId found_inf = Find(context, context.op().reads, BufferKind::kFoundInf);
     const DeviceUpdate update{.squares = ScalarAt(squares),
@@ -182,8 +182,10 @@ void CudaWork::Optimizer(const OpContext& context) {
     if (found_inf != plan::kNone) found_inf_.copy_(ScalarAt(found_inf));
     outcome_.learning_rate = args.learning_rate;
     scalars_ = ScalarsOf(update);
+    scalars_step_ = context.step;
     scalars_stream_ = context.device_stream;
   }
+  if (context.op().unit == plan::kNone) return;  // nothing of this rank is trained
   UpdateFused(args, *scalars_, &units_[static_cast<size_t>(context.op().unit)]);
 }
 

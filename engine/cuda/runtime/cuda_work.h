@@ -87,8 +87,9 @@ class CudaWork final : public runtime::RankOps {
   at::Tensor loss_;       // sum of the step's micro-batch losses, divided by their number
   at::Tensor norm_;       // of the gradient, before clipping
   at::Tensor found_inf_;  // above 0: it is not finite
-  // Of the running step, once an optimizer op has made them on this stream.
+  // Of this step, once an optimizer op has made them on this stream.
   std::optional<UpdateScalars> scalars_;
+  int64_t scalars_step_ = -1;
   void* scalars_stream_ = nullptr;
   std::vector<c10::DataPtr> blocks_;  // by BufferId, of transient buffers
   Placement placement_;               // with uses_pool

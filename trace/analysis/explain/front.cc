@@ -92,31 +92,25 @@ std::vector<Interval> WaitsOf(const StepIndex& step, const std::vector<Interval>
   return Subtract(Union(std::move(waits)), Union(std::move(compute)));
 }
 
-// Adds what ends before the first compute op: what the host does before it reads data, which has a
-// stage of its own; or, of a program that does not tell of reading, what passes until the host
-// issues its first work.
-void AddBeginning(const StepIndex& step, RankStages* stages) {
+// Adds what passes until the first work, or reading of data, is asked for: of a program that tells
+// of reading (on any rank) it is something else, of another it may be that.
+void AddBeginning(const StepIndex& step, bool tells_of_data, RankStages* stages) {
   int64_t issued_ns = INT64_MAX;
-  int64_t data_issued_ns = INT64_MAX;
   for (const IndexedRun& run : step.runs) {
-    if (IsData(*run.op)) {
-      data_issued_ns = std::min(data_issued_ns, run.run->issued_ns);
-    } else if (run.op->category != query::Category::kHost) {
+    if (IsData(*run.op) || run.op->category != query::Category::kHost) {
       issued_ns = std::min(issued_ns, run.run->issued_ns);
     }
   }
-  const bool tells_of_data = data_issued_ns != INT64_MAX;
-  const int64_t end_ns = tells_of_data ? data_issued_ns : issued_ns;
-  if (end_ns == INT64_MAX || end_ns <= step.start_ns) return;
-  AddStage(std::string(tells_of_data ? kBetweenStage : kDataStage), end_ns, stages);
+  if (issued_ns == INT64_MAX || issued_ns <= step.start_ns) return;
+  AddStage(std::string(tells_of_data ? kBetweenStage : kDataStage), issued_ns, stages);
 }
 
 RankStages StagesOf(const StepIndex& step, const std::vector<Interval>& arrivals,
-                    StageNames* names) {
+                    bool tells_of_data, StageNames* names) {
   RankStages stages;
   stages.rank = step.rank;
   stages.start_ns = step.start_ns;
-  AddBeginning(step, &stages);
+  AddBeginning(step, tells_of_data, &stages);
   const std::string* current = nullptr;
   for (const IndexedRun& run : step.runs) {
     const std::string& stage = names->Of(*run.op);
@@ -218,12 +212,14 @@ void AppendSteps(const query::Snapshot& snapshot, int first, int last, StageName
                  std::vector<FrontPart>* parts) {
   const auto arrivals = ArrivalsOf(snapshot, first, last);
   static const std::vector<Interval> kNone;
+  const bool tells_of_data = std::ranges::any_of(
+      snapshot.plan_ops, [](const auto& entry) { return IsData(entry.second); });
   std::map<int32_t, std::vector<RankStages>> steps;
   for (const StepIndex& step : IndexSteps(snapshot, first, last)) {
     if (!step.finished) continue;
     const auto waits = arrivals.find({step.step, step.rank});
     steps[step.step].push_back(
-        StagesOf(step, waits == arrivals.end() ? kNone : waits->second, names));
+        StagesOf(step, waits == arrivals.end() ? kNone : waits->second, tells_of_data, names));
   }
   for (const auto& [step, ranks] : steps) {
     if (ranks.size() == snapshot.ranks.size()) AppendParts(step, ranks, parts);

@@ -8,10 +8,10 @@
 namespace shardscope::cupti {
 namespace {
 
-// Calls and ops are kept this long behind the fence: a copy may run, and a record be late, so long.
+// Calls and ops are kept this long: a copy may run, and a record be late, so long.
 constexpr int64_t kKeepNs = 30'000'000'000;
-// A launch without its kernel: a collective may wait so long for another rank.
-constexpr int64_t kKeepLaunchNs = 1'800'000'000'000;
+// Of a launch without its kernel its op is kept: a collective may wait so long for another rank.
+constexpr int64_t kKeepLateNs = 1'800'000'000'000;
 // So long behind the fence work waits for its call, and a wait of a stream for the work that
 // follows.
 constexpr int64_t kPatienceNs = 2'000'000'000;
@@ -46,10 +46,18 @@ size_t InsertSorted(const Value& value, const Less& less, std::deque<Value>& sor
   return static_cast<size_t>(place - sorted.begin());
 }
 
-// Calls `forget` for what is older than the horizon, as far as nothing younger came before it.
+// The fence is the first after what came last.
+template <typename Age>
+void Stamp(int64_t fence_ns, std::deque<Age>& ages) {
+  for (auto age = ages.rbegin(); age != ages.rend() && age->fence_ns == kEnd; ++age) {
+    age->fence_ns = fence_ns;
+  }
+}
+
+// Calls `forget` for what is older than the horizon.
 template <typename Age, typename Forget>
 void DropOlder(int64_t horizon_ns, const Forget& forget, std::deque<Age>& ages) {
-  while (!ages.empty() && ages.front().time_ns < horizon_ns) {
+  while (!ages.empty() && ages.front().fence_ns < horizon_ns) {
     forget(ages.front());
     ages.pop_front();
   }
@@ -105,11 +113,10 @@ void Joiner::Add(const HostOp& op, int32_t rank) {
   }
   new_ops_.push_back(op);
   const auto [entry, is_new] = op_works_.try_emplace(op.key);
-  if (is_new) op_ages_.push_back({op.end_ns, op.key});
+  if (is_new) op_ages_.push_back({kEnd, op.key});
   OpState& state = entry->second;
   state.work.op = op.key;
   state.started_ns = is_new ? op.start_ns : std::min(state.started_ns, op.start_ns);
-  state.ended_ns = std::max(state.ended_ns, op.end_ns);
   if (state.issuer == 0) state.issuer = op.thread;
   if (state.issuer == op.thread) {
     state.issued_until_ns = std::max(state.issued_until_ns, op.end_ns);
@@ -119,7 +126,7 @@ void Joiner::Add(const HostOp& op, int32_t rank) {
 void Joiner::AddCall(const ApiCall& call) {
   const auto [entry, is_new] = calls_.try_emplace(
       call.correlation, Call{call.start_ns, call.end_ns, call.thread, call.correlation});
-  if (is_new) call_ages_.push_back({call.start_ns, call.correlation});
+  if (is_new) call_ages_.push_back({kEnd, call.correlation});
   // A runtime call and the driver call in it may share the id, and one kernel.
   const bool is_launch_known = entry->second.launches;
   if (!is_new && call.start_ns < entry->second.start_ns) {
@@ -137,7 +144,7 @@ void Joiner::AddCall(const ApiCall& call) {
 void Joiner::AddWork(const Work& work) {
   if (work.kind == WorkKind::kKernel && launches_.erase(work.correlation) == 0) {
     early_works_[work.correlation] = work.start_ns;
-    early_work_ages_.push_back({work.start_ns, work.correlation});
+    early_work_ages_.push_back({kEnd, work.correlation});
   }
   newest_ns_ = std::max(newest_ns_, work.end_ns);
   if (const Call* const call = FindCall(work)) {
@@ -156,7 +163,7 @@ void Joiner::Add(const Batch& batch) {
       if (wait.recording != kNoRecording) waits_.insert(wait);
     } else {
       host_waits_[wait.correlation] = wait.start_ns;
-      host_wait_ages_.push_back({wait.start_ns, wait.correlation});
+      host_wait_ages_.push_back({kEnd, wait.correlation});
       if (wait.kind != WaitKind::kOther && wait.kind != WaitKind::kEvent)
         new_waits_.push_back(wait);
     }
@@ -166,8 +173,8 @@ void Joiner::Add(const Batch& batch) {
   overheads_.insert(overheads_.end(), batch.overheads.begin(), batch.overheads.end());
   for (const EventRecord& record : batch.event_records) {
     if (record.recording == kNoRecording) continue;
-    recordings_[record.recording] = {record, newest_ns_};
-    recording_ages_.push_back({newest_ns_, record.recording});
+    recordings_[record.recording] = record;
+    recording_ages_.push_back({kEnd, record.recording});
   }
 }
 
@@ -176,7 +183,9 @@ const Joiner::Call* Joiner::FindCall(const Work& work) const {
   if (call == calls_.end() && work.copy.runtime_correlation != 0) {
     call = calls_.find(work.copy.runtime_correlation);
   }
-  return call == calls_.end() ? nullptr : &call->second;
+  if (call != calls_.end()) return &call->second;
+  const auto late = late_launches_.find(work.correlation);
+  return late == late_launches_.end() ? nullptr : &late->second.call;
 }
 
 const Joiner::OpenOp* Joiner::FindOp(const Call& call) const {
@@ -208,15 +217,19 @@ Work Joiner::Join(Work work) {
   work.call_start_ns = call->start_ns;
   work.call_end_ns = call->end_ns;
   work.call_thread = call->thread;
-  const OpenOp* op = FindOp(*call);
-  if (op == nullptr) {
-    ++counts_.without_op;
-    return work;
+  int32_t rank = kNoRank;
+  const auto late = late_launches_.find(work.correlation);
+  if (late != late_launches_.end()) {
+    work.op = late->second.op;
+    rank = late->second.rank;
+  } else if (const OpenOp* const op = FindOp(*call)) {
+    work.op = op->op.key;
+    rank = op->rank;
   }
-  work.op = op->op.key;
-  if (op->rank != kNoRank) {
-    if (work.rank != kNoRank && work.rank != op->rank) ++counts_.wrong_rank;
-    if (work.rank == kNoRank) work.rank = op->rank;
+  if (work.op == kNoOp) ++counts_.without_op;
+  if (rank != kNoRank) {
+    if (work.rank != kNoRank && work.rank != rank) ++counts_.wrong_rank;
+    if (work.rank == kNoRank) work.rank = rank;
   }
   return work;
 }
@@ -299,8 +312,22 @@ void Joiner::TakeCalls(int64_t fence_ns, Joined& joined) {
 }
 
 void Joiner::Forget(int64_t fence_ns) {
+  for (auto* ages : {&call_ages_, &host_wait_ages_, &early_work_ages_, &late_launch_ages_}) {
+    Stamp(fence_ns, *ages);
+  }
+  Stamp(fence_ns, recording_ages_);
+  Stamp(fence_ns, op_ages_);
   const int64_t horizon_ns = Before(fence_ns, kKeepNs);
-  const int64_t under_way_ns = ForgetCalls(horizon_ns);
+  DropOlder(
+      horizon_ns,
+      [this](const Age<uint32_t>& old) {
+        MakeLate(old.key);
+        calls_.erase(old.key);
+      },
+      call_ages_);
+  DropOlder(
+      Before(fence_ns, kKeepLateNs),
+      [this](const Age<uint32_t>& old) { late_launches_.erase(old.key); }, late_launch_ages_);
   DropOlder(
       horizon_ns, [this](const Age<uint32_t>& old) { host_waits_.erase(old.key); },
       host_wait_ages_);
@@ -311,9 +338,9 @@ void Joiner::Forget(int64_t fence_ns) {
       horizon_ns, [this](const Age<uint64_t>& old) { recordings_.erase(old.key); },
       recording_ages_);
   DropOlder(
-      under_way_ns, [this](const Age<int64_t>& old) { op_works_.erase(old.key); }, op_ages_);
+      horizon_ns, [this](const Age<int64_t>& old) { op_works_.erase(old.key); }, op_ages_);
   for (auto& [thread, ops] : ops_) {
-    while (!ops.empty() && ops.front().latest_end_ns < under_way_ns) ops.pop_front();
+    while (!ops.empty() && ops.front().latest_end_ns < horizon_ns) ops.pop_front();
   }
   const int64_t streams_ns = Before(fence_ns, 2 * kPatienceNs);
   for (auto& [stream, events] : streams_) {
@@ -322,28 +349,25 @@ void Joiner::Forget(int64_t fence_ns) {
   }
 }
 
-int64_t Joiner::ForgetCalls(int64_t horizon_ns) {
-  std::vector<Age<uint32_t>> under_way;
-  DropOlder(
-      horizon_ns,
-      [&](const Age<uint32_t>& old) {
-        const auto launch = launches_.find(old.key);
-        if (launch == launches_.end()) {
-          calls_.erase(old.key);
-        } else if (launch->second.start_ns < Before(horizon_ns, kKeepLaunchNs)) {
-          launches_.erase(launch);
-          calls_.erase(old.key);
-        } else {
-          under_way.push_back(old);
-        }
-      },
-      call_ages_);
-  int64_t oldest_ns = horizon_ns;
-  for (const Age<uint32_t>& call : under_way) {
-    oldest_ns = std::min(oldest_ns, call.time_ns);
-    call_ages_.push_back(call);
+void Joiner::MakeLate(uint32_t correlation) {
+  const auto call = calls_.find(correlation);
+  if (call == calls_.end() || launches_.erase(correlation) == 0) return;
+  LateLaunch late{.call = call->second};
+  if (const OpenOp* const op = FindOp(call->second)) {
+    late.op = op->op.key;
+    late.rank = op->rank;
   }
-  return oldest_ns;
+  if (late_launches_.emplace(correlation, late).second) {
+    late_launch_ages_.push_back({kEnd, correlation});
+  }
+}
+
+void Joiner::StopWaiting(uint32_t thread, int64_t until_ns) {
+  std::vector<uint32_t> late;
+  for (const auto& [correlation, launch] : launches_) {
+    if (launch.thread == thread && launch.start_ns < until_ns) late.push_back(correlation);
+  }
+  for (const uint32_t correlation : late) MakeLate(correlation);
 }
 
 bool Joiner::IsComplete(uint32_t thread, int64_t until_ns) const {
@@ -418,7 +442,7 @@ void Joiner::TakeEdges(int64_t fence_ns, Joined& joined) {
       if (!is_old) later.push_back(wait);
       continue;
     }
-    const EventRecord& record = recording->second.record;
+    const EventRecord& record = recording->second;
     if (record.stream == wait.stream) continue;
     Edge edge;
     edge.recording = wait.recording;

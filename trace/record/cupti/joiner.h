@@ -118,6 +118,8 @@ class Joiner {
   bool IsComplete(uint32_t thread, int64_t until_ns) const;
   // The same of each of these ops, on the thread that issued it (for its rank, or for another).
   bool AreComplete(const std::vector<int64_t>& ops) const;
+  // What `thread` launched before `until_ns` and has no kernel yet is late: it is complete without.
+  void StopWaiting(uint32_t thread, int64_t until_ns);
   // What is known of these ops now, in their order; of what was taken lately too.
   std::vector<OpWork> Peek(const std::vector<int64_t>& ops);
 
@@ -143,16 +145,11 @@ class Joiner {
     int64_t issued_ns = 0;
   };
 
-  struct Recording {
-    EventRecord record;
-    int64_t came_ns = 0;  // the newest time that was known when it came
-  };
   struct OpState {
     OpWork work;
     bool taken = false;
-    int64_t started_ns = 0;  // of its issue, as the next two
-    int64_t ended_ns = 0;
-    uint32_t issuer = 0;  // thread that told it first: of nested ones the inner, which issued
+    int64_t started_ns = 0;  // of its issue
+    uint32_t issuer = 0;     // thread that told it first: of nested ones the inner, which issued
     int64_t issued_until_ns = 0;  // by the issuer
   };
   struct HeldWork {
@@ -163,6 +160,12 @@ class Joiner {
     uint32_t thread = 0;
     int64_t start_ns = 0;
   };
+  // A launch whose kernel nobody waits for any more, and that may come all the same.
+  struct LateLaunch {
+    Call call;
+    int64_t op = kNoOp;
+    int32_t rank = kNoRank;
+  };
   // Threads have buffers of their own, so that what comes is in order only within each.
   struct InTime {
     bool operator()(const Wait& a, const Wait& b) const { return a.start_ns < b.start_ns; }
@@ -171,10 +174,10 @@ class Joiner {
              std::tie(b.start_ns, b.thread, b.correlation, b.driver, b.callback);
     }
   };
-  // In the order in which these came, which is nearly that of their times.
+  // By the first fence after they came: in their order, whatever times they have.
   template <typename Key>
   struct Age {
-    int64_t time_ns = 0;
+    int64_t fence_ns = kEnd;  // kEnd: it has not come
     Key key = 0;
   };
   template <typename Key>
@@ -190,8 +193,7 @@ class Joiner {
   void TakeEdges(int64_t fence_ns, Joined& joined);
   void TakeCalls(int64_t fence_ns, Joined& joined);
   void Forget(int64_t fence_ns);
-  // Returns the start of the oldest launch whose kernel is still under way, at most the horizon.
-  int64_t ForgetCalls(int64_t horizon_ns);
+  void MakeLate(uint32_t correlation);
 
   std::map<StreamId, int32_t> owners_;
   std::unordered_map<uint32_t, Call> calls_;    // by correlation; the outer one, if two share it
@@ -206,15 +208,16 @@ class Joiner {
   std::vector<Wait> new_waits_;                       // of the host, for all of a stream or context
   std::vector<MemoryOperation> memory_;
   std::vector<Overhead> overheads_;
-  std::map<uint64_t, Recording> recordings_;
+  std::map<uint64_t, EventRecord> recordings_;
   std::map<int64_t, OpState> op_works_;
   // By correlation: launches whose kernels have not come, and kernels whose launches have not.
   std::unordered_map<uint32_t, Launch> launches_;
   std::unordered_map<uint32_t, int64_t> early_works_;  // their starts
   std::unordered_map<uint32_t, int64_t> latest_call_;  // by thread
   std::map<StreamId, std::deque<StreamEvent>> streams_;
+  std::unordered_map<uint32_t, LateLaunch> late_launches_;  // by correlation
   // How old what the maps above hold is.
-  Ages<uint32_t> call_ages_, host_wait_ages_, early_work_ages_;
+  Ages<uint32_t> call_ages_, host_wait_ages_, early_work_ages_, late_launch_ages_;
   Ages<uint64_t> recording_ages_;
   Ages<int64_t> op_ages_;
   JoinCounts counts_;

@@ -269,6 +269,65 @@ std::string Print(const Joined& joined) {
   return text;
 }
 
+constexpr int64_t kSecond = 1'000'000'000;
+
+ApiCall Launch(int64_t start_ns, uint32_t thread, uint32_t correlation) {
+  ApiCall call = Call(start_ns, thread, correlation);
+  call.launches = true;
+  return call;
+}
+
+// A collective waits so long for another rank, while others go on.
+TEST(Joiner, AKernelThatRunsForMinutesStillHasItsOp) {
+  Joiner joiner;
+  joiner.Add(HostOp{1, 50, 100, 200}, 3);
+  Batch batch;
+  batch.calls = {Launch(110, 50, 1), Launch(120, 50, 2)};
+  batch.kernels = {KernelOf(500, 900, 7, 2)};
+  joiner.Add(batch);
+  size_t works = joiner.Take(1'000).works.size();
+  uint32_t correlation = 10;
+  for (int64_t second = 1; second < 120; ++second) {
+    Batch later;
+    later.calls = {Launch(second * kSecond, 51, correlation)};
+    later.kernels = {KernelOf(second * kSecond + 5, second * kSecond + 9, 8, correlation++)};
+    joiner.Add(later);
+    works += joiner.Take(second * kSecond + 100).works.size();
+  }
+  EXPECT_EQ(works, 120u);
+  Batch late;
+  late.kernels = {KernelOf(600, 119 * kSecond, 7, 1)};
+  joiner.Add(late);
+  const Joined joined = joiner.Take(121 * kSecond);
+  ASSERT_EQ(joined.works.size(), 1u);
+  EXPECT_EQ(joined.works[0].op, 1);
+  EXPECT_EQ(joined.works[0].rank, 3);
+  EXPECT_EQ(joined.works[0].call_start_ns, 110);
+  EXPECT_EQ(joiner.counts().without_call, 0);
+}
+
+// A record is lost: the thread waits for it once.
+TEST(Joiner, WhatIsWaitedForNoLongerMakesAThreadComplete) {
+  Joiner joiner;
+  joiner.Add(HostOp{1, 50, 100, 200});
+  Batch batch;
+  batch.calls = {Launch(110, 50, 1), Launch(300, 50, 2), Launch(310, 51, 3)};
+  joiner.Add(batch);
+  EXPECT_FALSE(joiner.IsComplete(50, 200));
+  joiner.StopWaiting(50, 200);
+  EXPECT_TRUE(joiner.IsComplete(50, 200));
+  Batch more;
+  more.calls = {Launch(400, 50, 4)};
+  joiner.Add(more);
+  EXPECT_FALSE(joiner.IsComplete(50, 400));  // of later launches it is not
+  Batch late;
+  late.kernels = {KernelOf(500, 900, 7, 1)};
+  joiner.Add(late);
+  const Joined joined = joiner.Take(kAll);
+  ASSERT_EQ(joined.works.size(), 1u);
+  EXPECT_EQ(joined.works[0].op, 1);
+}
+
 // Ids that a program or another tool pushes come before or after their call, in any buffer. Ops are
 // found by thread and time, so that none of them says anything.
 TEST(Joiner, ExternalCorrelationInAnyOrderChangesNothing) {

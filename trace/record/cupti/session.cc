@@ -3,6 +3,7 @@
 #include <cupti_driver_cbid.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdlib>
@@ -22,7 +23,8 @@ namespace {
 // Fixed in 13.0 Update 1: before, the injection of NVTX crashes and synchronisation records are
 // missing.
 constexpr uint32_t kFirstGoodVersion = 130001;
-constexpr size_t kSpareBuffers = 8;
+// What CUPTI may fill while others are decoded.
+constexpr size_t kSpareBytes = 16UL << 20;
 
 std::atomic<Session*> the_session = nullptr;
 std::atomic<bool> had_session = false;
@@ -69,7 +71,11 @@ Session::Session(const CuptiFunctions& functions, const SessionOptions& options,
       pool_(options.buffer_bytes, options.max_buffers),
       sources_(functions_),
       silence_(options.silence_ns) {
-  pool_.Refill(kSpareBuffers);
+  pool_.Refill(SpareBuffers());
+}
+
+size_t Session::SpareBuffers() const {
+  return std::max<size_t>(1, kSpareBytes / options_.buffer_bytes);
 }
 
 Session::~Session() {
@@ -255,6 +261,7 @@ void Session::DecodeUntilStopped() {
 
 bool Session::DecodeFull() {
   const std::vector<BufferPool::Full> buffers = pool_.TakeFull();
+  pool_.Refill(SpareBuffers());
   for (const BufferPool::Full& full : buffers) {
     Batch batch;
     if (dump_ != nullptr) dump_->AddBuffer(full.data, full.valid_bytes);
@@ -266,7 +273,7 @@ bool Session::DecodeFull() {
   }
   // Takes time, which whoever waits for the records need not have.
   for (const BufferPool::Full& full : buffers) pool_.Recycle(full);
-  pool_.Refill(kSpareBuffers);
+  pool_.Refill(SpareBuffers());
   size_t dropped = 0;
   if (!fatal_ && functions_.ActivityGetNumDroppedRecords(nullptr, 0, &dropped) == CUPTI_SUCCESS) {
     dropped_ += static_cast<int64_t>(dropped);

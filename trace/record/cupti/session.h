@@ -157,6 +157,7 @@ class Session {
   // Decode thread, or Stop() after it has ended.
   // Whether there was a buffer.
   bool DecodeFull();
+  size_t SpareBuffers() const;
   // Decode thread.
   void WatchSilence();
   void EnableDriverCallback(CUpti_CallbackId call, bool on);

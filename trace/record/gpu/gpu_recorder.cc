@@ -16,7 +16,7 @@ namespace {
 // No thread holds the rows of others back longer than this, as by waiting in an op for ever.
 constexpr int64_t kLongestHoldNs = 5 * kNsPerSecond;
 constexpr auto kPoll = std::chrono::milliseconds(20);
-// How often what is joined becomes rows; half as often while a rank waits for times.
+// How often what is joined becomes rows, and how often while a rank waits for times.
 constexpr int64_t kRowsPeriodNs = 20'000'000;
 
 }  // namespace
@@ -71,6 +71,9 @@ class GpuRecorder::Impl final : public RowTarget {
       came_.wait_for(lock, kPoll);
     }
     --num_waiting_;
+    // Its streams are done: a record that has not come is lost, or comes too late for this step.
+    // The next steps need not wait for it.
+    if (!is_here()) joiner_.StopWaiting(thread, until_ns);
     return joiner_.Peek(ops);
   }
 
