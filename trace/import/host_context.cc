@@ -10,7 +10,6 @@
 #include <string_view>
 
 #include "trace/base/text.h"
-#include "trace/import/steps.h"
 
 namespace shardscope::imports {
 namespace {
@@ -272,7 +271,8 @@ NamedPart PartOfRange(const std::string& name) {
   return part;
 }
 
-std::vector<HostContext> ContextsAt(Recording* recording, const std::vector<HostMoment>& moments) {
+std::vector<HostContext> ContextsAt(Recording* recording, const HostSteps& steps,
+                                    const std::vector<HostMoment>& moments) {
   std::vector<Meaning> meanings;
   const size_t num_names = recording->names.size();
   for (Names::Index name = 0; name < num_names; ++name) {
@@ -289,7 +289,6 @@ std::vector<HostContext> ContextsAt(Recording* recording, const std::vector<Host
   std::sort(order.begin(), order.end(),
             [&](uint32_t a, uint32_t b) { return moments[a].time_ns < moments[b].time_ns; });
   std::vector<HostContext> contexts(moments.size());
-  const HostSteps steps(*recording);
   auto step = steps.steps().begin();
   auto span = recording->spans.begin();
   const RecordedSpan* of_all = nullptr;

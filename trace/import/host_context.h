@@ -9,6 +9,7 @@
 
 #include "trace/base/words.h"
 #include "trace/import/recording.h"
+#include "trace/import/steps.h"
 
 namespace shardscope::imports {
 
@@ -49,6 +50,7 @@ struct HostMoment {
 // "unit k", in the order of FSDP1's "FullyShardedDataParallel.forward" ranges in a step
 // (torch/distributed/fsdp/fully_sharded_data_parallel.py). The spans of the recording are in order:
 // by start, what encloses first. Adds names to the recording.
-std::vector<HostContext> ContextsAt(Recording* recording, const std::vector<HostMoment>& moments);
+std::vector<HostContext> ContextsAt(Recording* recording, const HostSteps& steps,
+                                    const std::vector<HostMoment>& moments);
 
 }  // namespace shardscope::imports

@@ -49,7 +49,7 @@ std::vector<Piece> PiecesOfDevice(Recording* recording, const HostSteps& steps,
                       .collective = work.collective,
                       .category = Category::kCompute});
   }
-  const std::vector<HostContext> contexts = ContextsAt(recording, moments);
+  const std::vector<HostContext> contexts = ContextsAt(recording, steps, moments);
   for (size_t at = 0; at < contexts.size(); ++at) pieces[work_of_moment[at]].context = contexts[at];
   for (Piece& piece : pieces) {
     const SpanCategory category = recording->works[static_cast<size_t>(piece.work)].category;
@@ -114,7 +114,7 @@ class PiecesOfHost {
       pieces_.push_back(piece);
     }
     JoinCalls(calls, &moments);
-    const std::vector<HostContext> contexts = ContextsAt(&recording_, moments);
+    const std::vector<HostContext> contexts = ContextsAt(&recording_, steps_, moments);
     for (size_t at = 0; at < pieces_.size(); ++at) {
       Piece& piece = pieces_[at];
       piece.context = contexts[at];

@@ -178,10 +178,10 @@ void CudaWork::Optimizer(const OpContext& context) {
                               .clip = job_->training.clip,
                               .loss_scale = scaler_.scale,
                               .args = args};
-    norm_.copy_(update.squares.sqrt().div_(scaler_.scale));
     if (found_inf != plan::kNone) found_inf_.copy_(ScalarAt(found_inf));
     outcome_.learning_rate = args.learning_rate;
     scalars_ = ScalarsOf(update);
+    norm_.copy_(scalars_->norm);
     scalars_step_ = context.step;
     scalars_stream_ = context.device_stream;
   }

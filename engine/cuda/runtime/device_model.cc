@@ -115,7 +115,6 @@ AttentionInputs InputsOf(const at::Tensor& query, const at::Tensor& key, const a
 DeviceModel::DeviceModel(const model::ModelConfig& config, at::Device device,
                          LaunchTurn launch_turn)
     : SegmentModel(config, device),
-      device_(device),
       launch_turn_(launch_turn),
       // Copied, as the rotary table: the host then waits for it, and so no stream has to.
       vocabulary_(at::arange(config.vocab, at::kLong).to(device)) {}
@@ -194,7 +193,7 @@ void DeviceModel::Turn(const at::Tensor& heads, double direction) const {
                       .position_stride = heads.stride(1),
                       .part_stride = heads.stride(2),
                       .head_stride = heads.stride(3)};
-  if (launch_turn_ != nullptr) return launch_turn_(task, CurrentStream(device_));
+  if (launch_turn_ != nullptr) return launch_turn_(task, CurrentStream(heads.device()));
   WithFormat(task.dtype, [&]<typename Format>(Format) {
     for (int64_t row = 0; row < task.NumRows(); ++row) TurnRow<Format>(task, row, {});
   });

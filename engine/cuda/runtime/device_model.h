@@ -51,7 +51,6 @@ class DeviceModel final : public model::SegmentModel {
  private:
   void Turn(const at::Tensor& heads, double direction) const;
 
-  const at::Device device_;
   const LaunchTurn launch_turn_;
   const at::Tensor vocabulary_;  // 0, 1, ... of all tokens
 };

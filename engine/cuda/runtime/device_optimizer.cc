@@ -33,8 +33,8 @@ at::Tensor GradientSquares(std::span<const runtime::ShardedUnit> units) {
 }
 
 UpdateScalars ScalarsOf(const DeviceUpdate& update) {
-  const at::Tensor norm = update.squares.sqrt().div_(update.loss_scale);
-  UpdateScalars scalars;
+  UpdateScalars scalars{.norm = update.squares.sqrt().div_(update.loss_scale)};
+  const at::Tensor& norm = scalars.norm;
   if (update.clip > 0 || update.loss_scale != 1) {
     at::Tensor divisor = at::ones_like(norm);
     if (update.clip > 0) divisor = ((norm + 1e-6) / update.clip).clamp_min_(1);

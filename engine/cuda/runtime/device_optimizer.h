@@ -26,6 +26,7 @@ struct DeviceUpdate {
 
 // What the kernels of all units of a step take, made once on their stream.
 struct UpdateScalars {
+  at::Tensor norm;                    // of the gradient without the loss scale, fp64
   std::optional<at::Tensor> divisor;  // of gradients: loss scale / model::ClipScale()
   at::Tensor found_inf;
   at::Tensor count;  // of this update, from 1

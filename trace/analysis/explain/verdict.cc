@@ -133,7 +133,8 @@ bool IsOfReductions(const Loss& loss, const RunTraits& traits) {
 
 constexpr std::string_view kLargerOps = "larger work per op: a larger batch or model, fewer units";
 
-// Of our trainings on a GPU, where PyTorch's ways are none.
+// Of our trainings, where PyTorch's ways are none: waiting for the host on a GPU, the others
+// anywhere.
 constexpr std::string_view kIssueLessHere =
     "larger work per op (train.batch, model.dim), fewer units, fewer ranks that share this GPU; "
     "record.steps, where recording itself takes the time";

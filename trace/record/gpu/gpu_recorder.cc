@@ -16,7 +16,7 @@ namespace {
 // No thread holds the rows of others back longer than this, as by waiting in an op for ever.
 constexpr int64_t kLongestHoldNs = 5 * kNsPerSecond;
 constexpr auto kPoll = std::chrono::milliseconds(20);
-// How often what is joined becomes rows, and how often while a rank waits for times.
+// How often what is joined becomes rows; half as often while a rank waits for times.
 constexpr int64_t kRowsPeriodNs = 20'000'000;
 
 }  // namespace
