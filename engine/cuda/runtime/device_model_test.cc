@@ -100,14 +100,11 @@ void DeviceModelTest::Compare(const model::ModelConfig& config) const {
 }
 
 // bf16 keeps 8 bits; the two round in different places.
-INSTANTIATE_TEST_SUITE_P(All, DeviceModelTest,
-                         testing::Values(Case{plan::DType::kFp64, 1e-12},
-                                         Case{plan::DType::kFp32, 2e-5},
-                                         Case{plan::DType::kBf16, 3e-2},
-                                         Case{plan::DType::kFp16, 4e-3}),
-                         [](const auto& tested) {
-                           return std::string(plan::Name(tested.param.dtype));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, DeviceModelTest,
+    testing::Values(Case{plan::DType::kFp64, 1e-12}, Case{plan::DType::kFp32, 2e-5},
+                    Case{plan::DType::kBf16, 3e-2}, Case{plan::DType::kFp16, 4e-3}),
+    [](const auto& tested) { return std::string(plan::Name(tested.param.dtype)); });
 
 }  // namespace
 }  // namespace shardscope::cuda

@@ -21,7 +21,8 @@ void LaunchTurnKernel(const TurnTask& task, Stream stream) {
   if (task.NumRows() == 0) return;
   WithFormat(task.dtype, [&]<typename Format>(Format) {
     TurnKernel<Format>
-        <<<static_cast<unsigned>(task.NumRows()), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(task);
+        <<<static_cast<unsigned>(task.NumRows()), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(
+            task);
   });
   const cudaError_t code = cudaGetLastError();
   if (code == cudaSuccess) return;
