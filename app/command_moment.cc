@@ -135,13 +135,12 @@ std::string CategoryText(const RankMoment& moment, query::MemoryCategory categor
 std::string PrintMomentText(const query::Snapshot& snapshot, const analysis::Moment& moment) {
   std::string text = fmt::format("{:.6f} s from the start",
                                  static_cast<double>(moment.time_ns - snapshot.start_ns) / 1e9);
-  const auto in_step =
-      std::ranges::find_if(moment.ranks, [](const RankMoment& rank) { return rank.step >= 0; });
-  if (in_step != moment.ranks.end()) {
-    // As --at counts it.
-    const Result<Interval> times = analysis::TimesOfStep(snapshot, in_step->step);
-    const int64_t start_ns = times.ok() ? times->start_ns : in_step->step_start_ns;
-    text += fmt::format(", step {} + {:.3f} ms", in_step->step,
+  // As --at counts it: a step begins with its first rank, while others may be in the one before.
+  const auto newest = std::ranges::max_element(moment.ranks, {}, &RankMoment::step);
+  if (newest != moment.ranks.end() && newest->step >= 0) {
+    const Result<Interval> times = analysis::TimesOfStep(snapshot, newest->step);
+    const int64_t start_ns = times.ok() ? times->start_ns : newest->step_start_ns;
+    text += fmt::format(", step {} + {:.3f} ms", newest->step,
                         static_cast<double>(moment.time_ns - start_ns) / 1e6);
   }
   text += "\n";

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <set>
 #include <tuple>
-#include <unordered_set>
 #include <utility>
 
 #include "trace/base/text.h"
@@ -107,6 +106,11 @@ int64_t NumberOf(const std::map<std::string, std::string>& config, const std::st
   return error == std::errc() && rest == end ? Sane(number) : otherwise;
 }
 
+void SortByStart(std::vector<GpuEvent>* events) {
+  if (std::ranges::is_sorted(*events, {}, &GpuEvent::start_ns)) return;
+  std::ranges::stable_sort(*events, {}, &GpuEvent::start_ns);
+}
+
 }  // namespace
 
 GpuKind HtaKindOfName(std::string_view name) {
@@ -171,19 +175,20 @@ std::vector<GpuEvent> GpuEventReader::EventsOf(const query::RankRows& rows) cons
   events.reserve(rows.gpu_work.size());
   for (const query::GpuWork& work : rows.gpu_work) events.push_back(EventOf(work));
   if (definition_ == GpuDefinition::kExact) {
-    std::ranges::stable_sort(events, {}, &GpuEvent::start_ns);
+    SortByStart(&events);
     return events;
   }
   const FileFacts facts = FactsOf(rows.rank);
   AddOthers(rows, facts, &events);
-  std::ranges::stable_sort(events, {}, &GpuEvent::start_ns);
+  SortByStart(&events);
   MarkQueued(rows, facts, &events);
   RoundAndFilter(rows, facts, &events);
   if (!has_several_steps_) return events;
   // HTA then has what it found by calls before all else.
-  std::ranges::stable_sort(events, {}, [](const GpuEvent& event) {
+  const auto place = [](const GpuEvent& event) {
     return std::pair(event.start_ns, !IsFoundByCall(event));
-  });
+  };
+  if (!std::ranges::is_sorted(events, {}, place)) std::ranges::stable_sort(events, {}, place);
   return events;
 }
 
@@ -237,29 +242,23 @@ void GpuEventReader::AddOthers(const query::RankRows& rows, const FileFacts& fac
 void GpuEventReader::MarkQueued(const query::RankRows& rows, const FileFacts& facts,
                                 std::vector<GpuEvent>* events) const {
   if (!snapshot_.IsImported()) return;  // calls of others are not all in the trace
-  using Call = std::tuple<query::TrackId, int64_t, int64_t>;  // track, start, duration
-  struct Hash {
-    size_t operator()(const Call& call) const {
-      const auto& [track, start_ns, duration_ns] = call;
-      size_t hash = std::hash<int64_t>()(start_ns);
-      hash = hash * 31 + std::hash<query::TrackId>()(track);
-      return hash * 31 + std::hash<int64_t>()(duration_ns);
-    }
-  };
+  using Call = std::tuple<int64_t, query::TrackId, int64_t>;  // start, track, duration
   std::vector<bool> queues(snapshot_.names.size());
   for (size_t name = 0; name < queues.size(); ++name) {
     queues[name] = std::ranges::find(kQueueingCalls, snapshot_.names[name]) != kQueueingCalls.end();
   }
-  std::unordered_set<Call, Hash> calls;
+  std::vector<Call> calls;
   for (const query::Span& span : rows.spans) {
     const auto name = static_cast<size_t>(span.name);
     if (span.name < 0 || name >= queues.size() || !queues[name]) continue;
-    calls.insert({span.track, span.start_ns, Sane(span.end_ns) - Sane(span.start_ns)});
+    calls.emplace_back(span.start_ns, span.track, Sane(span.end_ns) - Sane(span.start_ns));
   }
+  if (!std::ranges::is_sorted(calls)) std::ranges::sort(calls);
   for (GpuEvent& event : *events) {
     if (!event.in_queue) continue;
-    event.in_queue = calls.contains(
-        {event.work->launch_track, event.work->launch_start_ns, event.work->launch_duration_ns});
+    event.in_queue = std::ranges::binary_search(
+        calls, Call(event.work->launch_start_ns, event.work->launch_track,
+                    event.work->launch_duration_ns));
   }
   if (!facts.first_event_is_work) return;
   // Whose index in the file is 0 has no launch for HTA's queues.

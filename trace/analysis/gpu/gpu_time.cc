@@ -38,6 +38,15 @@ int64_t SaturatedDifference(int64_t from, int64_t what) {
   return from < 0 ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int64_t>::max();
 }
 
+// Adds values that are mostly in order already to those that are.
+template <typename Value, typename Less>
+void MergeIn(std::vector<Value> more, Less less, std::vector<Value>* values) {
+  if (!std::ranges::is_sorted(more, less)) std::ranges::sort(more, less);
+  const auto size = static_cast<std::ptrdiff_t>(values->size());
+  values->insert(values->end(), more.begin(), more.end());
+  std::inplace_merge(values->begin(), values->begin() + size, values->end(), less);
+}
+
 struct GpuInterval {
   int64_t start_ns = 0;
   int64_t end_ns = 0;  // may lie before the start
@@ -88,12 +97,14 @@ CombinationTimes TimesOfCombinations(std::span<const IntervalUnion> unions) {
   std::vector<std::pair<int64_t, int>> edges;
   for (size_t kind = 0; kind < unions.size(); ++kind) {
     const int bit = 1 << kind;
+    std::vector<std::pair<int64_t, int>> of_kind;
+    of_kind.reserve(2 * unions[kind].groups().size());
     for (const GpuInterval& group : unions[kind].groups()) {
-      edges.emplace_back(group.start_ns, bit);
-      edges.emplace_back(group.end_ns, -bit);
+      of_kind.emplace_back(group.start_ns, bit);
+      of_kind.emplace_back(group.end_ns, -bit);
     }
+    MergeIn(std::move(of_kind), std::ranges::less(), &edges);
   }
-  std::ranges::sort(edges);
   CombinationTimes times{};
   int64_t running = 0;
   for (size_t at = 0; at + 1 < edges.size(); ++at) {
@@ -152,7 +163,8 @@ std::string CombinationName(size_t bits) {
   return Join(names, " overlapping ");
 }
 
-GpuDistribution Describe(std::vector<double> values) {
+// Without its quartiles.
+GpuDistribution DescribeMean(std::span<const double> values) {
   GpuDistribution result;
   if (values.empty()) return result;
   const auto count = static_cast<double>(values.size());
@@ -163,18 +175,28 @@ GpuDistribution Describe(std::vector<double> values) {
   for (const double value : values) squares += (value - result.mean) * (value - result.mean);
   result.count = static_cast<int64_t>(values.size());
   result.std = values.size() < 2 ? 0 : std::sqrt(squares / (count - 1));
-  std::ranges::sort(values);
+  const auto [min, max] = std::ranges::minmax(values);
+  result.min = min;
+  result.max = max;
+  return result;
+}
+
+GpuDistribution Describe(std::vector<double> values) {
+  GpuDistribution result = DescribeMean(values);
+  if (values.empty()) return result;
+  auto rest = values.begin();  // all before are at most what follows
   const auto quantile = [&](double share) {
-    const double place = share * (count - 1);
-    const auto below = static_cast<size_t>(place);
-    const double above = values[std::min(below + 1, values.size() - 1)];
-    return values[below] + (above - values[below]) * (place - static_cast<double>(below));
+    const double place = share * static_cast<double>(values.size() - 1);
+    const auto below = values.begin() + static_cast<std::ptrdiff_t>(place);
+    std::nth_element(rest, below, values.end());
+    rest = below;
+    const double above =
+        below + 1 == values.end() ? *below : *std::min_element(below + 1, values.end());
+    return *below + (above - *below) * (place - std::floor(place));
   };
-  result.min = values.front();
   result.p25 = quantile(0.25);
   result.p50 = quantile(0.5);
   result.p75 = quantile(0.75);
-  result.max = values.back();
   return result;
 }
 
@@ -216,7 +238,9 @@ class GpuMeasuring {
   }
 
   void AddSteps(int32_t rank, std::vector<GpuEvent> events) {
-    std::ranges::stable_sort(events, {}, &GpuEvent::step);
+    if (!std::ranges::is_sorted(events, {}, &GpuEvent::step)) {
+      std::ranges::stable_sort(events, {}, &GpuEvent::step);
+    }
     for (size_t at = 0; at < events.size();) {
       const int32_t number = events[at].step;
       size_t end = at;
@@ -231,16 +255,15 @@ class GpuMeasuring {
   }
 
   void AddKernels(int32_t rank, const std::vector<GpuEvent>& events) {
-    std::unordered_map<std::string_view, std::vector<const GpuEvent*>> by_name;
-    std::vector<std::string_view> order;
-    for (const GpuEvent& event : events) {
-      const auto [known, is_new] = by_name.try_emplace(*event.name);
-      if (is_new) order.push_back(*event.name);
-      known->second.push_back(&event);
+    // By where the name lies first: there are few names and many events.
+    std::unordered_map<const std::string*, std::vector<const GpuEvent*>> by_place;
+    for (const GpuEvent& event : events) by_place[event.name].push_back(&event);
+    std::map<std::string_view, std::vector<const GpuEvent*>> by_name;
+    for (auto& [name, of_place] : by_place) {
+      std::vector<const GpuEvent*>& of_name = by_name[*name];
+      of_name.insert(of_name.end(), of_place.begin(), of_place.end());
     }
-    std::ranges::sort(order);
-    for (const std::string_view name : order) {
-      const std::vector<const GpuEvent*>& of_name = by_name[name];
+    for (const auto& [name, of_name] : by_name) {
       GpuKernelTime kernel;
       kernel.name = name;
       kernel.type = TypeName(of_name.front()->kind);
@@ -253,7 +276,7 @@ class GpuMeasuring {
         kernel.max_ns = std::max(kernel.max_ns, event->length_ns());
         lengths.push_back(static_cast<double>(event->length_ns()));
       }
-      const GpuDistribution distribution = Describe(std::move(lengths));
+      const GpuDistribution distribution = DescribeMean(lengths);
       kernel.count = distribution.count;
       kernel.mean_ns = distribution.mean;
       kernel.std_ns = distribution.std;
@@ -287,18 +310,24 @@ class GpuMeasuring {
   }
 
   void AddQueue(int32_t rank, int64_t stream, const std::vector<const GpuEvent*>& events) {
-    std::vector<std::pair<int64_t, int>> changes;
+    using Changes = std::vector<std::pair<int64_t, int>>;
+    Changes launches;
+    Changes starts;
     for (const GpuEvent* const event : events) {
       if (!event->in_queue) continue;
-      changes.emplace_back(event->launch_ns, 1);
-      changes.emplace_back(event->start_ns, -1);
+      launches.emplace_back(event->launch_ns, 1);
+      starts.emplace_back(event->start_ns, -1);
     }
-    if (changes.empty()) return;
+    if (launches.empty()) return;
     // What is launched at the time of a start comes first.
-    std::ranges::sort(changes, [](const auto& one, const auto& other) {
+    const auto comes_before = [](const auto& one, const auto& other) {
       return one.first != other.first ? one.first < other.first : one.second > other.second;
-    });
+    };
+    Changes changes;
+    MergeIn(std::move(launches), comes_before, &changes);
+    MergeIn(std::move(starts), comes_before, &changes);
     std::vector<double> lengths;
+    lengths.reserve(changes.size());
     int64_t length = 0;
     for (const auto& [time_ns, change] : changes) {
       length += change;
