@@ -130,6 +130,10 @@ GpuEventReader::GpuEventReader(const query::Snapshot& snapshot, GpuDefinition de
     streams_[stream.track] = stream.stream;
   }
   if (definition_ != GpuDefinition::kHta) return;
+  for (const std::string& name : snapshot.names) {
+    hta_kinds_.push_back(HtaKindOfName(name));
+    is_mark_.push_back(Contains(name, kStepMark));
+  }
   for (const query::Track& track : snapshot.tracks) {
     const int64_t stream = StreamOfWaits(track.name);
     if (stream != kNoStream) streams_of_waits_[track.id] = stream;
@@ -149,7 +153,15 @@ const std::string& GpuEventReader::NameAt(int32_t index) const {
   return known ? snapshot_.names[static_cast<size_t>(index)] : kUnnamed;
 }
 
-bool GpuEventReader::NameHasMark(int32_t name) const { return Contains(NameAt(name), kStepMark); }
+bool GpuEventReader::NameHasMark(int32_t name) const {
+  return name >= 0 && static_cast<size_t>(name) < is_mark_.size() &&
+         is_mark_[static_cast<size_t>(name)];
+}
+
+GpuKind GpuEventReader::HtaKindOf(int32_t name) const {
+  const bool known = name >= 0 && static_cast<size_t>(name) < hta_kinds_.size();
+  return known ? hta_kinds_[static_cast<size_t>(name)] : HtaKindOfName("");
+}
 
 GpuEventReader::FileFacts GpuEventReader::FactsOf(int32_t rank) const {
   const std::string prefix = fmt::format("imported.rank{}.", rank);
@@ -202,8 +214,8 @@ GpuEvent GpuEventReader::EventOf(const query::GpuWork& work) const {
   if (event.in_queue) event.launch_ns = Sane(work.launch_start_ns);
   event.step = work.step;
   event.name = &NameAt(work.name);
-  event.kind = definition_ == GpuDefinition::kHta ? HtaKindOfName(*event.name)
-                                                  : KindOfCategory(work.category);
+  event.kind =
+      definition_ == GpuDefinition::kHta ? HtaKindOf(work.name) : KindOfCategory(work.category);
   event.work = &work;
   return event;
 }
@@ -233,7 +245,7 @@ void GpuEventReader::AddOthers(const query::RankRows& rows, const FileFacts& fac
     }
     if (event.stream < 0) continue;
     event.name = &NameAt(span.name);
-    event.kind = HtaKindOfName(*event.name);
+    event.kind = HtaKindOf(span.name);
     events->push_back(event);
   }
 }

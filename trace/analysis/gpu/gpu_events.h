@@ -58,6 +58,7 @@ class GpuEventReader {
   };
   FileFacts FactsOf(int32_t rank) const;
   bool NameHasMark(int32_t name) const;
+  GpuKind HtaKindOf(int32_t name) const;
   int64_t StartOfLastStep(const query::RankRows& rows, const FileFacts& facts) const;
   GpuEvent EventOf(const query::GpuWork& work) const;
   void AddOthers(const query::RankRows& rows, const FileFacts& facts,
@@ -70,6 +71,8 @@ class GpuEventReader {
 
   const query::Snapshot& snapshot_;
   const GpuDefinition definition_;
+  std::vector<GpuKind> hta_kinds_;  // by name
+  std::vector<bool> is_mark_;       // the same: of a step
   bool has_several_steps_ = false;  // as marked, over all ranks
   std::map<query::TrackId, int64_t> streams_;
   std::map<query::TrackId, int64_t> streams_of_waits_;  // by track; -2: of the host

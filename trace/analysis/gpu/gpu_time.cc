@@ -38,13 +38,14 @@ int64_t SaturatedDifference(int64_t from, int64_t what) {
   return from < 0 ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int64_t>::max();
 }
 
-// Adds values that are mostly in order already to those that are.
+// Of values the first `num_sorted` are in order, the rest mostly.
 template <typename Value, typename Less>
-void MergeIn(std::vector<Value> more, Less less, std::vector<Value>* values) {
-  if (!std::ranges::is_sorted(more, less)) std::ranges::sort(more, less);
-  const auto size = static_cast<std::ptrdiff_t>(values->size());
-  values->insert(values->end(), more.begin(), more.end());
-  std::inplace_merge(values->begin(), values->begin() + size, values->end(), less);
+void SortRest(size_t num_sorted, Less less, std::vector<Value>* values) {
+  constexpr size_t kFew = 64;
+  if (values->size() <= kFew) return std::ranges::sort(*values, less), void();
+  const auto middle = values->begin() + static_cast<std::ptrdiff_t>(num_sorted);
+  if (!std::is_sorted(middle, values->end(), less)) std::sort(middle, values->end(), less);
+  std::inplace_merge(values->begin(), middle, values->end(), less);
 }
 
 struct GpuInterval {
@@ -97,13 +98,12 @@ CombinationTimes TimesOfCombinations(std::span<const IntervalUnion> unions) {
   std::vector<std::pair<int64_t, int>> edges;
   for (size_t kind = 0; kind < unions.size(); ++kind) {
     const int bit = 1 << kind;
-    std::vector<std::pair<int64_t, int>> of_kind;
-    of_kind.reserve(2 * unions[kind].groups().size());
+    const size_t num_sorted = edges.size();
     for (const GpuInterval& group : unions[kind].groups()) {
-      of_kind.emplace_back(group.start_ns, bit);
-      of_kind.emplace_back(group.end_ns, -bit);
+      edges.emplace_back(group.start_ns, bit);
+      edges.emplace_back(group.end_ns, -bit);
     }
-    MergeIn(std::move(of_kind), std::ranges::less(), &edges);
+    SortRest(num_sorted, std::ranges::less(), &edges);
   }
   CombinationTimes times{};
   int64_t running = 0;
@@ -237,15 +237,19 @@ class GpuMeasuring {
     }
   }
 
-  void AddSteps(int32_t rank, std::vector<GpuEvent> events) {
-    if (!std::ranges::is_sorted(events, {}, &GpuEvent::step)) {
-      std::ranges::stable_sort(events, {}, &GpuEvent::step);
-    }
+  void AddSteps(int32_t rank, const std::vector<GpuEvent>& events) {
+    if (std::ranges::is_sorted(events, {}, &GpuEvent::step)) return AddSortedSteps(rank, events);
+    std::vector<GpuEvent> sorted = events;
+    std::ranges::stable_sort(sorted, {}, &GpuEvent::step);
+    AddSortedSteps(rank, sorted);
+  }
+
+  void AddSortedSteps(int32_t rank, std::span<const GpuEvent> events) {
     for (size_t at = 0; at < events.size();) {
       const int32_t number = events[at].step;
       size_t end = at;
       while (end < events.size() && events[end].step == number) ++end;
-      const auto of_step = std::span<const GpuEvent>(events).subspan(at, end - at);
+      const std::span<const GpuEvent> of_step = events.subspan(at, end - at);
       at = end;
       if (number < 0) continue;
       GpuStepTime& step = steps_[number];
@@ -270,6 +274,7 @@ class GpuMeasuring {
       kernel.rank = rank;
       kernel.min_ns = kernel.max_ns = of_name.front()->length_ns();
       std::vector<double> lengths;
+      lengths.reserve(of_name.size());
       for (const GpuEvent* const event : of_name) {
         kernel.sum_ns = SaturatedSum(kernel.sum_ns, event->length_ns());
         kernel.min_ns = std::min(kernel.min_ns, event->length_ns());
@@ -310,22 +315,21 @@ class GpuMeasuring {
   }
 
   void AddQueue(int32_t rank, int64_t stream, const std::vector<const GpuEvent*>& events) {
-    using Changes = std::vector<std::pair<int64_t, int>>;
-    Changes launches;
-    Changes starts;
+    std::vector<std::pair<int64_t, int>> changes;
     for (const GpuEvent* const event : events) {
-      if (!event->in_queue) continue;
-      launches.emplace_back(event->launch_ns, 1);
-      starts.emplace_back(event->start_ns, -1);
+      if (event->in_queue) changes.emplace_back(event->launch_ns, 1);
     }
-    if (launches.empty()) return;
+    if (changes.empty()) return;
     // What is launched at the time of a start comes first.
     const auto comes_before = [](const auto& one, const auto& other) {
       return one.first != other.first ? one.first < other.first : one.second > other.second;
     };
-    Changes changes;
-    MergeIn(std::move(launches), comes_before, &changes);
-    MergeIn(std::move(starts), comes_before, &changes);
+    SortRest(0, comes_before, &changes);
+    const size_t num_launches = changes.size();
+    for (const GpuEvent* const event : events) {
+      if (event->in_queue) changes.emplace_back(event->start_ns, -1);
+    }
+    SortRest(num_launches, comes_before, &changes);
     std::vector<double> lengths;
     lengths.reserve(changes.size());
     int64_t length = 0;
