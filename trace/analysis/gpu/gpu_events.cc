@@ -266,11 +266,15 @@ void GpuEventReader::MarkQueued(const query::RankRows& rows, const FileFacts& fa
     calls.emplace_back(span.start_ns, span.track, Sane(span.end_ns) - Sane(span.start_ns));
   }
   if (!std::ranges::is_sorted(calls)) std::ranges::sort(calls);
+  // Work mostly begins in the order of its launches: the next call is looked at first.
+  auto next = calls.begin();
   for (GpuEvent& event : *events) {
     if (!event.in_queue) continue;
-    event.in_queue = std::ranges::binary_search(
-        calls, Call(event.work->launch_start_ns, event.work->launch_track,
-                    event.work->launch_duration_ns));
+    const Call call(event.work->launch_start_ns, event.work->launch_track,
+                    event.work->launch_duration_ns);
+    if (next == calls.end() || *next != call) next = std::ranges::lower_bound(calls, call);
+    event.in_queue = next != calls.end() && *next == call;
+    if (event.in_queue) ++next;
   }
   if (!facts.first_event_is_work) return;
   // Whose index in the file is 0 has no launch for HTA's queues.
