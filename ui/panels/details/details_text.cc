@@ -62,8 +62,11 @@ void AddCollective(const OpFacts& facts, RowList* rows) {
   AddSlack(facts, rows);
   rows->Duration("wait", Text::kWait, run.wait_ns);
   rows->Duration("transfer", Text::kTransfer, run.transfer_ns);
+  // Some traces do not tell how much (Gloo's collectives in a torch.profiler's).
   rows->Plain("payload_wire", Text::kDetailsPayloadWire,
-              FormatBytes(run.payload_bytes) + " / " + FormatBytes(run.wire_bytes));
+              run.payload_bytes <= 0
+                  ? "\u2013"
+                  : FormatBytes(run.payload_bytes) + " / " + FormatBytes(run.wire_bytes));
   if (run.bus_bandwidth > 0) {
     rows->Plain("bus_bandwidth", Text::kDetailsBusBandwidth, FormatBandwidth(run.bus_bandwidth));
     rows->last().number = run.bus_bandwidth;
