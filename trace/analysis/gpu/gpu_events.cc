@@ -106,9 +106,11 @@ int64_t NumberOf(const std::map<std::string, std::string>& config, const std::st
   return error == std::errc() && rest == end ? Sane(number) : otherwise;
 }
 
-void SortByStart(std::vector<GpuEvent>* events) {
-  if (std::ranges::is_sorted(*events, {}, &GpuEvent::start_ns)) return;
-  std::ranges::stable_sort(*events, {}, &GpuEvent::start_ns);
+// Stable; what is in order already, as most traces are, costs one look at each.
+template <typename Projection>
+void SortBy(Projection projection, std::vector<GpuEvent>* events) {
+  if (std::ranges::is_sorted(*events, {}, projection)) return;
+  std::ranges::stable_sort(*events, {}, projection);
 }
 
 }  // namespace
@@ -187,20 +189,18 @@ std::vector<GpuEvent> GpuEventReader::EventsOf(const query::RankRows& rows) cons
   events.reserve(rows.gpu_work.size());
   for (const query::GpuWork& work : rows.gpu_work) events.push_back(EventOf(work));
   if (definition_ == GpuDefinition::kExact) {
-    SortByStart(&events);
+    SortBy(&GpuEvent::start_ns, &events);
     return events;
   }
   const FileFacts facts = FactsOf(rows.rank);
   AddOthers(rows, facts, &events);
-  SortByStart(&events);
+  SortBy(&GpuEvent::start_ns, &events);
   MarkQueued(rows, facts, &events);
   RoundAndFilter(rows, facts, &events);
   if (!has_several_steps_) return events;
   // HTA then has what it found by calls before all else.
-  const auto place = [](const GpuEvent& event) {
-    return std::pair(event.start_ns, !IsFoundByCall(event));
-  };
-  if (!std::ranges::is_sorted(events, {}, place)) std::ranges::stable_sort(events, {}, place);
+  SortBy([](const GpuEvent& event) { return std::pair(event.start_ns, !IsFoundByCall(event)); },
+         &events);
   return events;
 }
 

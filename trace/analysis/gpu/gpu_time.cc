@@ -38,11 +38,14 @@ int64_t SaturatedDifference(int64_t from, int64_t what) {
   return from < 0 ? std::numeric_limits<int64_t>::min() : std::numeric_limits<int64_t>::max();
 }
 
-// Of values the first `num_sorted` are in order, the rest mostly.
+// Sorts values of which the first `num_sorted` are in order, and the rest mostly.
 template <typename Value, typename Less>
 void SortRest(size_t num_sorted, Less less, std::vector<Value>* values) {
-  constexpr size_t kFew = 64;
-  if (values->size() <= kFew) return std::ranges::sort(*values, less), void();
+  constexpr size_t kFew = 64;  // merging allocates
+  if (values->size() <= kFew) {
+    std::ranges::sort(*values, less);
+    return;
+  }
   const auto middle = values->begin() + static_cast<std::ptrdiff_t>(num_sorted);
   if (!std::is_sorted(middle, values->end(), less)) std::sort(middle, values->end(), less);
   std::inplace_merge(values->begin(), middle, values->end(), less);
