@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trace/record/cupti/decode.h"
@@ -18,6 +20,7 @@
 namespace {
 
 using shardscope::cupti::Batch;
+using shardscope::cupti::HostOp;
 
 int64_t CpuNs() {
   timespec now = {};
@@ -83,14 +86,40 @@ struct Extent {
   }
 };
 
+// Ops of every eighth call, as a step of a training would have them. Keys are below 2^32.
+std::vector<HostOp> OpsOf(const std::vector<Batch>& batches) {
+  constexpr size_t kCallsOfAnOp = 8;
+  std::map<uint32_t, std::vector<std::pair<int64_t, int64_t>>> calls;  // by thread
+  for (const Batch& batch : batches) {
+    for (const auto& call : batch.calls) {
+      calls[call.thread].emplace_back(call.start_ns, call.end_ns);
+    }
+  }
+  std::vector<HostOp> ops;
+  for (auto& [thread, times] : calls) {
+    std::sort(times.begin(), times.end());
+    for (size_t first = 0; first < times.size(); first += kCallsOfAnOp) {
+      const size_t last = std::min(first + kCallsOfAnOp, times.size()) - 1;
+      ops.push_back({.key = static_cast<int64_t>(ops.size()),
+                     .thread = thread,
+                     .start_ns = times[first].first,
+                     .end_ns = times[last].first + 1});
+    }
+  }
+  return ops;
+}
+
 struct Costs {
   int64_t records = 0;
+  int64_t ops = 0;
   int64_t add_ns = 0;
   int64_t take_ns = 0;
-  double Of(int64_t ns) const {
-    return static_cast<double>(ns) / static_cast<double>(std::max<int64_t>(1, records));
-  }
+  int64_t peek_ns = 0;
 };
+
+double Each(int64_t ns, int64_t number) {
+  return static_cast<double>(ns) / static_cast<double>(std::max<int64_t>(1, number));
+}
 
 }  // namespace
 
@@ -121,14 +150,23 @@ int main(int argc, char** argv) {
 
   const int rounds = std::max(10, std::atoi(argv[2]));
   const int64_t round_ns = extent.last_ns - extent.first_ns + 1'000'000;
+  const std::vector<HostOp> ops = OpsOf(batches);
   shardscope::cupti::Joiner joiner;
   std::vector<Costs> costs(10);
   int64_t works = 0;
+  int64_t op_works = 0;
   for (int round = 0; round < rounds; ++round) {
     Costs& cost = costs[static_cast<size_t>(round) * 10 / static_cast<size_t>(rounds)];
     const auto number = static_cast<uint32_t>(round);
     const Shift shift{round * round_ns, number * (extent.correlation + 1),
                       number * (extent.recording + 1)};
+    std::vector<int64_t> keys;
+    for (HostOp op : ops) {
+      op.key += int64_t{number} << 32;
+      MoveTimes(shift.ns, &op.start_ns, &op.end_ns);
+      keys.push_back(op.key);
+      joiner.Add(op);
+    }
     for (const Batch& batch : batches) {
       const Batch later = Later(batch, shift);
       const int64_t from_ns = CpuNs();
@@ -139,18 +177,22 @@ int main(int argc, char** argv) {
       cost.take_ns += CpuNs() - added_ns;
       cost.add_ns += added_ns - from_ns;
     }
+    const int64_t from_ns = CpuNs();
+    (void)joiner.AreComplete(keys);  // asked for each time, too
+    for (const auto& op : joiner.Peek(keys)) op_works += op.num_works;
+    cost.peek_ns += CpuNs() - from_ns;
     cost.records += records;
+    cost.ops += static_cast<int64_t>(keys.size());
   }
   const auto of = [&](const Costs& cost) {
-    return fmt::format("{{\"add_ns\": {:.1f}, \"take_ns\": {:.1f}}}", cost.Of(cost.add_ns),
-                       cost.Of(cost.take_ns));
+    return fmt::format("{{\"add_ns\": {:.1f}, \"take_ns\": {:.1f}, \"peek_op_ns\": {:.1f}}}",
+                       Each(cost.add_ns, cost.records), Each(cost.take_ns, cost.records),
+                       Each(cost.peek_ns, cost.ops));
   };
   fmt::print(
-      "{{\"records\": {}, \"seconds\": {:.1f}, \"works\": {}, \"decode_ns\": {:.1f}, \"first\": "
-      "{}, "
-      "\"last\": {}}}\n",
-      records * rounds, static_cast<double>(rounds * round_ns) / 1e9, works,
-      static_cast<double>(decode_ns) / static_cast<double>(std::max<int64_t>(1, records)),
-      of(costs.front()), of(costs.back()));
+      "{{\"records\": {}, \"seconds\": {:.1f}, \"works\": {}, \"op_works\": {}, "
+      "\"decode_ns\": {:.1f}, \"first\": {}, \"last\": {}}}\n",
+      records * rounds, static_cast<double>(rounds * round_ns) / 1e9, works, op_works,
+      Each(decode_ns, records), of(costs.front()), of(costs.back()));
   return 0;
 }

@@ -173,6 +173,23 @@ TEST(Recorder, FullRingIsCounted) {
   EXPECT_EQ(recorder->Dropped().at("memory"), stored["memory"]);
 }
 
+TEST(Recorder, ABurstThatMakesRoomLosesNothing) {
+  TestFolder folder;
+  constexpr size_t kSmallest = 2 * static_cast<size_t>(record::Recorder::kRowsBetweenRoom);
+  auto recorder = OpenRecorder(folder.path(), kSmallest);
+  const PlanOpId plan_op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
+  constexpr int kRows = 50'000;
+  for (int i = 1; i <= kRows; ++i) {
+    recorder->Record(OpAt(plan_op, 0, 0, i, i + 1));
+    if (i % record::Recorder::kRowsBetweenRoom == 0) recorder->MakeRoom();
+  }
+  EXPECT_EQ(recorder->Dropped().at("engine"), 0);
+  ASSERT_TRUE(recorder->Finish().ok());
+  const Result<SnapshotPtr> snapshot = ReadSnapshot(folder.path());
+  ASSERT_TRUE(snapshot.ok()) << snapshot.message();
+  EXPECT_EQ(snapshot.value()->ranks.at(0).op_runs.size(), size_t{kRows});
+}
+
 // What the tests give it, a batch a read.
 class ScriptedSource final : public store::Source {
  public:

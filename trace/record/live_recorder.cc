@@ -136,6 +136,16 @@ void LiveRecorder::Take(const T& record) {
   }
 }
 
+void LiveRecorder::MakeRoom() {
+  const auto is_crowded = [](auto& lazy) {
+    auto* const ring = lazy.Get();
+    return ring != nullptr && ring->Waiting() > ring->capacity() / 2;
+  };
+  const bool must_wait =
+      std::apply([&](auto&... rings) { return (... || is_crowded(rings)); }, MyRings().rings);
+  if (must_wait) (void)Flush();  // its error is the writer's, and reported by it
+}
+
 std::vector<ThreadRings*> LiveRecorder::AllRings() const {
   const MutexLock lock(threads_mutex_);
   std::vector<ThreadRings*> rings;

@@ -30,6 +30,7 @@ class LiveRecorder final : public Recorder {
   Status Start(const RecorderOptions& options);
 
   schema::StringId AddString(std::string_view text) override { return rare_.Intern(text); }
+  void MakeRoom() override;
   void SetWindow(bool recording) override;
   bool WasRecording(int64_t time_ns) const override;
   std::map<std::string, int64_t> Dropped() const override;

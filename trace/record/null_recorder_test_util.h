@@ -14,6 +14,7 @@ class NullRecorder : public Recorder {
   NullRecorder() : Recorder(TakersOf<NullRecorder>(schema::HotRecords())) {}
 
   schema::StringId AddString(std::string_view /*text*/) override { return {}; }
+  void MakeRoom() override {}
   void SetWindow(bool /*recording*/) override {}
   bool WasRecording(int64_t /*time_ns*/) const override { return true; }
   std::map<std::string, int64_t> Dropped() const override { return {}; }

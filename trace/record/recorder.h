@@ -26,7 +26,7 @@ struct RecorderOptions {
   std::map<std::string, std::string> config;  // every key with its value
   int64_t max_bytes = 0;                      // 0 = unbounded
   bool stop_on_error = false;     // record.on_error: stop the training, or go on and count
-  size_t ring_records = 1 << 12;  // per thread and kind
+  size_t ring_records = 1 << 12;  // per thread and kind; at least twice kRowsBetweenRoom
   // Under which source of table capability lost rows are counted, of tables without one of their
   // own. Sources of other recorders are theirs to state; the engine's are engine, memory and nvtx.
   std::string source = "engine";
@@ -58,6 +58,12 @@ class Recorder {
   void Record(const T& record) {
     std::get<Taker<T>>(takers_)(this, record);
   }
+
+  // Returns once at least half of each of the calling thread's rings is free; waits for the writer
+  // if it must. Called every kRowsBetweenRoom rows of a burst that nothing waits for, none is lost.
+  // Any thread.
+  virtual void MakeRoom() = 0;
+  static constexpr int64_t kRowsBetweenRoom = 256;
 
   // Whether recording is switched off (record.steps window): hot rows are ignored then,
   // without being counted as lost. But rows that come late (spans, what a GPU did, ...: `late` in

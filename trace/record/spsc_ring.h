@@ -36,6 +36,11 @@ class SpscRing {
 
   // Producer. At least the records that wait now.
   size_t WaitingAtMost() const { return tail_.load(std::memory_order_relaxed) - cached_head_; }
+  // Producer. The records that wait now.
+  size_t Waiting() {
+    cached_head_ = head_.load(std::memory_order_acquire);
+    return WaitingAtMost();
+  }
 
   // Consumer. How many records can be read; Peek(0) is the oldest.
   size_t NumReadable() const {

@@ -32,7 +32,7 @@ Result<std::unique_ptr<CuptiLog>> CuptiLog::Start(std::function<int32_t(uint32_t
   CuptiLog* const self = log.get();
   // At a step's end the ranks wait for its records: most have been taken in by then.
   const cupti::SessionOptions options{
-      .buffer_bytes = 512UL << 10, .max_buffers = 256, .flush_period_ns = 10'000'000};
+      .buffer_bytes = 512UL << 10, .max_buffers = 256, .flush_period_ns = 2'000'000};
   Result<std::unique_ptr<cupti::Session>> session = cupti::Session::Start(
       *functions, options, [self](const cupti::Batch& batch, const cupti::Names& names) {
         self->log_.Add(batch, names);

@@ -141,6 +141,12 @@ void Joiner::AddCall(const ApiCall& call) {
   }
 }
 
+// Until it is taken. Its thread is what Peek() finds its op by.
+void Joiner::Hold(Work work, const Call& call) {
+  work.call_thread = call.thread;
+  works_.emplace(call.start_ns, std::move(work));
+}
+
 void Joiner::AddWork(const Work& work) {
   if (work.kind == WorkKind::kKernel && launches_.erase(work.correlation) == 0) {
     early_works_[work.correlation] = work.start_ns;
@@ -148,7 +154,7 @@ void Joiner::AddWork(const Work& work) {
   }
   newest_ns_ = std::max(newest_ns_, work.end_ns);
   if (const Call* const call = FindCall(work)) {
-    works_.emplace(call->start_ns, work);
+    Hold(work, *call);
   } else {
     without_call_.push_back({work, newest_ns_});
   }
@@ -188,18 +194,22 @@ const Joiner::Call* Joiner::FindCall(const Work& work) const {
   return late == late_launches_.end() ? nullptr : &late->second.call;
 }
 
-const Joiner::OpenOp* Joiner::FindOp(const Call& call) const {
-  const auto thread = ops_.find(call.thread);
-  if (thread == ops_.end()) return nullptr;
-  const std::deque<OpenOp>& ops = thread->second;
-  auto after =
-      std::upper_bound(ops.begin(), ops.end(), call.start_ns,
-                       [](int64_t time, const OpenOp& open) { return time < open.op.start_ns; });
+const Joiner::OpenOp* Joiner::FindOp(uint32_t thread, int64_t start_ns) const {
+  const auto of_thread = ops_.find(thread);
+  if (of_thread == ops_.end()) return nullptr;
+  const std::deque<OpenOp>& ops = of_thread->second;
+  // As a rule it is one of the newest.
+  size_t newest = 1;
+  while (newest < ops.size() && ops[ops.size() - newest].op.start_ns > start_ns) newest *= 2;
+  const auto from = ops.end() - static_cast<std::ptrdiff_t>(std::min(newest, ops.size()));
+  auto after = std::upper_bound(from, ops.end(), start_ns, [](int64_t time, const OpenOp& open) {
+    return time < open.op.start_ns;
+  });
   // Innermost first: ops of a thread nest, so the latest that is still open is the one.
   while (after != ops.begin()) {
     --after;
-    if (after->latest_end_ns <= call.start_ns) return nullptr;
-    if (after->op.end_ns > call.start_ns) return &*after;
+    if (after->latest_end_ns <= start_ns) return nullptr;
+    if (after->op.end_ns > start_ns) return &*after;
   }
   return nullptr;
 }
@@ -222,7 +232,7 @@ Work Joiner::Join(Work work) {
   if (late != late_launches_.end()) {
     work.op = late->second.op;
     rank = late->second.rank;
-  } else if (const OpenOp* const op = FindOp(*call)) {
+  } else if (const OpenOp* const op = FindOp(call->thread, call->start_ns)) {
     work.op = op->op.key;
     rank = op->rank;
   }
@@ -238,7 +248,7 @@ void Joiner::TakeWorks(int64_t fence_ns, Joined& joined) {
   std::vector<HeldWork> later;
   for (const HeldWork& held : without_call_) {
     if (const Call* const call = FindCall(held.work)) {
-      works_.emplace(call->start_ns, held.work);
+      Hold(held.work, *call);
     } else if (std::max(held.work.start_ns, held.came_ns) < Before(fence_ns, kPatienceNs)) {
       joined.works.push_back(Join(held.work));
     } else {
@@ -284,7 +294,7 @@ void Joiner::TakeCalls(int64_t fence_ns, Joined& joined) {
   for (; next != new_calls_.end() && next->start_ns < fence_ns; ++next) {
     const ApiCall& call = *next;
     JoinedCall joined_call = {call, kNoOp, kNoRank, host_waits_.contains(call.correlation)};
-    if (const OpenOp* op = FindOp({call.start_ns, call.end_ns, call.thread, call.correlation})) {
+    if (const OpenOp* op = FindOp(call.thread, call.start_ns)) {
       joined_call.op = op->op.key;
       joined_call.rank = op->rank;
     }
@@ -353,7 +363,7 @@ void Joiner::MakeLate(uint32_t correlation) {
   const auto call = calls_.find(correlation);
   if (call == calls_.end() || launches_.erase(correlation) == 0) return;
   LateLaunch late{.call = call->second};
-  if (const OpenOp* const op = FindOp(call->second)) {
+  if (const OpenOp* const op = FindOp(call->second.thread, call->second.start_ns)) {
     late.op = op->op.key;
     late.rank = op->rank;
   }
@@ -378,39 +388,51 @@ bool Joiner::IsComplete(uint32_t thread, int64_t until_ns) const {
   });
 }
 
+// Calls visit(place in ops, its state) for each that is known. Ops of a step stand together.
+template <typename Visit>
+void Joiner::ForEachState(const std::vector<int64_t>& ops, const Visit& visit) const {
+  auto state = op_works_.end();
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (state == op_works_.end() || state->first != ops[i]) state = op_works_.find(ops[i]);
+    if (state == op_works_.end()) continue;
+    visit(i, state->second);
+    ++state;
+  }
+}
+
 bool Joiner::AreComplete(const std::vector<int64_t>& ops) const {
   std::map<uint32_t, int64_t> until;  // by thread
-  for (const int64_t op : ops) {
-    const auto state = op_works_.find(op);
-    if (state == op_works_.end()) continue;
-    int64_t& until_ns = until[state->second.issuer];
-    until_ns = std::max(until_ns, state->second.issued_until_ns);
-  }
+  ForEachState(ops, [&](size_t, const OpState& state) {
+    int64_t& until_ns = until[state.issuer];
+    until_ns = std::max(until_ns, state.issued_until_ns);
+  });
   return std::all_of(until.begin(), until.end(),
                      [this](const auto& one) { return IsComplete(one.first, one.second); });
 }
 
 std::vector<OpWork> Joiner::Peek(const std::vector<int64_t>& ops) {
-  std::unordered_map<int64_t, OpWork> found;
+  std::vector<OpWork> result(ops.size());
+  for (size_t i = 0; i < ops.size(); ++i) result[i].op = ops[i];
   int64_t earliest_ns = kEnd;
-  for (const int64_t op : ops) {
-    const auto state = op_works_.find(op);
-    const bool is_known = state != op_works_.end();
-    found[op] = is_known ? state->second.work : OpWork{op, 0, 0, 0};
-    if (is_known) earliest_ns = std::min(earliest_ns, state->second.started_ns);
-  }
-  const auto add = [&](const Work& work) {
-    const Call* call = FindCall(work);
-    const OpenOp* op = call == nullptr ? nullptr : FindOp(*call);
-    const auto wanted = op == nullptr ? found.end() : found.find(op->op.key);
-    if (wanted != found.end()) AddTo(work, wanted->second);
+  ForEachState(ops, [&](size_t i, const OpState& state) {
+    result[i] = state.work;
+    earliest_ns = std::min(earliest_ns, state.started_ns);
+  });
+  const auto add = [&](const Work& work, uint32_t thread, int64_t start_ns) {
+    const OpenOp* const op = FindOp(thread, start_ns);
+    if (op == nullptr) return;
+    const auto wanted = std::lower_bound(ops.begin(), ops.end(), op->op.key);
+    if (wanted == ops.end() || *wanted != op->op.key) return;
+    AddTo(work, result[static_cast<size_t>(wanted - ops.begin())]);
   };
   // No call of an op began before the op.
-  for (auto work = works_.lower_bound(earliest_ns); work != works_.end(); ++work) add(work->second);
-  for (const HeldWork& held : without_call_) add(held.work);
-  std::vector<OpWork> result;
-  result.reserve(ops.size());
-  for (const int64_t op : ops) result.push_back(found.at(op));
+  for (auto work = works_.lower_bound(earliest_ns); work != works_.end(); ++work) {
+    add(work->second, work->second.call_thread, work->first);
+  }
+  for (const HeldWork& held : without_call_) {
+    const Call* const call = FindCall(held.work);
+    if (call != nullptr) add(held.work, call->thread, call->start_ns);
+  }
   return result;
 }
 

@@ -116,11 +116,12 @@ class Joiner {
   // Whether all that `thread` issued before `until_ns` is here: a later call of it has come, and
   // every launch before has its kernel.
   bool IsComplete(uint32_t thread, int64_t until_ns) const;
-  // The same of each of these ops, on the thread that issued it (for its rank, or for another).
+  // The same of each of these ops (ascending), on the thread that issued it (for its rank, or for
+  // another).
   bool AreComplete(const std::vector<int64_t>& ops) const;
   // What `thread` launched before `until_ns` and has no kernel yet is late: it is complete without.
   void StopWaiting(uint32_t thread, int64_t until_ns);
-  // What is known of these ops now, in their order; of what was taken lately too.
+  // What is known of these ops (ascending) now, in their order; of what was taken lately too.
   std::vector<OpWork> Peek(const std::vector<int64_t>& ops);
 
   const JoinCounts& counts() const { return counts_; }
@@ -185,8 +186,10 @@ class Joiner {
 
   void AddCall(const ApiCall& call);
   void AddWork(const Work& work);
+  void Hold(Work work, const Call& call);
   const Call* FindCall(const Work& work) const;
-  const OpenOp* FindOp(const Call& call) const;
+  // The innermost of `thread` that was open then.
+  const OpenOp* FindOp(uint32_t thread, int64_t start_ns) const;
   Work Join(Work work);
   void TakeWorks(int64_t fence_ns, Joined& joined);
   void TakeOps(int64_t fence_ns, Joined& joined);
@@ -194,6 +197,8 @@ class Joiner {
   void TakeCalls(int64_t fence_ns, Joined& joined);
   void Forget(int64_t fence_ns);
   void MakeLate(uint32_t correlation);
+  template <typename Visit>
+  void ForEachState(const std::vector<int64_t>& ops, const Visit& visit) const;
 
   std::map<StreamId, int32_t> owners_;
   std::unordered_map<uint32_t, Call> calls_;    // by correlation; the outer one, if two share it

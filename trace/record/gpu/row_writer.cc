@@ -14,9 +14,6 @@ bool IsNcclKernel(std::string_view name) {
   return name.starts_with("ncclDevKernel") || name.starts_with("ncclSymk");
 }
 
-// The smallest ring of a recorder has this many places.
-constexpr int64_t kBurst = 1 << 10;
-
 // As NCCL's own ranges are named in a recorded program, by their domain.
 constexpr std::string_view kNcclPrefix = "NCCL: ";
 
@@ -87,9 +84,7 @@ void FillKernel(const cupti::Kernel& kernel, schema::GpuWorkRow* row) {
 template <typename Row>
 void RowWriter::Record(const Row& row) {
   target_->recorder().Record(row);
-  if (++unflushed_ < kBurst) return;
-  unflushed_ = 0;
-  (void)target_->recorder().Flush();  // its error is the recorder's, and reported by it
+  if (++rows_ % record::Recorder::kRowsBetweenRoom == 0) target_->recorder().MakeRoom();
 }
 
 void RowWriter::Write(const cupti::Joined& joined, const cupti::Names& names) {

@@ -104,7 +104,7 @@ class RowWriter {
   std::unordered_map<int32_t, KernelName> kernel_names_;  // by the decoder's number
   std::unordered_map<int32_t, schema::StringId> names_;   // likewise
   int64_t unplaced_ = 0;
-  int64_t unflushed_ = 0;
+  int64_t rows_ = 0;
 };
 
 }  // namespace shardscope::gpu

@@ -17,9 +17,6 @@ namespace {
 
 using words::kUnattributed;
 
-// Rows that come at once: the smallest ring of a recorder has this many places.
-constexpr size_t kBurst = 1 << 10;
-
 std::string_view Text(const char* text) { return text == nullptr ? "" : text; }
 
 class Target final : public AllocatorTarget {
@@ -205,7 +202,7 @@ void AllocatorRows::Finish(int64_t end_ns) {
   const MutexLock lock(mutex_);
   if (is_finished_) return;
   is_finished_ = true;
-  size_t rows = 0;
+  int64_t rows = 0;
   for (auto& [number, device] : devices_) {
     // No event followed it: what was asked for is all that is known.
     if (device.unsettled) {
@@ -217,7 +214,7 @@ void AllocatorRows::Finish(int64_t end_ns) {
       if (row.free_requested_ns == 0) row.free_requested_ns = end_ns;
       row.free_completed_ns = end_ns;
       target_->recorder().Record(row);
-      if (++rows % kBurst == 0) (void)target_->recorder().Flush();
+      if (++rows % record::Recorder::kRowsBetweenRoom == 0) target_->recorder().MakeRoom();
     }
   }
 }
