@@ -1,6 +1,8 @@
 #include "trace/analysis/collectives.h"
 
 #include <algorithm>
+#include <compare>
+#include <cstddef>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -37,15 +39,38 @@ void AppendRank(const query::RankRows& rows, int first_step, int last_step,
   });
 }
 
-using CollectiveKey = std::pair<int32_t, int64_t>;  // communicator, sequence
-CollectiveKey KeyOf(const CollectiveMember& member) {
-  return {member.row->communicator, member.row->sequence};
+// What members are sorted by, beside them: their rows lie all over memory.
+struct SortedMember {
+  int32_t communicator = 0;
+  int64_t sequence = 0;
+  int64_t started_ns = 0;
+  size_t place = 0;  // among those of all ranks: ranks are ascending
+
+  bool IsOfOneWith(const SortedMember& other) const {
+    return communicator == other.communicator && sequence == other.sequence;
+  }
+  auto operator<=>(const SortedMember&) const = default;
+};
+
+// The two smallest ranks.
+std::pair<int32_t, int32_t> SmallestRanks(std::span<const CollectiveMember> members) {
+  std::pair<int32_t, int32_t> smallest = {INT32_MAX, INT32_MAX};
+  for (const CollectiveMember& member : members) {
+    const int32_t rank = member.row->rank;
+    if (rank < smallest.first) {
+      smallest = {rank, smallest.first};
+    } else if (rank != smallest.first) {
+      smallest.second = std::min(smallest.second, rank);
+    }
+  }
+  return smallest;
 }
 
 // `members` of one collective; of one rank that is in it twice, as damaged files have it, both.
 void AppendRuns(const query::Snapshot& snapshot, std::span<const CollectiveMember> members,
                 std::vector<CollectiveRun>* runs) {
   const CollectiveMember& last = LastOf(members);
+  const auto [first_rank, second_rank] = SmallestRanks(members);
   for (const CollectiveMember& member : members) {
     const query::PlanOp* op = snapshot.FindPlanOp(member.run->plan_op);
     CollectiveRun run;
@@ -62,6 +87,9 @@ void AppendRuns(const query::Snapshot& snapshot, std::span<const CollectiveMembe
     run.wire_bytes = member.row->wire_bytes;
     run.complete = IsComplete(members);
     run.last_rank = last.row->rank;
+    run.last_op_run = last.run->id;
+    const int32_t other = run.rank == first_rank ? second_rank : first_rank;
+    if (other != INT32_MAX) run.other_rank = other;
     // Clocks of several processes agree only up to a residual: wait + transfer stays the duration.
     run.last_arrival_ns =
         std::clamp(last.run->started_ns, run.started_ns, std::max(run.started_ns, run.ended_ns));
@@ -100,17 +128,21 @@ void ForEachCollective(
   for (const query::RankRows& rows : snapshot.ranks) {
     AppendRank(rows, first_step, last_step, &members);
   }
-  // Stable: ranks are ascending.
-  std::stable_sort(members.begin(), members.end(),
-                   [](const CollectiveMember& a, const CollectiveMember& b) {
-                     const CollectiveKey a_key = KeyOf(a);
-                     const CollectiveKey b_key = KeyOf(b);
-                     return a_key != b_key ? a_key < b_key : a.run->started_ns < b.run->started_ns;
-                   });
-  for (size_t first = 0; first < members.size();) {
-    size_t end = first + 1;
-    while (end < members.size() && KeyOf(members[end]) == KeyOf(members[first])) ++end;
-    visit(std::span(members).subspan(first, end - first));
+  std::vector<SortedMember> sorted;
+  sorted.reserve(members.size());
+  for (const CollectiveMember& member : members) {
+    sorted.push_back(
+        {member.row->communicator, member.row->sequence, member.run->started_ns, sorted.size()});
+  }
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<CollectiveMember> of_one;
+  for (size_t first = 0; first < sorted.size();) {
+    of_one.clear();
+    size_t end = first;
+    for (; end < sorted.size() && sorted[end].IsOfOneWith(sorted[first]); ++end) {
+      of_one.push_back(members[sorted[end].place]);
+    }
+    visit(of_one);
     first = end;
   }
 }
@@ -127,10 +159,19 @@ std::vector<CollectiveRun> Collectives(const query::Snapshot& snapshot, int firs
   ForEachCollective(
       snapshot, first_step, last_step,
       [&](std::span<const CollectiveMember> members) { AppendRuns(snapshot, members, &runs); });
-  std::sort(runs.begin(), runs.end(), [](const CollectiveRun& a, const CollectiveRun& b) {
-    return std::tie(a.rank, a.started_ns, a.op_run) < std::tie(b.rank, b.started_ns, b.op_run);
-  });
-  return runs;
+  // Runs are large: their order is found first.
+  std::vector<std::tuple<int32_t, int64_t, query::OpRunId, size_t>> order;
+  order.reserve(runs.size());
+  for (const CollectiveRun& run : runs) {
+    order.emplace_back(run.rank, run.started_ns, run.op_run, order.size());
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<CollectiveRun> sorted;
+  sorted.reserve(runs.size());
+  for (const auto& [rank, started_ns, op_run, place] : order) {
+    sorted.push_back(std::move(runs[place]));
+  }
+  return sorted;
 }
 
 }  // namespace shardscope::analysis

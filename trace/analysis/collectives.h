@@ -27,6 +27,8 @@ struct CollectiveRun {
   int64_t started_ns = 0;       // this rank arrived
   int64_t last_arrival_ns = 0;  // the last rank arrived
   int32_t last_rank = -1;
+  query::OpRunId last_op_run = query::OpRunId::None();  // of that rank
+  int32_t other_rank = -1;  // that is in it too, the smallest (a send or receive has one); -1: none
   int64_t ended_ns = 0;
   int64_t wait_ns = 0;      // last arrival - started
   int64_t transfer_ns = 0;  // ended - last arrival
@@ -63,7 +65,8 @@ void SplitAtArrival(CollectiveRun* run);
 inline constexpr size_t kSlowest = 20;
 std::vector<CollectiveRun> Slowest(std::vector<CollectiveRun> runs);
 
-// All collectives of step range [first_step, last_step], in time order per rank.
+// All collectives of step range [first_step, last_step], in time order per rank, equal times by op
+// run.
 std::vector<CollectiveRun> Collectives(const query::Snapshot& snapshot, int first_step,
                                        int last_step);
 
@@ -96,6 +99,8 @@ inline constexpr int64_t kSmallestStallNs = 20'000;
 // In time order per rank. Waits for a compute slot are stalls of their own, with cause kSlot and
 // without a blocking op.
 std::vector<Stall> Stalls(const query::Snapshot& snapshot, int first_step, int last_step);
+struct StepRows;  // row_index.h
+std::vector<Stall> Stalls(const StepRows& rows);
 
 // Stalls of the same place in the Schedule (same op, blocking op, cause), over ranks and steps,
 // dearest first. Waits for a compute slot belong to no place: they are one group.

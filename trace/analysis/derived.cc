@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "trace/analysis/names.h"
+#include "trace/analysis/row_index.h"
 #include "trace/query/rows.h"
 
 namespace shardscope::analysis {
@@ -16,14 +16,6 @@ namespace {
 
 constexpr const char* kTotal = "total";
 constexpr query::ScheduleId kWholeRun = query::ScheduleId::None();  // of MemoryPeakRow::schedule
-
-std::set<int32_t> StepsOf(const query::Snapshot& snapshot) {
-  std::set<int32_t> steps;
-  for (const query::RankRows& rows : snapshot.ranks) {
-    for (const query::Step& step : rows.steps) steps.insert(step.step);
-  }
-  return steps;
-}
 
 std::string PlanName(const query::Snapshot& snapshot, query::PlanOpId plan_op) {
   const query::PlanOp* op = snapshot.FindPlanOp(plan_op);
@@ -48,14 +40,14 @@ PlanOps PlanOpsOf(const query::Snapshot& part) {
   return plan_ops;
 }
 
-void AppendStalls(const query::Snapshot& part, int first, int last, query::DerivedRows* rows) {
-  const PlanOps plan_ops = PlanOpsOf(part);
+void AppendStalls(const std::vector<Stall>& stalls, const PlanOps& plan_ops,
+                  query::DerivedRows* rows) {
   const auto plan_op = [&plan_ops](query::OpRunId op_run) {
     const auto found = plan_ops.find(op_run);
     return found == plan_ops.end() ? query::PlanOpId::None() : found->second;
   };
   const size_t begin = rows->stalls.size();
-  for (const Stall& stall : Stalls(part, first, last)) {
+  for (const Stall& stall : stalls) {
     rows->stalls.push_back({schema::StallId(), stall.rank, stall.step, stall.op_run,
                             plan_op(stall.op_run), stall.start_ns, stall.end_ns,
                             stall.waiting_op_run, stall.blocking_op_run,
@@ -68,11 +60,10 @@ void AppendStalls(const query::Snapshot& part, int first, int last, query::Deriv
                    });
 }
 
-void AppendSlowest(const query::Snapshot& part, int first, int last, query::DerivedRows* rows) {
+void AppendSlowest(const query::Snapshot& part, std::vector<CollectiveRun> collectives,
+                   query::DerivedRows* rows) {
   std::map<int32_t, std::vector<CollectiveRun>> by_step;
-  for (CollectiveRun& run : Collectives(part, first, last)) {
-    by_step[run.step].push_back(std::move(run));
-  }
+  for (CollectiveRun& run : collectives) by_step[run.step].push_back(std::move(run));
   for (auto& [step, runs] : by_step) {
     for (const CollectiveRun& run : Slowest(std::move(runs))) {
       rows->slow_collectives.push_back(
@@ -84,24 +75,26 @@ void AppendSlowest(const query::Snapshot& part, int first, int last, query::Deri
   }
 }
 
-void AppendExplained(const query::Snapshot& part, int first, int last, query::DerivedRows* rows) {
-  for (FrontPart& row : FrontParts(part, first, last)) {
+void DeriveSteps(const query::Snapshot& part, query::DerivedRows* rows) {
+  const std::vector<std::pair<int, int>> ranges = StepRanges(part, INT32_MIN, INT32_MAX);
+  if (ranges.empty()) return;
+  AppendParts(part, rows);
+  const PlanOps plan_ops = PlanOpsOf(part);
+  FrontMaker front(part);
+  for (const auto& [first, last] : ranges) {
+    StepRows step_rows(part, first, last);
+    AppendStalls(Stalls(step_rows), plan_ops, rows);
+    front.Add(step_rows);
+    for (PathShare& row : PathShares(step_rows)) {
+      rows->path_parts.push_back({schema::PathPartId(), row.step, row.rank,
+                                  std::string(Name(row.kind)), std::move(row.name), row.path_ns});
+    }
+    AppendSlowest(part, std::move(step_rows.collectives), rows);
+  }
+  for (FrontPart& row : front.TakeParts()) {
     rows->front_parts.push_back({schema::FrontPartId(), row.step, row.rank, std::move(row.stage),
                                  row.front_ns, row.delay_ns});
   }
-  for (PathShare& row : PathShares(part, first, last)) {
-    rows->path_parts.push_back({schema::PathPartId(), row.step, row.rank,
-                                std::string(Name(row.kind)), std::move(row.name), row.path_ns});
-  }
-}
-
-void DeriveSteps(const query::Snapshot& part, query::DerivedRows* rows) {
-  const std::set<int32_t> steps = StepsOf(part);
-  if (steps.empty()) return;
-  AppendParts(part, rows);
-  AppendStalls(part, *steps.begin(), *steps.rbegin(), rows);
-  AppendSlowest(part, *steps.begin(), *steps.rbegin(), rows);
-  AppendExplained(part, *steps.begin(), *steps.rbegin(), rows);
 }
 
 void DeriveMemory(const query::Snapshot& memory, query::DerivedRows* rows) {

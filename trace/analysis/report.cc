@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -12,15 +13,61 @@ namespace shardscope::analysis {
 namespace {
 
 constexpr size_t kListedStalls = 20;
-// Steps looked at at a time: what is known of each of their ops is in memory meanwhile.
-constexpr int kStepsOfAPart = 256;
 
-// Collectives and stalls of the steps whose times count, a few steps at a time.
+// What the figures of steps are made from, range by range.
+class DetailsMaker {
+ public:
+  explicit DetailsMaker(const query::Snapshot& snapshot) : snapshot_(snapshot), front_(snapshot) {}
+
+  void Add(int first_step, int last_step) {
+    std::vector<CollectiveRun> runs =
+        snapshot_.derived ? AddDerived(first_step, last_step) : AddRows(first_step, last_step);
+    runs.insert(runs.end(), slowest_.begin(), slowest_.end());
+    slowest_ = Slowest(std::move(runs));
+  }
+
+  std::vector<CollectiveRun> TakeSlowest() { return std::move(slowest_); }
+  Grounds TakeGrounds(int num_rank_steps) {
+    if (!snapshot_.derived) front_parts_ = front_.TakeParts();
+    return {stalls_.Sorted(num_rank_steps), std::move(front_parts_), std::move(path_)};
+  }
+
+ private:
+  std::vector<CollectiveRun> AddDerived(int first_step, int last_step) {
+    stalls_.Add(Stalls(snapshot_, first_step, last_step));
+    Append(FrontParts(snapshot_, first_step, last_step), &front_parts_);
+    Append(PathShares(snapshot_, first_step, last_step), &path_);
+    return DerivedCollectives(snapshot_, first_step, last_step);
+  }
+
+  std::vector<CollectiveRun> AddRows(int first_step, int last_step) {
+    StepRows rows(snapshot_, first_step, last_step);
+    stalls_.Add(Stalls(rows));
+    front_.Add(rows);
+    Append(PathShares(rows), &path_);
+    return std::move(rows.collectives);
+  }
+
+  template <typename Row>
+  static void Append(std::vector<Row> more, std::vector<Row>* rows) {
+    rows->insert(rows->end(), std::make_move_iterator(more.begin()),
+                 std::make_move_iterator(more.end()));
+  }
+
+  const query::Snapshot& snapshot_;
+  StallGroups stalls_;
+  FrontMaker front_;  // of op runs
+  std::vector<FrontPart> front_parts_;
+  std::vector<PathShare> path_;
+  std::vector<CollectiveRun> slowest_;
+};
+
+// Of the steps whose times count, a few at a time.
 void AddDetails(const query::Snapshot& snapshot, const std::vector<StepBreakdown>& steps,
                 Figures* figures) {
   const int64_t last = figures->scope.last;
-  const int steps_of_a_part = StepsAtATime(snapshot, kStepsOfAPart);
-  StallGroups groups;
+  const int steps_of_a_part = StepsAtATime(snapshot, kStepsOfARange);
+  DetailsMaker details(snapshot);
   int num_rank_steps = 0;
   // Wide, because a damaged file may have steps at the ends of int32.
   int64_t done = int64_t{figures->scope.first_timed} - 1;  // the last step that was looked at
@@ -29,18 +76,13 @@ void AddDetails(const query::Snapshot& snapshot, const std::vector<StepBreakdown
     ++num_rank_steps;
     if (row.step <= done) continue;
     done = std::min(int64_t{row.step} + steps_of_a_part - 1, last);
-    const int part_last = static_cast<int>(done);
-    std::vector<CollectiveRun> runs = snapshot.derived
-                                          ? DerivedCollectives(snapshot, row.step, part_last)
-                                          : Collectives(snapshot, row.step, part_last);
-    groups.Add(Stalls(snapshot, row.step, part_last));
-    runs.insert(runs.end(), figures->slowest_collectives.begin(),
-                figures->slowest_collectives.end());
-    figures->slowest_collectives = Slowest(std::move(runs));
+    details.Add(row.step, static_cast<int>(done));
   }
-  figures->stalls = groups.Sorted(num_rank_steps);
+  figures->slowest_collectives = details.TakeSlowest();
+  Grounds grounds = details.TakeGrounds(num_rank_steps);
+  figures->stalls = grounds.stalls;
   figures->explanation =
-      Explain(snapshot, steps, figures->stalls, figures->scope.first_timed, figures->scope.last);
+      Explain(snapshot, steps, std::move(grounds), figures->scope.first_timed, figures->scope.last);
   if (figures->stalls.size() > kListedStalls) figures->stalls.resize(kListedStalls);
 }
 

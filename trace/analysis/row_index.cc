@@ -1,6 +1,7 @@
 #include "trace/analysis/row_index.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -54,6 +55,34 @@ std::vector<StepIndex> IndexSteps(const query::Snapshot& snapshot, int first_ste
     AddRank(snapshot, rows, first_step, last_step, &result);
   }
   return result;
+}
+
+StepRows::StepRows(const query::Snapshot& of, int first_step, int last_step)
+    : snapshot(of),
+      collectives(Collectives(of, first_step, last_step)),
+      steps(IndexSteps(of, first_step, last_step)) {
+  // Both are by rank; those of a rank are found by their op runs.
+  std::vector<const CollectiveRun*> of_rank;
+  auto next = collectives.begin();
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const int32_t rank = steps[i].rank;
+    if (i == 0 || rank != steps[i - 1].rank) {
+      of_rank.clear();
+      while (next != collectives.end() && next->rank < rank) ++next;
+      for (; next != collectives.end() && next->rank == rank; ++next) of_rank.push_back(&*next);
+      std::stable_sort(
+          of_rank.begin(), of_rank.end(),
+          [](const CollectiveRun* a, const CollectiveRun* b) { return a->op_run < b->op_run; });
+    }
+    for (IndexedRun& run : steps[i].runs) {
+      const auto after = std::partition_point(
+          of_rank.begin(), of_rank.end(),
+          [&](const CollectiveRun* row) { return row->op_run <= run.run->id; });
+      if (after == of_rank.begin()) continue;
+      const CollectiveRun* const row = *std::prev(after);
+      if (row->op_run == run.run->id) run.collective = row;
+    }
+  }
 }
 
 StepIndex IndexStep(const query::Snapshot& snapshot, int32_t rank, int32_t step) {

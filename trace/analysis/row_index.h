@@ -1,5 +1,5 @@
-// RowIndex: the op runs of a range of steps, found by rank and step, plan op or id. Internal to
-// analysis. Borrows the Snapshot, which must outlive it.
+// RowIndex: the op runs of a range of steps, found by rank and step, plan op or id, and their
+// collectives. Internal to analysis. Borrows the Snapshot, which must outlive it.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "trace/analysis/collectives.h"
 #include "trace/query/snapshot.h"
 
 namespace shardscope::analysis {
@@ -16,6 +17,7 @@ namespace shardscope::analysis {
 struct IndexedRun {
   const query::OpRun* run = nullptr;
   const query::PlanOp* op = nullptr;
+  const CollectiveRun* collective = nullptr;  // in StepRows only; null: it is none, or was lost
 };
 
 // One step of one rank.
@@ -41,6 +43,18 @@ static_assert(std::is_nothrow_move_constructible_v<StepIndex>);
 // out.
 std::vector<StepIndex> IndexSteps(const query::Snapshot& snapshot, int first_step, int last_step);
 StepIndex IndexStep(const query::Snapshot& snapshot, int32_t rank, int32_t step);
+
+// What IndexSteps() and Collectives() give, put together: made once for all who look at these
+// steps.
+struct StepRows {
+  StepRows(const query::Snapshot& of, int first_step, int last_step);
+  StepRows(const StepRows&) = delete;
+  StepRows& operator=(const StepRows&) = delete;
+
+  const query::Snapshot& snapshot;
+  std::vector<CollectiveRun> collectives;
+  std::vector<StepIndex> steps;  // point into the collectives
+};
 
 // The steps of [first_step, last_step] that any rank has finished, in ranges of at most
 // kStepsOfARange of them: what IndexSteps() gives of more at once would be hundreds of megabytes.

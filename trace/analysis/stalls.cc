@@ -1,6 +1,7 @@
 // Stalls: gaps of the compute stream, the collective that held each of them, and why.
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
@@ -41,34 +42,6 @@ struct Gap {
   int64_t Shared(int64_t from_ns, int64_t to_ns) const {
     return std::max<int64_t>(0, std::min(end_ns, to_ns) - std::max(start_ns, from_ns));
   }
-};
-
-// The collectives of all ranks, by rank and op run.
-class CollectiveRows {
- public:
-  explicit CollectiveRows(const std::vector<CollectiveRun>& runs) {
-    for (const CollectiveRun& run : runs) {
-      rows_[{run.rank, run.op_run}] = &run;
-      meetings_[{run.communicator, run.sequence}].insert(run.rank);
-    }
-  }
-  // nullptr if the row was lost.
-  const CollectiveRun* Find(const query::OpRun& run) const {
-    const auto found = rows_.find({run.rank, run.id});
-    return found == rows_.end() ? nullptr : found->second;
-  }
-  // Of a send or receive: the rank at its other end; none if that row was lost.
-  std::optional<int32_t> OtherRank(const CollectiveRun& row) const {
-    for (const int32_t rank : meetings_.at({row.communicator, row.sequence})) {
-      if (rank != row.rank) return rank;
-    }
-    return std::nullopt;
-  }
-
- private:
-  std::map<std::pair<int32_t, int64_t>, std::set<int32_t>>
-      meetings_;  // ranks, by what they met for
-  std::map<std::pair<int32_t, query::OpRunId>, const CollectiveRun*> rows_;
 };
 
 struct Cause {
@@ -142,9 +115,8 @@ Cause Bubble(std::optional<int32_t> awaited) {
 }
 
 // Behind a collective that itself mostly waited for a rank, that rank is the cause.
-Cause BehindCollective(const CollectiveRows& rows, const Gap& gap, const IndexedRun& collective,
-                       const IndexedRun& front) {
-  const CollectiveRun* row = rows.Find(*front.run);
+Cause BehindCollective(const Gap& gap, const IndexedRun& collective, const IndexedRun& front) {
+  const CollectiveRun* row = front.collective;
   if (row != nullptr && gap.Shared(row->started_ns, row->last_arrival_ns) * 2 > gap.length_ns()) {
     return LateRank(row->last_rank);
   }
@@ -192,8 +164,7 @@ const query::PlanOp* LastHostWait(const StepIndex& step, const Gap& gap,
 }
 
 // Why the collective had not begun when the compute stream ran dry; false if that is not the cause.
-bool BeganLate(const StepIndex& step, const CollectiveRows& rows, const Gap& gap,
-               const IndexedRun& collective, Cause* cause) {
+bool BeganLate(const StepIndex& step, const Gap& gap, const IndexedRun& collective, Cause* cause) {
   const IndexedRun* run = &collective;
   for (size_t i = 0; i < step.runs.size() && run != nullptr; ++i) {
     const IndexedRun* blocker = BlockerOf(step, *run);
@@ -207,7 +178,7 @@ bool BeganLate(const StepIndex& step, const CollectiveRows& rows, const Gap& gap
     if (!in_gap) break;
     if (blocker->op->category == Category::kCommunication) {
       if (gap.Shared(blocker->run->started_ns, blocker->run->ended_ns) < kSmallestStallNs) break;
-      *cause = BehindCollective(rows, gap, collective, *blocker);
+      *cause = BehindCollective(gap, collective, *blocker);
       return true;
     }
     if (IsWork(*blocker->op)) {
@@ -229,17 +200,17 @@ Cause SlowTransfer(const Gap& gap) {
           "transfer longer than " + (name.empty() ? "the compute" : name) + " it hides under"};
 }
 
-Cause CauseOf(const StepIndex& step, const CollectiveRows& rows, const Gap& gap,
-              const IndexedRun& collective) {
+Cause CauseOf(const StepIndex& step, const Gap& gap, const IndexedRun& collective) {
   const query::OpRun& run = *collective.run;
-  const CollectiveRun* row = rows.Find(run);
+  const CollectiveRun* row = collective.collective;
   const int64_t arrival_ns = row == nullptr ? run.started_ns : row->last_arrival_ns;
   const int64_t before_ns = gap.Shared(gap.start_ns, run.started_ns);
   const int64_t late_ns = gap.Shared(run.started_ns, arrival_ns);
   const int64_t transfer_ns = gap.Shared(arrival_ns, run.ended_ns);
   const bool is_pair = collective.op->op_class == OpClass::kSendReceive;
   if (is_pair && before_ns + late_ns > transfer_ns) {
-    return Bubble(row == nullptr ? std::nullopt : rows.OtherRank(*row));
+    const bool is_known = row != nullptr && row->other_rank >= 0;
+    return Bubble(is_known ? std::optional(row->other_rank) : std::nullopt);
   }
   if (late_ns > before_ns && late_ns > transfer_ns) {
     return IsDrained(step, *collective.op) ? Bubble({row->last_rank}) : LateRank(row->last_rank);
@@ -258,7 +229,7 @@ Cause CauseOf(const StepIndex& step, const CollectiveRows& rows, const Gap& gap,
   const bool issued_in_time = gap.Shared(gap.start_ns, run.issued_ns) * 2 <= gap.length_ns();
   if (issued_in_time && IsFirstGather(step, gap, collective)) return FirstGather(gap);
   Cause cause;
-  if (BeganLate(step, rows, gap, collective, &cause)) return cause;
+  if (BeganLate(step, gap, collective, &cause)) return cause;
   if (transfer_ns >= before_ns) return SlowTransfer(gap);
   return {StallCause::kOther, "", "waited for " + ShortName(*collective.op)};
 }
@@ -280,7 +251,7 @@ Stall StallOf(const StepIndex& step, const Gap& gap, Cause cause) {
 }
 
 void StallsOfStep(const StepIndex& step, const std::set<query::TrackId>& compute_tracks,
-                  const CollectiveRows& rows, std::vector<Stall>* stalls) {
+                  std::vector<Stall>* stalls) {
   for (const Gap& gap : GapsOf(step, compute_tracks)) {
     // The end of the gap may be a wait for a slot: that part is no communication's fault.
     const int64_t slot_ns = std::clamp<int64_t>(gap.next->run->slot_wait_ns, 0, gap.length_ns());
@@ -291,7 +262,7 @@ void StallsOfStep(const StepIndex& step, const std::set<query::TrackId>& compute
     const IndexedRun* collective =
         for_data.length_ns() >= kSmallestStallNs ? BlockingCollective(step, for_data) : nullptr;
     if (collective != nullptr) {
-      Stall stall = StallOf(step, for_data, CauseOf(step, rows, for_data, *collective));
+      Stall stall = StallOf(step, for_data, CauseOf(step, for_data, *collective));
       stall.blocking_op_run = collective->run->id;
       stall.blocking_name = collective->op->name;
       stall.title = StallTitle(*collective->op, *gap.op->op);
@@ -390,15 +361,19 @@ std::vector<Stall> Stalls(const query::Snapshot& snapshot, int first_step, int l
     first_step = std::max(first_step, LastFinishedStep(snapshot) + 1);
     if (first_step > last_step) return stalls;
   }
-  const std::vector<CollectiveRun> collectives = Collectives(snapshot, first_step, last_step);
-  const CollectiveRows rows(collectives);
+  std::vector<Stall> others = Stalls(StepRows(snapshot, first_step, last_step));
+  stalls.insert(stalls.end(), std::make_move_iterator(others.begin()),
+                std::make_move_iterator(others.end()));
+  return stalls;
+}
+
+std::vector<Stall> Stalls(const StepRows& rows) {
+  std::vector<Stall> stalls;
   std::set<query::TrackId> compute_tracks;
-  for (const query::Track& track : snapshot.tracks) {
+  for (const query::Track& track : rows.snapshot.tracks) {
     if (track.role == query::TrackRole::kCompute) compute_tracks.insert(track.id);
   }
-  for (const StepIndex& step : IndexSteps(snapshot, first_step, last_step)) {
-    StallsOfStep(step, compute_tracks, rows, &stalls);
-  }
+  for (const StepIndex& step : rows.steps) StallsOfStep(step, compute_tracks, &stalls);
   return stalls;
 }
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -18,18 +18,24 @@ namespace {
 constexpr std::array<std::string_view, kNumPathKinds> kPathKindNames = {
     "compute", "optimizer", "transfer", "copy", "host", "slot", "wait"};
 
-// One rank's step, with its runs on each track by when they ended.
-struct PathStep {
-  StepIndex index;
-  std::map<query::TrackId, std::vector<const IndexedRun*>> by_end;
-};
+// The runs of one rank's step on each track, by when they ended.
+using RunsByEnd = std::map<query::TrackId, std::vector<const IndexedRun*>>;
 
-// All ranks of one step, and its collectives.
+RunsByEnd SortByEnd(const StepIndex& step) {
+  RunsByEnd by_end;
+  for (const IndexedRun& run : step.runs) by_end[run.run->track].push_back(&run);
+  for (auto& [track, runs] : by_end) {
+    std::stable_sort(runs.begin(), runs.end(), [](const IndexedRun* a, const IndexedRun* b) {
+      return a->run->ended_ns < b->run->ended_ns;
+    });
+  }
+  return by_end;
+}
+
+// One step of all ranks.
 struct GroupStep {
   bool host_computes = false;  // imported, without a device: what issues an op computes before
-  std::map<int32_t, PathStep> ranks;
-  std::map<std::pair<int32_t, query::OpRunId>, CollectiveRun> collectives;
-  std::map<std::tuple<int32_t, int64_t, int32_t>, query::OpRunId> arrivals;  // by rank
+  std::map<int32_t, const StepIndex*> ranks;
 };
 
 PathKind KindOf(const query::PlanOp& op) {
@@ -70,7 +76,7 @@ class PathWalk {
     time_ns_ = end_ns;
     Enter(rank);
     const IndexedRun* run = nullptr;
-    for (const auto& [track, runs] : rank_->by_end) Later(LastEnded(runs, time_ns_), &run);
+    for (const auto& [track, runs] : *by_end_) Later(LastEnded(runs, time_ns_), &run);
     Gap(run, PathKind::kHost, nullptr);
     // Each turn goes back in time.
     while (run != nullptr && time_ns_ > start_ns_) run = Pass(*run);
@@ -83,9 +89,12 @@ class PathWalk {
     if (*last == nullptr || run->run->ended_ns > (*last)->run->ended_ns) *last = run;
   }
 
+  // A path goes through few of many ranks: only theirs are sorted.
   void Enter(int32_t rank) {
-    number_ = rank;
-    rank_ = &step_.ranks.at(rank);
+    rank_ = step_.ranks.at(rank);
+    const auto [sorted, is_new] = sorted_.try_emplace(rank);
+    if (is_new) sorted->second = SortByEnd(*rank_);
+    by_end_ = &sorted->second;
   }
 
   // The stretch from `from_ns` to what was reached so far.
@@ -94,8 +103,8 @@ class PathWalk {
     from_ns = std::max(from_ns, start_ns_);
     if (from_ns >= time_ns_) return;
     PathPart& part = parts_->emplace_back();
-    part.step = rank_->index.step;
-    part.rank = number_;
+    part.step = rank_->step;
+    part.rank = rank_->rank;
     part.kind = kind;
     part.name = "end";
     if (run != nullptr) {
@@ -115,10 +124,9 @@ class PathWalk {
   // Goes through one run and to what it followed; nullptr: to nothing.
   const IndexedRun* Pass(const IndexedRun& passed) {
     const IndexedRun* run = &passed;
-    const auto row = step_.collectives.find({number_, run->run->id});
-    if (row != step_.collectives.end()) {
-      Emit(row->second.last_arrival_ns, PathKind::kTransfer, run);
-      run = GoToLastRank(row->second, run);
+    if (const CollectiveRun* const row = run->collective) {
+      Emit(row->last_arrival_ns, PathKind::kTransfer, run);
+      run = GoToLastRank(*row, run);
     }
     Emit(run->run->started_ns, KindOf(*run->op), run);
     return Before(*run);
@@ -131,11 +139,10 @@ class PathWalk {
   }
 
   const IndexedRun* GoToLastRank(const CollectiveRun& row, const IndexedRun* run) {
-    const auto arrival = step_.arrivals.find({row.communicator, row.sequence, row.last_rank});
-    if (row.last_rank == number_ || arrival == step_.arrivals.end()) return run;
-    const PathStep& other = step_.ranks.at(row.last_rank);
-    for (const IndexedRun& candidate : other.index.runs) {
-      if (candidate.run->id != arrival->second) continue;
+    const auto other = step_.ranks.find(row.last_rank);
+    if (row.last_rank == rank_->rank || other == step_.ranks.end()) return run;
+    for (const IndexedRun& candidate : other->second->runs) {
+      if (candidate.run->id != row.last_op_run) continue;
       // Clocks of several processes agree only up to a residual.
       if (candidate.run->started_ns > time_ns_) return run;
       Enter(row.last_rank);
@@ -155,19 +162,19 @@ class PathWalk {
       if (candidate->run->ended_ns > time_ns_ || candidate->run->started_ns >= time_ns_) return;
       Later(candidate, &before);
     };
-    consider(BlockerOf(rank_->index, run));
-    const auto track = rank_->by_end.find(run.run->track);
-    if (track != rank_->by_end.end()) consider(LastEnded(track->second, time_ns_));
+    consider(BlockerOf(*rank_, run));
+    const auto track = by_end_->find(run.run->track);
+    if (track != by_end_->end()) consider(LastEnded(track->second, time_ns_));
     const int64_t ready_ns = before == nullptr ? start_ns_ : before->run->ended_ns;
     const int64_t issued_ns = std::min(run.run->issued_ns, time_ns_);
     if (issued_ns > ready_ns) {
       Emit(issued_ns, PathKind::kWait, &run);
       before = nullptr;
-      for (const auto& [other, runs] : rank_->by_end) {
+      for (const auto& [other, runs] : *by_end_) {
         if (!runs.empty() && IsOfHost(*runs.front()->op)) consider(LastEnded(runs, time_ns_));
       }
-      const auto same = rank_->by_end.find(run.run->track);
-      if (same != rank_->by_end.end()) consider(LastEnded(same->second, time_ns_));
+      const auto same = by_end_->find(run.run->track);
+      if (same != by_end_->end()) consider(LastEnded(same->second, time_ns_));
       Gap(before, PathKind::kHost, &run);
       return before;
     }
@@ -178,48 +185,22 @@ class PathWalk {
   const GroupStep& step_;
   const int64_t start_ns_;
   std::vector<PathPart>* parts_;
-  int32_t number_ = 0;
-  const PathStep* rank_ = nullptr;
-  int64_t time_ns_ = 0;  // reached so far
+  std::map<int32_t, RunsByEnd> sorted_;  // by rank
+  const StepIndex* rank_ = nullptr;      // where the path is
+  const RunsByEnd* by_end_ = nullptr;    // of that rank
+  int64_t time_ns_ = 0;                  // reached so far
 };
 
 void AppendStep(const GroupStep& step, std::vector<PathPart>* parts) {
   int64_t start_ns = INT64_MIN;
-  const PathStep* last = nullptr;
-  for (const auto& [rank, of_rank] : step.ranks) {
-    start_ns = std::max(start_ns, of_rank.index.start_ns);
-    if (last == nullptr || of_rank.index.end_ns > last->index.end_ns) last = &of_rank;
+  const StepIndex* last = nullptr;
+  for (const auto& [rank, index] : step.ranks) {
+    start_ns = std::max(start_ns, index->start_ns);
+    if (last == nullptr || index->end_ns > last->end_ns) last = index;
   }
   const size_t begin = parts->size();
-  PathWalk(step, start_ns, parts).Walk(last->index.rank, last->index.end_ns);
+  PathWalk(step, start_ns, parts).Walk(last->rank, last->end_ns);
   std::reverse(parts->begin() + static_cast<std::ptrdiff_t>(begin), parts->end());
-}
-
-void AppendSteps(const query::Snapshot& snapshot, int first, int last,
-                 std::vector<PathPart>* parts) {
-  std::map<int32_t, GroupStep> steps;
-  for (StepIndex& index : IndexSteps(snapshot, first, last)) {
-    if (!index.finished) continue;
-    PathStep& step = steps[index.step].ranks[index.rank];
-    step.index = std::move(index);
-    for (const IndexedRun& run : step.index.runs) step.by_end[run.run->track].push_back(&run);
-    for (auto& [track, runs] : step.by_end) {
-      std::stable_sort(runs.begin(), runs.end(), [](const IndexedRun* a, const IndexedRun* b) {
-        return a->run->ended_ns < b->run->ended_ns;
-      });
-    }
-  }
-  for (CollectiveRun& run : Collectives(snapshot, first, last)) {
-    GroupStep& step = steps[run.step];
-    step.arrivals[{run.communicator, run.sequence, run.rank}] = run.op_run;
-    step.collectives[{run.rank, run.op_run}] = std::move(run);
-  }
-  const bool has_device = std::ranges::any_of(
-      snapshot.ranks, [](const query::RankRows& rows) { return !rows.gpu_work.empty(); });
-  for (auto& [number, step] : steps) {
-    step.host_computes = snapshot.IsImported() && !has_device;
-    if (step.ranks.size() == snapshot.ranks.size()) AppendStep(step, parts);
-  }
 }
 
 std::vector<PathShare> SharesOf(const std::vector<PathPart>& parts) {
@@ -251,8 +232,27 @@ std::optional<PathKind> ParsePathKind(std::string_view name) {
 
 std::vector<PathPart> CriticalPath(const query::Snapshot& snapshot, int first_step, int last_step) {
   std::vector<PathPart> parts;
-  for (const auto& [first, last] : StepRanges(snapshot, first_step, last_step))
-    AppendSteps(snapshot, first, last, &parts);
+  for (const auto& [first, last] : StepRanges(snapshot, first_step, last_step)) {
+    std::vector<PathPart> more = CriticalPath(StepRows(snapshot, first, last));
+    parts.insert(parts.end(), std::make_move_iterator(more.begin()),
+                 std::make_move_iterator(more.end()));
+  }
+  return parts;
+}
+
+std::vector<PathPart> CriticalPath(const StepRows& rows) {
+  std::vector<PathPart> parts;
+  std::map<int32_t, GroupStep> steps;
+  for (const StepIndex& index : rows.steps) {
+    if (index.finished) steps[index.step].ranks[index.rank] = &index;
+  }
+  const query::Snapshot& snapshot = rows.snapshot;
+  const bool has_device = std::ranges::any_of(
+      snapshot.ranks, [](const query::RankRows& rank) { return !rank.gpu_work.empty(); });
+  for (auto& [number, step] : steps) {
+    step.host_computes = snapshot.IsImported() && !has_device;
+    if (step.ranks.size() == snapshot.ranks.size()) AppendStep(step, &parts);
+  }
   return parts;
 }
 
@@ -274,6 +274,8 @@ std::vector<PathShare> PathShares(const query::Snapshot& snapshot, int first_ste
   if (snapshot.derived) return DerivedPathShares(snapshot, first_step, last_step);
   return SharesOf(CriticalPath(snapshot, first_step, last_step));
 }
+
+std::vector<PathShare> PathShares(const StepRows& rows) { return SharesOf(CriticalPath(rows)); }
 
 std::vector<PathGroup> GroupPath(const std::vector<PathShare>& shares) {
   std::map<std::pair<PathKind, std::string>, double> sums;

@@ -52,12 +52,15 @@ struct PathShare {
 // A step goes from the start of the rank that begins last to the end of the one that ends last.
 // Where an op waited for a collective, the path goes on with the rank that came to it last.
 std::vector<PathPart> CriticalPath(const query::Snapshot& snapshot, int first_step, int last_step);
+struct StepRows;  // row_index.h
+std::vector<PathPart> CriticalPath(const StepRows& rows);
 
 // The newest step that all ranks have finished, and so has a path; -1: none.
 int32_t NewestStepOfAll(const query::Snapshot& snapshot);
 
 // The same added up, by step; also of a snapshot that has derived rows instead of op runs.
 std::vector<PathShare> PathShares(const query::Snapshot& snapshot, int first_step, int last_step);
+std::vector<PathShare> PathShares(const StepRows& rows);
 
 // Over all steps, dearest first.
 struct PathGroup {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "trace/base/units.h"
 
@@ -83,16 +84,16 @@ std::string PathText(const std::vector<PathGroup>& path) {
 }  // namespace
 
 Explanation Explain(const query::Snapshot& snapshot, const std::vector<StepBreakdown>& steps,
-                    const std::vector<StallGroup>& stalls, int first_step, int last_step) {
+                    Grounds grounds, int first_step, int last_step) {
   Explanation explanation;
   explanation.recognised = RecognisedIn(snapshot);
-  explanation.front = MakeFront(FrontParts(snapshot, first_step, last_step));
-  explanation.path = GroupPath(PathShares(snapshot, first_step, last_step));
+  explanation.front = MakeFront(std::move(grounds.front));
+  explanation.path = GroupPath(grounds.path);
   std::vector<StepBreakdown> rows;
   for (const StepBreakdown& row : steps) {
     if (row.step >= first_step && row.step <= last_step) rows.push_back(row);
   }
-  explanation.losses = MakeLosses(rows, stalls, explanation.front, HasStepMarks(snapshot));
+  explanation.losses = MakeLosses(rows, grounds.stalls, explanation.front, HasStepMarks(snapshot));
   const RunTraits traits = TraitsOf(snapshot);
   explanation.verdict = MakeVerdict(explanation.losses, traits);
   explanation.advice = MakeAdvice(explanation.losses, traits);

@@ -22,10 +22,16 @@ struct Explanation {
   std::vector<PathGroup> path;  // dearest first; empty likewise
 };
 
-// Of the steps of [first_step, last_step]. `steps`: all of the snapshot; `stalls`: all groups of
-// these steps.
+// What an explanation of some steps is made from.
+struct Grounds {
+  std::vector<StallGroup> stalls;
+  std::vector<FrontPart> front;
+  std::vector<PathShare> path;
+};
+
+// Of the steps of [first_step, last_step]. `steps`: all of the snapshot; `grounds`: of these.
 Explanation Explain(const query::Snapshot& snapshot, const std::vector<StepBreakdown>& steps,
-                    const std::vector<StallGroup>& stalls, int first_step, int last_step);
+                    Grounds grounds, int first_step, int last_step);
 
 // The sentence, what helps, delays of ranks and the critical path, as text; the sentence stands at
 // the top of a report and is not repeated.

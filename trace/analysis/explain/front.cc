@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <set>
-#include <tuple>
-#include <unordered_map>
 #include <utility>
 
 #include "trace/analysis/breakdown.h"
@@ -50,18 +49,7 @@ struct RankStages {
   std::map<std::string, StageTime> times;
 };
 
-// Names of stages by plan op, each made once.
-class StageNames {
- public:
-  const std::string& Of(const query::PlanOp& op) {
-    const auto [found, is_new] = names_.try_emplace(op.id);
-    if (is_new) found->second = StageOf(op);
-    return found->second;
-  }
-
- private:
-  std::unordered_map<query::PlanOpId, std::string> names_;
-};
+using StageNames = std::function<const std::string&(const query::PlanOp& op)>;
 
 // A stage that a rank comes back to is another one: "forward embedding (2)".
 std::string Occurrence(const std::string& stage, const RankStages& stages) {
@@ -79,10 +67,13 @@ void AddStage(const std::string& stage, int64_t end_ns, RankStages* stages) {
 }
 
 // Where a rank was idle because others were late, or computed in its place.
-std::vector<Interval> WaitsOf(const StepIndex& step, const std::vector<Interval>& arrivals) {
-  std::vector<Interval> waits = arrivals;
+std::vector<Interval> WaitsOf(const StepIndex& step) {
+  std::vector<Interval> waits;
   std::vector<Interval> compute;
   for (const IndexedRun& run : step.runs) {
+    if (run.collective != nullptr && run.collective->wait_ns > 0) {
+      waits.push_back({run.collective->started_ns, run.collective->last_arrival_ns});
+    }
     if (!query::IsCompute(run.op->op_class)) continue;
     compute.push_back({run.run->started_ns, run.run->ended_ns});
     if (run.run->slot_wait_ns > 0) {
@@ -105,15 +96,14 @@ void AddBeginning(const StepIndex& step, bool tells_of_data, RankStages* stages)
   AddStage(std::string(tells_of_data ? kBetweenStage : kDataStage), issued_ns, stages);
 }
 
-RankStages StagesOf(const StepIndex& step, const std::vector<Interval>& arrivals,
-                    bool tells_of_data, StageNames* names) {
+RankStages StagesOf(const StepIndex& step, bool tells_of_data, const StageNames& stage_of) {
   RankStages stages;
   stages.rank = step.rank;
   stages.start_ns = step.start_ns;
   AddBeginning(step, tells_of_data, &stages);
   const std::string* current = nullptr;
   for (const IndexedRun& run : step.runs) {
-    const std::string& stage = names->Of(*run.op);
+    const std::string& stage = stage_of(*run.op);
     if (stage.empty()) continue;
     if (current == nullptr || *current != stage) AddStage(stage, run.run->ended_ns, &stages);
     current = &stage;
@@ -122,7 +112,7 @@ RankStages StagesOf(const StepIndex& step, const std::vector<Interval>& arrivals
   }
   AddStage(std::string(kEndStage), step.end_ns, &stages);
 
-  const std::vector<Interval> waits = WaitsOf(step, arrivals);
+  const std::vector<Interval> waits = WaitsOf(step);
   int64_t passed_ns = step.start_ns;
   for (const std::string& name : stages.order) {
     StageTime& time = stages.times[name];
@@ -195,37 +185,6 @@ void AppendParts(int32_t step, const std::vector<RankStages>& ranks,
   }
 }
 
-using StepOfRank = std::pair<int32_t, int32_t>;  // step, rank
-
-std::map<StepOfRank, std::vector<Interval>> ArrivalsOf(const query::Snapshot& snapshot, int first,
-                                                       int last) {
-  std::map<StepOfRank, std::vector<Interval>> arrivals;
-  for (const CollectiveRun& run : Collectives(snapshot, first, last)) {
-    if (run.wait_ns <= 0) continue;
-    arrivals[{run.step, run.rank}].push_back({run.started_ns, run.last_arrival_ns});
-  }
-  return arrivals;
-}
-
-// Rows of [first, last] only.
-void AppendSteps(const query::Snapshot& snapshot, int first, int last, StageNames* names,
-                 std::vector<FrontPart>* parts) {
-  const auto arrivals = ArrivalsOf(snapshot, first, last);
-  static const std::vector<Interval> kNone;
-  const bool tells_of_data = std::ranges::any_of(
-      snapshot.plan_ops, [](const auto& entry) { return IsData(entry.second); });
-  std::map<int32_t, std::vector<RankStages>> steps;
-  for (const StepIndex& step : IndexSteps(snapshot, first, last)) {
-    if (!step.finished) continue;
-    const auto waits = arrivals.find({step.step, step.rank});
-    steps[step.step].push_back(
-        StagesOf(step, waits == arrivals.end() ? kNone : waits->second, tells_of_data, names));
-  }
-  for (const auto& [step, ranks] : steps) {
-    if (ranks.size() == snapshot.ranks.size()) AppendParts(step, ranks, parts);
-  }
-}
-
 // The delays of a rank in one stage, or in all.
 struct DelayRows {
   std::map<int32_t, int64_t> by_step;
@@ -278,11 +237,35 @@ std::pair<int64_t, int64_t> LargestDelays(const std::vector<FrontPart>& parts) {
 
 std::vector<FrontPart> FrontParts(const query::Snapshot& snapshot, int first_step, int last_step) {
   if (snapshot.derived) return DerivedFrontParts(snapshot, first_step, last_step);
-  std::vector<FrontPart> parts;
-  StageNames names;
-  for (const auto& [first, last] : StepRanges(snapshot, first_step, last_step))
-    AppendSteps(snapshot, first, last, &names, &parts);
-  return parts;
+  FrontMaker maker(snapshot);
+  for (const auto& [first, last] : StepRanges(snapshot, first_step, last_step)) {
+    maker.Add(StepRows(snapshot, first, last));
+  }
+  return maker.TakeParts();
+}
+
+FrontMaker::FrontMaker(const query::Snapshot& snapshot)
+    : num_ranks_(snapshot.ranks.size()),
+      tells_of_data_(std::ranges::any_of(snapshot.plan_ops,
+                                         [](const auto& entry) { return IsData(entry.second); })) {}
+
+const std::string& FrontMaker::StageOf(const query::PlanOp& op) {
+  const auto [found, is_new] = stages_.try_emplace(op.id);
+  if (is_new) found->second = analysis::StageOf(op);
+  return found->second;
+}
+
+void FrontMaker::Add(const StepRows& rows) {
+  const auto stage_of = [this](const query::PlanOp& op) -> const std::string& {
+    return StageOf(op);
+  };
+  std::map<int32_t, std::vector<RankStages>> steps;
+  for (const StepIndex& step : rows.steps) {
+    if (step.finished) steps[step.step].push_back(StagesOf(step, tells_of_data_, stage_of));
+  }
+  for (const auto& [step, ranks] : steps) {
+    if (ranks.size() == num_ranks_) AppendParts(step, ranks, &parts_);
+  }
 }
 
 Front MakeFront(std::vector<FrontPart> parts) {

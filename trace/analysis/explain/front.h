@@ -10,11 +10,15 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "trace/query/snapshot.h"
 
 namespace shardscope::analysis {
+
+struct StepRows;  // row_index.h
 
 // One stage of one step.
 struct FrontPart {
@@ -31,6 +35,22 @@ struct FrontPart {
 // Of the steps of [first_step, last_step] that all ranks have finished, by step and in the order of
 // stages; stages by which the front did not advance are left out.
 std::vector<FrontPart> FrontParts(const query::Snapshot& snapshot, int first_step, int last_step);
+
+// The same of one range of steps after the other, each a time.
+class FrontMaker {
+ public:
+  explicit FrontMaker(const query::Snapshot& snapshot);
+  void Add(const StepRows& rows);
+  std::vector<FrontPart> TakeParts() { return std::move(parts_); }
+
+ private:
+  const std::string& StageOf(const query::PlanOp& op);
+
+  const size_t num_ranks_;
+  bool tells_of_data_ = false;                               // any rank
+  std::unordered_map<query::PlanOpId, std::string> stages_;  // each made once
+  std::vector<FrontPart> parts_;
+};
 
 // A rank that held up the others.
 struct RankDelay {
