@@ -212,20 +212,32 @@ double TokensPerSecond(const StepBreakdown& row) {
   return Ratio(static_cast<double>(row.tokens), static_cast<double>(row.step_ns) / 1e9);
 }
 
-double Percentile(std::vector<double> values, double share) {
-  if (values.empty()) return 0;
-  const double position = share * static_cast<double>(values.size() - 1);
+namespace {
+
+// Those in front of `sorted_from` are smaller than what is asked for, and no value behind is
+// smaller than they are.
+double PercentileBehind(size_t sorted_from, double share, std::vector<double>* values) {
+  const double position = share * static_cast<double>(values->size() - 1);
   // Only these two have to be in their place: sorting millions takes a second.
-  const auto below = values.begin() + static_cast<std::ptrdiff_t>(position);
-  std::nth_element(values.begin(), below, values.end());
-  const auto above = std::min_element(below + 1, values.end());
-  if (above == values.end()) return *below;
+  const auto below = values->begin() + static_cast<std::ptrdiff_t>(position);
+  std::nth_element(values->begin() + static_cast<std::ptrdiff_t>(sorted_from), below,
+                   values->end());
+  const auto above = std::min_element(below + 1, values->end());
+  if (above == values->end()) return *below;
   return *below + (position - std::floor(position)) * (*above - *below);
 }
 
+}  // namespace
+
+double Percentile(std::vector<double> values, double share) {
+  return values.empty() ? 0 : PercentileBehind(0, share, &values);
+}
+
 Percentiles PercentilesOf(std::vector<double> values) {
-  const double p50 = Percentile(values, 0.5);
-  return {p50, Percentile(std::move(values), 0.95)};
+  if (values.empty()) return {};
+  const double p50 = PercentileBehind(0, 0.5, &values);
+  // The larger half holds the other.
+  return {p50, PercentileBehind((values.size() - 1) / 2, 0.95, &values)};
 }
 
 Summary SummarizeRange(const std::vector<StepBreakdown>& steps, int first_step, int last_step) {

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <compare>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <tuple>
 #include <utility>
 
+#include "trace/analysis/plan_op_table.h"
+#include "trace/analysis/rank_step.h"
 #include "trace/base/time.h"
 
 namespace shardscope::analysis {
@@ -67,12 +70,14 @@ std::pair<int32_t, int32_t> SmallestRanks(std::span<const CollectiveMember> memb
 }
 
 // `members` of one collective; of one rank that is in it twice, as damaged files have it, both.
-void AppendRuns(const query::Snapshot& snapshot, std::span<const CollectiveMember> members,
-                std::vector<CollectiveRun>* runs) {
+// Those of `rank` alone, if it is given.
+void AppendRuns(const PlanOpTable& plan_ops, std::span<const CollectiveMember> members,
+                std::optional<int32_t> rank, std::vector<CollectiveRun>* runs) {
   const CollectiveMember& last = LastOf(members);
   const auto [first_rank, second_rank] = SmallestRanks(members);
   for (const CollectiveMember& member : members) {
-    const query::PlanOp* op = snapshot.FindPlanOp(member.run->plan_op);
+    if (rank && member.row->rank != *rank) continue;
+    const query::PlanOp* op = plan_ops.Find(member.run->plan_op);
     CollectiveRun run;
     run.op_run = member.run->id;
     run.plan_op = member.run->plan_op;
@@ -153,12 +158,16 @@ const CollectiveMember& LastOf(std::span<const CollectiveMember> members) {
   return members[last];
 }
 
-std::vector<CollectiveRun> Collectives(const query::Snapshot& snapshot, int first_step,
-                                       int last_step) {
+namespace {
+
+std::vector<CollectiveRun> CollectivesOf(const query::Snapshot& snapshot, int first_step,
+                                         int last_step, std::optional<int32_t> rank) {
+  const PlanOpTable plan_ops(snapshot);
   std::vector<CollectiveRun> runs;
-  ForEachCollective(
-      snapshot, first_step, last_step,
-      [&](std::span<const CollectiveMember> members) { AppendRuns(snapshot, members, &runs); });
+  ForEachCollective(snapshot, first_step, last_step,
+                    [&](std::span<const CollectiveMember> members) {
+                      AppendRuns(plan_ops, members, rank, &runs);
+                    });
   // Runs are large: their order is found first.
   std::vector<std::tuple<int32_t, int64_t, query::OpRunId, size_t>> order;
   order.reserve(runs.size());
@@ -168,10 +177,20 @@ std::vector<CollectiveRun> Collectives(const query::Snapshot& snapshot, int firs
   std::sort(order.begin(), order.end());
   std::vector<CollectiveRun> sorted;
   sorted.reserve(runs.size());
-  for (const auto& [rank, started_ns, op_run, place] : order) {
-    sorted.push_back(std::move(runs[place]));
-  }
+  for (const auto& key : order) sorted.push_back(std::move(runs[std::get<3>(key)]));
   return sorted;
+}
+
+}  // namespace
+
+std::vector<CollectiveRun> Collectives(const query::Snapshot& snapshot, int first_step,
+                                       int last_step) {
+  return CollectivesOf(snapshot, first_step, last_step, std::nullopt);
+}
+
+std::vector<CollectiveRun> CollectivesOfRank(const query::Snapshot& snapshot, int32_t rank,
+                                             int32_t step) {
+  return CollectivesOf(snapshot, step, step, rank);
 }
 
 }  // namespace shardscope::analysis

@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "trace/analysis/plan_op_table.h"
+
 namespace shardscope::analysis {
 namespace {
 
@@ -20,12 +22,12 @@ void Complete(StepIndex* index) {
   index->start_ns = index->runs.front().run->issued_ns;
 }
 
-void AddRank(const query::Snapshot& snapshot, const query::RankRows& rows, int first_step,
+void AddRank(const PlanOpTable& plan_ops, const query::RankRows& rows, int first_step,
              int last_step, std::vector<StepIndex>* result) {
   std::map<int32_t, StepIndex> steps;
   StepIndex* current = nullptr;  // op runs of a step come together
   rows.op_runs.ForEachOfSteps(first_step, last_step, [&](const query::OpRun& run, size_t) {
-    const query::PlanOp* op = snapshot.FindPlanOp(run.plan_op);
+    const query::PlanOp* op = plan_ops.Find(run.plan_op);
     if (op == nullptr) return;
     if (current == nullptr || current->step != run.step) {
       current = &steps[run.step];
@@ -50,17 +52,20 @@ void AddRank(const query::Snapshot& snapshot, const query::RankRows& rows, int f
 }  // namespace
 
 std::vector<StepIndex> IndexSteps(const query::Snapshot& snapshot, int first_step, int last_step) {
+  const PlanOpTable plan_ops(snapshot);
   std::vector<StepIndex> result;
   for (const query::RankRows& rows : snapshot.ranks) {
-    AddRank(snapshot, rows, first_step, last_step, &result);
+    AddRank(plan_ops, rows, first_step, last_step, &result);
   }
   return result;
 }
 
 StepRows::StepRows(const query::Snapshot& of, int first_step, int last_step)
-    : snapshot(of),
-      collectives(Collectives(of, first_step, last_step)),
-      steps(IndexSteps(of, first_step, last_step)) {
+    : StepRows(of, Collectives(of, first_step, last_step), IndexSteps(of, first_step, last_step)) {}
+
+StepRows::StepRows(const query::Snapshot& of, std::vector<CollectiveRun> runs,
+                   std::vector<StepIndex> indexed)
+    : snapshot(of), collectives(std::move(runs)), steps(std::move(indexed)) {
   // Both are by rank; those of a rank are found by their op runs.
   std::vector<const CollectiveRun*> of_rank;
   auto next = collectives.begin();
@@ -88,7 +93,7 @@ StepRows::StepRows(const query::Snapshot& of, int first_step, int last_step)
 StepIndex IndexStep(const query::Snapshot& snapshot, int32_t rank, int32_t step) {
   std::vector<StepIndex> result;
   const query::RankRows* rows = snapshot.FindRank(rank);
-  if (rows != nullptr) AddRank(snapshot, *rows, step, step, &result);
+  if (rows != nullptr) AddRank(PlanOpTable(snapshot), *rows, step, step, &result);
   return result.empty() ? StepIndex{rank, step} : std::move(result.front());
 }
 

@@ -48,6 +48,9 @@ StepIndex IndexStep(const query::Snapshot& snapshot, int32_t rank, int32_t step)
 // steps.
 struct StepRows {
   StepRows(const query::Snapshot& of, int first_step, int last_step);
+  // Of some steps alone, with the collectives of their ranks in the order of Collectives().
+  StepRows(const query::Snapshot& of, std::vector<CollectiveRun> runs,
+           std::vector<StepIndex> indexed);
   StepRows(const StepRows&) = delete;
   StepRows& operator=(const StepRows&) = delete;
 

@@ -138,8 +138,9 @@ class Searcher {
  private:
   // Ops of the Schedule have names, kinds and units, their millions of runs have not.
   void ChooseOps() {
+    first_ops_.resize(snapshot_.plan_ops.size() + 1);
     for (const auto& [id, op] : snapshot_.plan_ops) {
-      OpFacts& facts = ops_[id];
+      OpFacts& facts = MakeFactsOf(id);
       facts.share = ShareOf(op);
       // Compute has only a segment, whose name begins with that of its unit.
       facts.of_unit = ContainsAll(Lower(op.unit + "\n" + op.segment), query_.units);
@@ -168,9 +169,16 @@ class Searcher {
     }
   }
 
+  // Asked of millions of runs.
   OpFacts FactsOf(PlanOpId id) const {
-    const auto found = ops_.find(id);
-    return found == ops_.end() ? OpFacts() : found->second;
+    const auto place = static_cast<uint64_t>(id.value());
+    if (place < first_ops_.size()) return first_ops_[place];
+    const auto found = other_ops_.find(id);
+    return found == other_ops_.end() ? OpFacts() : found->second;
+  }
+  OpFacts& MakeFactsOf(PlanOpId id) {
+    const auto place = static_cast<uint64_t>(id.value());
+    return place < first_ops_.size() ? first_ops_[place] : other_ops_[id];
   }
 
   bool IsSlow(int64_t start_ns, int64_t end_ns) const {
@@ -300,7 +308,9 @@ class Searcher {
   const SearchQuery& query_;
   const std::stop_token stop_;
   Collector found_;
-  std::unordered_map<PlanOpId, OpFacts> ops_;
+  // By id; ids that do not begin at 1, as in files that were put together, are the others.
+  std::vector<OpFacts> first_ops_;
+  std::unordered_map<PlanOpId, OpFacts> other_ops_;
   bool any_chosen_ = false;
   std::vector<std::optional<bool>> named_;
 };

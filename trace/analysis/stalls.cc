@@ -12,6 +12,7 @@
 #include "trace/analysis/collectives.h"
 #include "trace/analysis/derived.h"
 #include "trace/analysis/names.h"
+#include "trace/analysis/rank_step.h"
 #include "trace/analysis/row_index.h"
 
 namespace shardscope::analysis {
@@ -375,6 +376,19 @@ std::vector<Stall> Stalls(const StepRows& rows) {
   }
   for (const StepIndex& step : rows.steps) StallsOfStep(step, compute_tracks, &stalls);
   return stalls;
+}
+
+RankStep RankStepOf(const query::Snapshot& snapshot, int32_t rank, int32_t step) {
+  std::vector<CollectiveRun> collectives = CollectivesOfRank(snapshot, rank, step);
+  if (snapshot.derived) {
+    std::vector<Stall> stalls = Stalls(snapshot, step, step);
+    std::erase_if(stalls, [rank](const Stall& stall) { return stall.rank != rank; });
+    return {std::move(stalls), std::move(collectives)};
+  }
+  std::vector<StepIndex> steps;
+  steps.push_back(IndexStep(snapshot, rank, step));
+  StepRows rows(snapshot, std::move(collectives), std::move(steps));
+  return {Stalls(rows), std::move(rows.collectives)};
 }
 
 void StallGroups::Add(const std::vector<Stall>& stalls) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "trace/analysis/names.h"
+#include "trace/analysis/rank_step.h"
 #include "trace/analysis/schedule_text.h"
 #include "ui/timeline/labels.h"
 #include "ui/timeline/run_index.h"
@@ -53,11 +54,6 @@ void AddHidden(const query::Snapshot& snapshot, const query::RankRows& rows, uin
 
 void AddCollective(const query::Snapshot& snapshot, const query::RankRows& rows, uint32_t row,
                    OpFacts* facts) {
-  const int32_t step = facts->run.step;
-  for (analysis::CollectiveRun& run : analysis::Collectives(snapshot, step, step)) {
-    if (run.rank == rows.rank && run.op_run == facts->run.id) facts->collective = std::move(run);
-  }
-  if (!facts->collective) return;
   const auto communicator = static_cast<size_t>(facts->collective->communicator);
   if (communicator < snapshot.communicators.size()) {
     facts->communicator = snapshot.communicators[communicator];
@@ -159,9 +155,12 @@ OpFacts FactsOf(const query::Snapshot& snapshot, int32_t rank, query::OpRunId op
   for (const query::Evaluation& evaluation : rows->evaluations) {
     if (evaluation.BatchOf(facts.run.step) >= 0) facts.step_start_ns = evaluation.start_ns;
   }
-  AddCollective(snapshot, *rows, row, &facts);
-  for (analysis::Stall& stall : analysis::Stalls(snapshot, facts.run.step, facts.run.step)) {
-    if (stall.rank != rank) continue;
+  analysis::RankStep of_step = analysis::RankStepOf(snapshot, rank, facts.run.step);
+  for (analysis::CollectiveRun& run : of_step.collectives) {
+    if (run.op_run == facts.run.id) facts.collective = std::move(run);
+  }
+  if (facts.collective) AddCollective(snapshot, *rows, row, &facts);
+  for (analysis::Stall& stall : of_step.stalls) {
     const bool own = facts.is_collective() ? stall.blocking_op_run == facts.run.id
                                            : stall.op_run == facts.run.id;
     if (own && (!facts.stall || stall.stall_ns > facts.stall->stall_ns)) {

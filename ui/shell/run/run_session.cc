@@ -1,5 +1,6 @@
 #include "ui/shell/run/run_session.h"
 
+#include <algorithm>
 #include <chrono>
 #include <string_view>
 #include <utility>
@@ -484,7 +485,11 @@ bool RunSession::FindStalls(const ui::View& view, float width, bool whole) {
   const timeline::Range range{view.start_ns, view.end_ns};
   const auto least_ns = static_cast<int64_t>(static_cast<double>(range.length_ns()) *
                                              double{timeline::kMinStall} / double{width});
-  return index_->FindStalls(*shown_, range, least_ns, whole ? SIZE_MAX : kStallStepsPerFrame);
+  // Of a hundred ranks one step takes as long as many of a few.
+  constexpr size_t kFewRanks = 16;
+  const size_t steps = kStallStepsPerFrame * kFewRanks / std::max(kFewRanks, shown_->ranks.size());
+  return index_->FindStalls(*shown_, range, least_ns,
+                            whole ? SIZE_MAX : std::max<size_t>(1, steps));
 }
 
 void SessionCloser::Close(std::unique_ptr<RunSession> session) {
