@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/lesson/lesson_snapshot.h"
+#include "trace/analysis/rank_step.h"
 #include "trace/analysis/snapshot_test_util.h"
 
 namespace shardscope::analysis {
@@ -66,6 +68,53 @@ TEST_F(TwoRanks, ClocksThatDisagreeKeepTheSum) {
   EXPECT_EQ(runs[0].wait_ns, 500);
   EXPECT_EQ(runs[0].transfer_ns, 0);
   EXPECT_EQ(runs[0].bus_bandwidth, 0);
+}
+
+TEST_F(TwoRanks, TheOtherRankIsTheSmallestThatIsInItToo) {
+  test_.Run(0, 0, gather_, 100, 600);
+  test_.Run(1, 0, gather_, 350, 600);
+  const query::SnapshotPtr snapshot = test_.Build();
+  const std::vector<CollectiveRun> runs = Collectives(*snapshot, 0, 0);
+  EXPECT_EQ(runs.at(0).other_rank, 1);
+  EXPECT_EQ(runs.at(1).other_rank, 0);
+  for (const CollectiveRun& run : runs) EXPECT_EQ(run.last_op_run, runs[1].op_run);
+}
+
+TEST(RankStep, HasWhatAllRanksGiveOfIt) {
+  const query::SnapshotPtr snapshot = MakeLessonSnapshot(3, 4, 4);
+  size_t num_stalls = 0;
+  for (int32_t step = 0; step < 4; ++step) {
+    std::vector<Stall> stalls = Stalls(*snapshot, step, step);
+    std::vector<CollectiveRun> collectives = Collectives(*snapshot, step, step);
+    for (int32_t rank = 0; rank < 3; ++rank) {
+      RankStep of_rank = RankStepOf(*snapshot, rank, step);
+      for (const Stall& stall : stalls) {
+        if (stall.rank != rank) continue;
+        ASSERT_FALSE(of_rank.stalls.empty());
+        const Stall& same = of_rank.stalls.front();
+        EXPECT_EQ(same.op_run, stall.op_run);
+        EXPECT_EQ(same.start_ns, stall.start_ns);
+        EXPECT_EQ(same.end_ns, stall.end_ns);
+        EXPECT_EQ(same.blocking_op_run, stall.blocking_op_run);
+        EXPECT_EQ(same.sentence, stall.sentence);
+        of_rank.stalls.erase(of_rank.stalls.begin());
+        ++num_stalls;
+      }
+      EXPECT_TRUE(of_rank.stalls.empty());
+      for (const CollectiveRun& run : collectives) {
+        if (run.rank != rank) continue;
+        ASSERT_FALSE(of_rank.collectives.empty());
+        const CollectiveRun& same = of_rank.collectives.front();
+        EXPECT_EQ(same.op_run, run.op_run);
+        EXPECT_EQ(same.last_arrival_ns, run.last_arrival_ns);
+        EXPECT_EQ(same.wait_ns, run.wait_ns);
+        EXPECT_EQ(same.name, run.name);
+        of_rank.collectives.erase(of_rank.collectives.begin());
+      }
+      EXPECT_TRUE(of_rank.collectives.empty());
+    }
+  }
+  EXPECT_GT(num_stalls, 0U);
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
 #include "ui/widgets/look.h"
 
-#include <imgui_internal.h>
-
 #include <algorithm>
 #include <cmath>
 #include <string>
 #include <string_view>
+
+#include "ui/widgets/line_breaks.h"
 
 namespace shardscope::widgets {
 
@@ -58,56 +58,12 @@ ui::Box DrawTextClipped(const Look& look, const TextStyle& style, ImVec2 at, flo
   return DrawText(look, style, at, std::string(text.data(), end).append(kEllipsis));
 }
 
-namespace {
-
-// Chinese has no spaces: a line may end at any of its characters, but none begins with what closes
-// and none ends with what opens.
-bool IsIdeographic(unsigned int c) { return c >= 0x2E80; }
-bool Closes(unsigned int c) {
-  static constexpr std::u32string_view kClosing = U"，。、；：？！）》」』】”’…";
-  return kClosing.find(static_cast<char32_t>(c)) != std::u32string_view::npos;
-}
-bool Opens(unsigned int c) {
-  static constexpr std::u32string_view kOpening = U"（《「『【“‘";
-  return kOpening.find(static_cast<char32_t>(c)) != std::u32string_view::npos;
-}
-
-// Dear ImGui ends lines at spaces only.
-std::string BrokenIntoLines(const Look& look, const TextStyle& style, std::string_view text,
-                            float width) {
-  std::string lines;
-  size_t line = 0;       // where it begins
-  size_t can_break = 0;  // in front of this it could end
-  unsigned int before = 0;
-  for (size_t at = 0; at < text.size();) {
-    unsigned int c = 0;
-    const auto length = static_cast<size_t>(
-        std::max(1, ImTextCharFromUtf8(&c, text.data() + at, text.data() + text.size())));
-    const bool between = before == ' ' || IsIdeographic(before) || IsIdeographic(c);
-    if (at > line && between && !Closes(c) && !Opens(before) && c != ' ') can_break = at;
-    before = c;
-    at += length;
-    if (c == '\n') {
-      lines.append(text.substr(line, at - line));
-      line = can_break = at;
-    } else if (can_break > line && TextSize(look, style, text.substr(line, at - line)).x > width) {
-      lines.append(text.substr(line, can_break - line)).push_back('\n');
-      line = can_break;
-    }
-  }
-  return lines.append(text.substr(line));
-}
-
-bool HasIdeographs(std::string_view text) {
-  // In UTF-8 those from U+3000 on begin with 0xE3 or more; what is between has no such neighbours.
-  return std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) >= 0xE3; });
-}
-
-}  // namespace
-
 ui::Box Paragraph(const Look& look, const TextStyle& style, std::string_view text) {
   std::string broken;
-  if (HasIdeographs(text)) broken = BrokenIntoLines(look, style, text, ContentWidth() - 1);
+  if (HasIdeographs(text)) {
+    broken = BreakLines(text, ContentWidth() - 1,
+                        [&](std::string_view line) { return TextSize(look, style, line).x; });
+  }
   const std::string_view lines = broken.empty() ? text : broken;
   ImGui::PushFont(style.font, style.size);
   ImGui::PushStyleColor(ImGuiCol_Text, style.color);

@@ -1,6 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string_view>
+
 #include "ui/widgets/fields.h"
+#include "ui/widgets/line_breaks.h"
 #include "ui/widgets/tooltip.h"
 
 namespace shardscope::widgets {
@@ -54,6 +58,26 @@ TEST(Tooltip, IsWhollyInTheWindowAndClearOfMouseAndCallout) {
   EXPECT_GT(at.y, 300);
   EXPECT_LT(at.x, 430);
   EXPECT_LT(at.y, 330);
+}
+
+// As wide as it has characters.
+float CharactersOf(std::string_view text) {
+  return static_cast<float>(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+TEST(LineBreaks, ChineseBreaksBetweenAnyTwoCharactersAndWordsAtSpaces) {
+  EXPECT_EQ(BreakLines("计算等待通信", 3, CharactersOf), "计算等\n待通信");
+  EXPECT_EQ(BreakLines("等待 all-gather 之后", 11, CharactersOf), "等待 \nall-gather \n之后");
+  EXPECT_EQ(BreakLines("短\n计算等待", 3, CharactersOf), "短\n计算等\n待");
+  EXPECT_EQ(BreakLines("all-gather", 3, CharactersOf), "all-gather");
+  EXPECT_EQ(BreakLines("", 3, CharactersOf), "");
+  EXPECT_TRUE(HasIdeographs("step 3 的"));
+  EXPECT_FALSE(HasIdeographs("3 \xC2\xB5s \xE2\x86\x92 4"));
+}
+
+TEST(LineBreaks, NoLineBeginsWithWhatClosesOrEndsWithWhatOpens) {
+  EXPECT_EQ(BreakLines("计算等，待", 3, CharactersOf), "计算\n等，待");
+  EXPECT_EQ(BreakLines("计算（等）", 3, CharactersOf), "计算\n（等）");
 }
 
 }  // namespace
