@@ -18,7 +18,7 @@ class PlanOpTable {
     // Ids follow one another, but in files that were put together or damaged.
     const auto reach =
         static_cast<uint64_t>(ops.rbegin()->first.value()) - static_cast<uint64_t>(first_id_) + 1;
-    if (reach > kMostGaps * ops.size()) return;
+    if (reach == 0 || reach > kMostGaps * ops.size()) return;  // 0: all of int64
     ops_.resize(reach);
     for (const auto& [id, op] : ops) ops_[PlaceOf(id)] = &op;
   }
