@@ -110,9 +110,10 @@ void RecordCounters(const Scenario& scenario, executor::TraceSink* sink) {
 void RecordOps(const Scenario& scenario, gpu::GpuRecorder* gpu, executor::TraceSink* sink) {
   std::vector<int64_t> keys;
   for (const OpRun& run : scenario.runs) keys.push_back(KeyOf(run.rank, run.step, run.op));
-  const std::vector<cupti::OpWork> works = gpu->TakeOps(ThreadOf(0), 0, keys, 0);
-  for (size_t i = 0; i < scenario.runs.size(); ++i) {
-    const OpRun& run = scenario.runs[i];
+  std::ranges::sort(keys);
+  std::map<int64_t, cupti::OpWork> works;  // by key
+  for (const cupti::OpWork& work : gpu->TakeOps(ThreadOf(0), 0, keys, 0)) works[work.op] = work;
+  for (const OpRun& run : scenario.runs) {
     executor::OpContext context;
     context.schedule = scenario.schedule.get();
     context.program = &scenario.schedule->programs.front();
@@ -121,9 +122,10 @@ void RecordOps(const Scenario& scenario, gpu::GpuRecorder* gpu, executor::TraceS
     context.step = run.step;
     context.issued_ns = run.times.issued_ns;
     executor::OpTimes times = run.times;
-    if (run.on_gpu && works[i].start_ns > 0) {
-      times.started_ns = works[i].start_ns;
-      times.ended_ns = works[i].end_ns;
+    const cupti::OpWork& work = works.at(KeyOf(run.rank, run.step, run.op));
+    if (run.on_gpu && work.start_ns > 0) {
+      times.started_ns = work.start_ns;
+      times.ended_ns = work.end_ns;
     }
     simulate::ReportOp(context, times, sink);
   }

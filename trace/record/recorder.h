@@ -59,9 +59,9 @@ class Recorder {
     std::get<Taker<T>>(takers_)(this, record);
   }
 
-  // Returns once at least half of each of the calling thread's rings is free; waits for the writer
-  // if it must. Called every kRowsBetweenRoom rows of a burst that nothing waits for, none is lost.
-  // Any thread.
+  // Returns once at least half of each of the calling thread's rings is free, or the writer cannot
+  // write; waits for it if it must. Called before a burst that nothing waits for and every
+  // kRowsBetweenRoom rows of it, no row finds its ring full. Any thread.
   virtual void MakeRoom() = 0;
   static constexpr int64_t kRowsBetweenRoom = 256;
 

@@ -29,7 +29,7 @@ class LazyRing {
     }
     return *owned_;
   }
-  // Consumer; null if nothing was pushed yet.
+  // Producer or consumer; null if nothing was pushed yet.
   SpscRing<T>* Get() const { return published_.load(std::memory_order_acquire); }
 
  private:

@@ -1,9 +1,12 @@
 #include "trace/record/cupti/joiner.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <tuple>
 #include <utility>
+
+#include "trace/base/check.h"
 
 namespace shardscope::cupti {
 namespace {
@@ -411,6 +414,7 @@ bool Joiner::AreComplete(const std::vector<int64_t>& ops) const {
 }
 
 std::vector<OpWork> Joiner::Peek(const std::vector<int64_t>& ops) {
+  SHARDSCOPE_CHECK(std::ranges::adjacent_find(ops, std::ranges::greater_equal()) == ops.end());
   std::vector<OpWork> result(ops.size());
   for (size_t i = 0; i < ops.size(); ++i) result[i].op = ops[i];
   int64_t earliest_ns = kEnd;

@@ -116,12 +116,13 @@ class Joiner {
   // Whether all that `thread` issued before `until_ns` is here: a later call of it has come, and
   // every launch before has its kernel.
   bool IsComplete(uint32_t thread, int64_t until_ns) const;
-  // The same of each of these ops (ascending), on the thread that issued it (for its rank, or for
-  // another).
+  // The same of each of these ops (strictly ascending), on the thread that issued it (for its rank,
+  // or for another).
   bool AreComplete(const std::vector<int64_t>& ops) const;
   // What `thread` launched before `until_ns` and has no kernel yet is late: it is complete without.
   void StopWaiting(uint32_t thread, int64_t until_ns);
-  // What is known of these ops (ascending) now, in their order; of what was taken lately too.
+  // What is known of these ops (strictly ascending) now, in their order; of what was taken lately
+  // too.
   std::vector<OpWork> Peek(const std::vector<int64_t>& ops);
 
   const JoinCounts& counts() const { return counts_; }

@@ -65,6 +65,42 @@ TEST(Joiner, AnOpsWorkReachesFromItsFirstStartToItsLastEnd) {
   EXPECT_EQ(joined.ops[1].num_works, 0);
 }
 
+// Ops that were taken, that wait, that nobody told of and that did nothing, in one question.
+TEST(Joiner, AskedForSeveralOpsItAnswersEachInItsPlace) {
+  Joiner joiner;
+  joiner.Add(HostOp{1, 50, 100, 200});
+  Batch batch;
+  batch.calls = {Call(110, 50, 1)};
+  batch.kernels = {KernelOf(400, 450, 8, 1)};
+  joiner.Add(batch);
+  joiner.Take(250);
+  joiner.Add(HostOp{4, 50, 300, 350});
+  joiner.Add(HostOp{3, 50, 350, 400});
+  joiner.Add(HostOp{6, 51, 300, 400});
+  Batch later;
+  later.calls = {Call(320, 50, 2), Call(330, 51, 3), Call(340, 51, 4)};
+  later.kernels = {KernelOf(500, 900, 7, 2), KernelOf(600, 700, 8, 3), KernelOf(800, 850, 8, 4)};
+  joiner.Add(later);
+  const std::vector<OpWork> works = joiner.Peek({1, 2, 3, 4, 6, 7});
+  const std::vector<OpWork> expected = {{1, 400, 450, 1}, {2}, {3}, {4, 500, 900, 1},
+                                        {6, 600, 850, 2}, {7}};
+  ASSERT_EQ(works.size(), expected.size());
+  for (size_t i = 0; i < works.size(); ++i) {
+    EXPECT_EQ(works[i].op, expected[i].op);
+    EXPECT_EQ(works[i].start_ns, expected[i].start_ns) << works[i].op;
+    EXPECT_EQ(works[i].end_ns, expected[i].end_ns) << works[i].op;
+    EXPECT_EQ(works[i].num_works, expected[i].num_works) << works[i].op;
+  }
+}
+
+TEST(JoinerDeathTest, OpsThatDoNotAscendAreAProgrammersError) {
+  Joiner joiner;
+  joiner.Add(HostOp{1, 50, 100, 200});
+  joiner.Add(HostOp{2, 50, 200, 300});
+  EXPECT_DEATH(joiner.Peek({2, 1}), "adjacent_find");
+  EXPECT_DEATH(joiner.Peek({1, 1}), "adjacent_find");
+}
+
 TEST(Joiner, ACopyMayKnowOnlyTheRuntimeCall) {
   Joiner joiner;
   joiner.Add(HostOp{1, 50, 100, 200});

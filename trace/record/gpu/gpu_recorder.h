@@ -76,9 +76,10 @@ class GpuRecorder {
   // A call of NCCL is over, on a thread that is owned.
   void CalledNccl(NcclRange call);
 
-  // When the GPU worked for these ops, in their order. `thread` issued them all before `until_ns`,
-  // and called CUDA once more after that (as by waiting for its streams); they are done. Waits for
-  // their records, but no longer than `timeout_ns`; what is missing then is 0.
+  // When the GPU worked for these ops (strictly ascending), in their order. `thread` issued them
+  // all before `until_ns`, and called CUDA once more after that (as by waiting for its streams);
+  // they are done. Waits for their records, but no longer than `timeout_ns`; what is missing then
+  // is 0.
   std::vector<cupti::OpWork> TakeOps(uint32_t thread, int64_t until_ns,
                                      const std::vector<int64_t>& ops,
                                      int64_t timeout_ns = 500'000'000);

@@ -202,6 +202,7 @@ void AllocatorRows::Finish(int64_t end_ns) {
   const MutexLock lock(mutex_);
   if (is_finished_) return;
   is_finished_ = true;
+  target_->recorder().MakeRoom();
   int64_t rows = 0;
   for (auto& [number, device] : devices_) {
     // No event followed it: what was asked for is all that is known.
