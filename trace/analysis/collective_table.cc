@@ -192,16 +192,15 @@ std::string PrintCollectives(const CollectiveTable& table) {
     return count == 0 ? 0 : std::llround(static_cast<double>(sum) / static_cast<double>(count));
   };
   // Some traces do not tell how much (Gloo's collectives in a torch.profiler's).
-  const auto size = [](int64_t bytes) {
-    return bytes > 0 ? FormatBytes(bytes) : std::string("\u2013");
+  const auto size = [&mean](int64_t bytes, int64_t count) {
+    return bytes > 0 ? FormatBytes(mean(bytes, count)) : std::string("\u2013");
   };
   bool is_emulated = false;
   for (const CollectiveGroup& group : table.groups) {
     const CollectiveSums& sums = group.sums;
     is_emulated = is_emulated || sums.is_emulated;
     text.Add({group.key.kind, group.key.unit, group.key.communicator, std::to_string(sums.calls),
-              size(mean(sums.payload_bytes, sums.calls)),
-              size(mean(sums.wire_bytes, table.num_rank_steps)),
+              size(sums.payload_bytes, sums.calls), size(sums.wire_bytes, table.num_rank_steps),
               FormatDuration(mean(sums.wait_ns, sums.calls)),
               FormatDuration(mean(sums.transfer_ns, sums.calls)),
               FormatBandwidth(sums.bus_bandwidth()) + (sums.is_emulated ? " *" : ""),

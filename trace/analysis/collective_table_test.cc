@@ -51,6 +51,23 @@ TEST(CollectiveTable, AddsUpWhatIsKnownByHand) {
   EXPECT_EQ(table.steps[0].sums.wire_bytes, 2000);
 }
 
+// A dash is for what no row tells, not for what is less than a byte a call.
+TEST(CollectiveTable, PrintsADashWhereTheTraceTellsNoBytes) {
+  CollectiveTable table;
+  table.num_rank_steps = 100;
+  table.groups.resize(2);
+  table.groups[0].key.kind = "barrier";
+  table.groups[0].sums.calls = 100;
+  table.groups[0].sums.payload_bytes = table.groups[0].sums.wire_bytes = 1;
+  table.groups[1].key.kind = "all_gather";
+  table.groups[1].sums.calls = 100;
+  const std::string text = PrintCollectives(table);
+  const size_t second = text.find("all_gather");
+  EXPECT_EQ(text.substr(0, second).find("\u2013"), std::string::npos) << text;
+  EXPECT_NE(text.find("0 B"), std::string::npos) << text;
+  EXPECT_NE(text.find("\u2013", second), std::string::npos) << text;
+}
+
 // By Collectives() and Breakdowns(), which know nothing of groups.
 TEST(CollectiveTable, AgreesWithTheRunsOfItsSteps) {
   const query::SnapshotPtr snapshot = MakeLessonSnapshot(3, 80, 40, 1);  // of two ranges of steps

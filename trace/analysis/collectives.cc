@@ -120,7 +120,8 @@ std::vector<CollectiveRun> Slowest(std::vector<CollectiveRun> runs) {
                       const int64_t a_ns = a.ended_ns - a.started_ns;
                       const int64_t b_ns = b.ended_ns - b.started_ns;
                       if (a_ns != b_ns) return a_ns > b_ns;
-                      return std::pair(a.started_ns, a.rank) < std::pair(b.started_ns, b.rank);
+                      return std::tuple(a.started_ns, a.rank, a.op_run) <
+                             std::tuple(b.started_ns, b.rank, b.op_run);
                     });
   runs.resize(kept);
   return runs;

@@ -65,21 +65,16 @@ class DetailsMaker {
 // Of the steps whose times count, a few at a time.
 void AddDetails(const query::Snapshot& snapshot, const std::vector<StepBreakdown>& steps,
                 Figures* figures) {
-  const int64_t last = figures->scope.last;
-  const int steps_of_a_part = StepsAtATime(snapshot, kStepsOfARange);
+  const Scope& scope = figures->scope;
   DetailsMaker details(snapshot);
-  int num_rank_steps = 0;
-  // Wide, because a damaged file may have steps at the ends of int32.
-  int64_t done = int64_t{figures->scope.first_timed} - 1;  // the last step that was looked at
-  for (const StepBreakdown& row : steps) {
-    if (row.step < figures->scope.first_timed || row.step > last) continue;
-    ++num_rank_steps;
-    if (row.step <= done) continue;
-    done = std::min(int64_t{row.step} + steps_of_a_part - 1, last);
-    details.Add(row.step, static_cast<int>(done));
+  for (const auto& [first, last] : StepRanges(snapshot, scope.first_timed, scope.last)) {
+    details.Add(first, last);
   }
   figures->slowest_collectives = details.TakeSlowest();
-  Grounds grounds = details.TakeGrounds(num_rank_steps);
+  const auto num_rank_steps = std::ranges::count_if(steps, [&scope](const StepBreakdown& row) {
+    return row.step >= scope.first_timed && row.step <= scope.last;
+  });
+  Grounds grounds = details.TakeGrounds(static_cast<int>(num_rank_steps));
   figures->stalls = grounds.stalls;
   figures->explanation =
       Explain(snapshot, steps, std::move(grounds), figures->scope.first_timed, figures->scope.last);

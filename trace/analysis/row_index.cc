@@ -117,6 +117,7 @@ std::vector<std::pair<int, int>> StepRanges(const query::Snapshot& snapshot, int
   int in_range = most;
   for (const int32_t step : steps) {
     if (in_range == most) {
+      if (!ranges.empty()) ranges.back().second = step - 1;
       ranges.emplace_back(step, step);
       in_range = 0;
     }

@@ -59,8 +59,10 @@ struct StepRows {
   std::vector<StepIndex> steps;  // point into the collectives
 };
 
-// The steps of [first_step, last_step] that any rank has finished, in ranges of at most
-// kStepsOfARange of them: what IndexSteps() gives of more at once would be hundreds of megabytes.
+// From the first to the last step of [first_step, last_step] that any rank has finished, in ranges
+// without gaps of at most kStepsOfARange finished ones: what IndexSteps() gives of more at once
+// would be hundreds of megabytes. A collective whose ranks number its step apart is one only where
+// no range ends between them.
 inline constexpr int kStepsOfARange = 64;
 // How many steps are looked at at once: `most` of up to 16 ranks, fewer of more, at least 8.
 int StepsAtATime(const query::Snapshot& snapshot, int most);

@@ -10,11 +10,11 @@ namespace {
 
 bool IsIdeographic(unsigned int c) { return c >= 0x2E80; }
 bool Closes(unsigned int c) {
-  static constexpr std::u32string_view kClosing = U"，。、；：？！）》」』】”’…";
+  static constexpr std::u32string_view kClosing = U"，。、；：？！）》」』】”’…,.;:!?)]%";
   return kClosing.find(static_cast<char32_t>(c)) != std::u32string_view::npos;
 }
 bool Opens(unsigned int c) {
-  static constexpr std::u32string_view kOpening = U"（《「『【“‘";
+  static constexpr std::u32string_view kOpening = U"（《「『【“‘([";
   return kOpening.find(static_cast<char32_t>(c)) != std::u32string_view::npos;
 }
 
@@ -36,7 +36,7 @@ std::string BreakLines(std::string_view text, float width, const WidthOf& width_
     if (c == '\n') {
       lines.append(text.substr(line, at - line));
       line = can_break = at;
-    } else if (can_break > line && width_of(text.substr(line, at - line)) > width) {
+    } else if (c != ' ' && can_break > line && width_of(text.substr(line, at - line)) > width) {
       lines.append(text.substr(line, can_break - line)).push_back('\n');
       line = can_break;
     }

@@ -68,6 +68,7 @@ float CharactersOf(std::string_view text) {
 TEST(LineBreaks, ChineseBreaksBetweenAnyTwoCharactersAndWordsAtSpaces) {
   EXPECT_EQ(BreakLines("计算等待通信", 3, CharactersOf), "计算等\n待通信");
   EXPECT_EQ(BreakLines("等待 all-gather 之后", 11, CharactersOf), "等待 \nall-gather \n之后");
+  EXPECT_EQ(BreakLines("等待 abc 之后", 6, CharactersOf), "等待 abc \n之后");
   EXPECT_EQ(BreakLines("短\n计算等待", 3, CharactersOf), "短\n计算等\n待");
   EXPECT_EQ(BreakLines("all-gather", 3, CharactersOf), "all-gather");
   EXPECT_EQ(BreakLines("", 3, CharactersOf), "");
@@ -78,6 +79,8 @@ TEST(LineBreaks, ChineseBreaksBetweenAnyTwoCharactersAndWordsAtSpaces) {
 TEST(LineBreaks, NoLineBeginsWithWhatClosesOrEndsWithWhatOpens) {
   EXPECT_EQ(BreakLines("计算等，待", 3, CharactersOf), "计算\n等，待");
   EXPECT_EQ(BreakLines("计算（等）", 3, CharactersOf), "计算\n（等）");
+  EXPECT_EQ(BreakLines("计算等, 待 (2)", 3, CharactersOf), "计算\n等, \n待 \n(2)");
+  EXPECT_EQ(BreakLines("显存占5%", 4, CharactersOf), "显存\n占5%");
 }
 
 }  // namespace
