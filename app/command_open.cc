@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 
 #include "app/say.h"
 #include "trace/base/time.h"
@@ -16,6 +17,11 @@ namespace {
 
 std::string FrameTimeError(const std::string& text) {
   return ParseDuration(text) ? "" : "give a time with its unit, such as 150ms";
+}
+
+std::string MemoryError(const std::string& text) {
+  const std::optional<int64_t> bytes = ParseBytes(text);
+  return bytes && *bytes > 0 ? "" : "give a size with its unit, such as 4GB";
 }
 
 // Not for people: what measurements and tests of the window need.
@@ -66,6 +72,14 @@ void AddOpenCommand(CLI::App& app, int* exit_code) {
                    "Another run, or what `import` takes, to compare RUN with in the panel Compare")
       ->needs("run")
       ->type_name("B");
+  command
+      ->add_option_function<std::string>(
+          "--memory",
+          [options](const std::string& text) { options->memory_bytes = *ParseBytes(text); },
+          "Memory for the run, such as 4GB: of one that needs more, so many steps are loaded as "
+          "fit; most of what is free")
+      ->check(CLI::Validator(MemoryError, ""))
+      ->type_name("BYTES");
   AddHiddenOptions(command, options.get());
   command->callback([options, exit_code] { *exit_code = RunWindow(*options); });
 }

@@ -65,7 +65,7 @@ class DetailsMaker {
 // Of the steps whose times count, a few at a time.
 void AddDetails(const query::Snapshot& snapshot, const std::vector<StepBreakdown>& steps,
                 Figures* figures) {
-  const Scope& scope = figures->scope;
+  const ScopedSteps& scope = figures->scope;
   DetailsMaker details(snapshot);
   for (const auto& [first, last] : StepRanges(snapshot, scope.first_timed, scope.last)) {
     details.Add(first, last);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "trace/base/free_memory.h"
 #include "trace/query/rows.h"
 #include "trace/query/snapshot_builder.h"
 #include "trace/store/run_source.h"
@@ -24,9 +25,13 @@ struct FirstSteps {
   int64_t last_in_view = 0;
 };
 
-FirstSteps FirstStepsOf(const store::StepBounds& bounds,
+FirstSteps FirstStepsOf(const store::StepBounds& bounds, const std::optional<int64_t>& around,
                         const std::vector<store::RowBatch>& tables) {
   FirstSteps steps{bounds.last_step - kStepsAtOnce + 1, bounds.last_step};
+  if (around) {
+    const int64_t step = std::clamp(*around, bounds.first_step, bounds.last_step);
+    return {std::max(step - kStepsBefore, bounds.first_step), step};
+  }
   for (const store::RowBatch& of_file : tables) {
     for (const schema::MarkerRow& marker : of_file.Get<schema::MarkerRow>()) {
       const bool inside = marker.step > bounds.first_step && marker.step <= bounds.last_step;
@@ -56,6 +61,14 @@ Status ReadSpansOf(const FirstSteps& steps, size_t most_rows, store::FinishedSou
   return Status::Ok();
 }
 
+// What is free is not taken to the last byte: others need some, and frames are drawn. What this
+// process has is mostly of the run that is closed for this one.
+int64_t MemoryToUse(const ReadLimits& limits) {
+  if (limits.memory_bytes > 0) return limits.memory_bytes;
+  const int64_t free_bytes = FreeMemoryBytes();
+  return free_bytes == INT64_MAX ? INT64_MAX : (free_bytes + OwnMemoryBytes()) / 4 * 3;
+}
+
 // Of all files together; times are those of the first one.
 store::StepBounds Joined(const store::StepBounds& all, const store::StepBounds& one) {
   if (all.last_step < all.first_step) return one;
@@ -68,6 +81,7 @@ store::StepBounds Joined(const store::StepBounds& all, const store::StepBounds& 
 
 Result<std::unique_ptr<LiveTrace>> FinishedTrace::OpenLarge(const store::RunFiles& run,
                                                             const std::function<void()>& on_change,
+                                                            const ReadLimits& limits,
                                                             int64_t least_bytes) {
   std::unique_ptr<FinishedTrace> trace(new FinishedTrace(run, on_change));
   int64_t bytes = 0;
@@ -78,7 +92,8 @@ Result<std::unique_ptr<LiveTrace>> FinishedTrace::OpenLarge(const store::RunFile
     trace->sources_.push_back(std::move(source));
   }
   if (bytes < least_bytes) return std::unique_ptr<LiveTrace>();
-  SHARDSCOPE_RETURN_IF_ERROR(trace->Start());
+  trace->around_step_ = limits.around_step;
+  SHARDSCOPE_RETURN_IF_ERROR(trace->Start(MemoryForRun(bytes), MemoryToUse(limits)));
   return std::unique_ptr<LiveTrace>(std::move(trace));
 }
 
@@ -92,13 +107,15 @@ store::SourceState FinishedTrace::State() const {
   return cut ? store::SourceState::kCut : store::SourceState::kFinished;
 }
 
-Status FinishedTrace::Start() {
+Status FinishedTrace::Start(int64_t needed_bytes, int64_t memory_bytes) {
   for (const auto& source : sources_) {
     SHARDSCOPE_ASSIGN_OR_RETURN(const store::StepBounds bounds, source->Bounds());
     bounds_ = Joined(bounds_, bounds);
   }
   store::RowBatch first;
-  SHARDSCOPE_RETURN_IF_ERROR(ReadFirst(&first));
+  int64_t shown = bounds_.last_step;
+  SHARDSCOPE_RETURN_IF_ERROR(ReadFirst(&first, &shown));
+  part_ = PartThatFits(bounds_.first_step, bounds_.last_step, shown, needed_bytes, memory_bytes);
   SnapshotBuilder builder(run_.path, run_.name);
   builder.Add(first);
   if (bounds_.end_ns > bounds_.start_ns) builder.Extend(bounds_.start_ns, bounds_.end_ns);
@@ -107,12 +124,13 @@ Status FinishedTrace::Start() {
   return Status::Ok();
 }
 
-Status FinishedTrace::ReadFirst(store::RowBatch* batch) {
+Status FinishedTrace::ReadFirst(store::RowBatch* batch, int64_t* shown) {
   std::vector<store::RowBatch> files(sources_.size());
   for (size_t i = 0; i < files.size(); ++i) {
     SHARDSCOPE_RETURN_IF_ERROR(sources_[i]->ReadSmallTables(&files[i]));
   }
-  const FirstSteps first = FirstStepsOf(bounds_, files);
+  const FirstSteps first = FirstStepsOf(bounds_, around_step_, files);
+  *shown = first.last_in_view;
   for (size_t i = 0; i < files.size(); ++i) {
     store::FinishedSource* const source = sources_[i].get();
     SHARDSCOPE_RETURN_IF_ERROR(
@@ -123,33 +141,66 @@ Status FinishedTrace::ReadFirst(store::RowBatch* batch) {
   return Status::Ok();
 }
 
-Status FinishedTrace::LoadFile(SnapshotBuilder* builder) {
-  store::RowBatch tables;
-  SHARDSCOPE_RETURN_IF_ERROR(sources_.front()->ReadSmallTables(&tables));
-  builder->Add(tables);
-  while (!stopping_) {
-    SHARDSCOPE_ASSIGN_OR_RETURN(const store::RowBatch batch, sources_.front()->ReadNext());
-    if (store::IsEmpty(batch)) return Status::Ok();
+// Its times are those of its steps, on the clock of the first file.
+Result<PartFilter> FinishedTrace::FilterOfPart() {
+  std::vector<store::RowBatch> files(sources_.size());
+  for (size_t i = 0; i < files.size(); ++i) {
+    SHARDSCOPE_RETURN_IF_ERROR(sources_[i]->ReadSmallTables(&files[i]));
+    SHARDSCOPE_RETURN_IF_ERROR(
+        sources_[i]->ReadStepRows(part_->first_step, part_->last_step, &files[i]));
+  }
+  const store::RowBatch steps = store::MergeFiles(run_, std::move(files));
+  int64_t from_ns = INT64_MAX;
+  int64_t to_ns = INT64_MIN;
+  for (const schema::StepRow& step : steps.Get<schema::StepRow>()) {
+    from_ns = std::min(from_ns, step.start_ns);
+    to_ns = std::max(to_ns, step.end_ns);
+  }
+  return PartFilter(*part_, from_ns, to_ns);
+}
+
+Status FinishedTrace::LoadFile(PartFilter* filter, SnapshotBuilder* builder) {
+  store::FinishedSource* const source = sources_.front().get();
+  store::RowBatch batch;
+  SHARDSCOPE_RETURN_IF_ERROR(source->ReadSmallTables(&batch));
+  if (filter != nullptr) source->LimitOpRuns(part_->first_step, part_->last_step);
+  while (!stopping_ && !store::IsEmpty(batch)) {
+    if (filter != nullptr) filter->Keep(&batch);
     builder->Add(batch);
+    SHARDSCOPE_ASSIGN_OR_RETURN(batch, source->ReadNext());
   }
   return Status::Ok();
 }
 
-Status FinishedTrace::LoadFiles(SnapshotBuilder* builder) {
+Status FinishedTrace::LoadFiles(PartFilter* filter, SnapshotBuilder* builder) {
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::unique_ptr<store::RunSource> source,
                               store::RunSource::Open(run_, store::RunSource::Purpose::kReadOnce));
   while (!stopping_) {
     store::RowBatch batch;
     SHARDSCOPE_ASSIGN_OR_RETURN(const bool more, source->Read(&batch));
+    if (filter != nullptr) filter->Keep(&batch);
     builder->Add(batch);
     if (!more) return Status::Ok();
   }
   return Status::Ok();
 }
 
+Status FinishedTrace::LoadAll(SnapshotBuilder* builder) {
+  std::optional<PartFilter> filter;
+  if (part_) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(filter, FilterOfPart());
+    builder->SetPart(*part_);
+  }
+  PartFilter* const only = filter ? &*filter : nullptr;
+  SHARDSCOPE_RETURN_IF_ERROR(sources_.size() == 1 ? LoadFile(only, builder)
+                                                  : LoadFiles(only, builder));
+  if (filter) builder->Add(filter->TakeHeld());
+  return Status::Ok();
+}
+
 void FinishedTrace::Load() {
   SnapshotBuilder builder(run_.path, run_.name);
-  const Status status = sources_.size() == 1 ? LoadFile(&builder) : LoadFiles(&builder);
+  const Status status = LoadAll(&builder);
   if (stopping_) return;
   // What could be read is shown, with the error.
   SetStatus(status);

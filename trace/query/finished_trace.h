@@ -5,6 +5,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -12,6 +13,7 @@
 
 #include "trace/base/mutex.h"
 #include "trace/query/live_trace.h"
+#include "trace/query/run_part.h"
 #include "trace/store/finished_source.h"
 #include "trace/store/run_files.h"
 #include "trace/store/source.h"
@@ -49,14 +51,15 @@ class PublishingTrace : public LiveTrace {
 };
 
 // A large finished run. The first Snapshot (`loading`) has the steps around the newest change of a
-// knob, or the last ones; the second and last one, from a thread of its own, has everything.
+// knob, or the last ones; the second and last one, from a thread of its own, has everything, or as
+// many steps around those as fit into memory (`part`).
 class FinishedTrace final : public PublishingTrace {
  public:
   // Null if the run is not one for this class: a file of it is live or bounded in size, or all are
   // small. `on_change` as of LiveTrace::Open().
   static Result<std::unique_ptr<LiveTrace>> OpenLarge(
       const store::RunFiles& run, const std::function<void()>& on_change,
-      int64_t least_bytes = store::FinishedSource::kLargeBytes);
+      const ReadLimits& limits = {}, int64_t least_bytes = store::FinishedSource::kLargeBytes);
 
   ~FinishedTrace() override;
 
@@ -64,19 +67,25 @@ class FinishedTrace final : public PublishingTrace {
   FinishedTrace(store::RunFiles run, std::function<void()> on_change)
       : run_(std::move(run)), on_change_(std::move(on_change)) {}
 
-  Status Start();
+  // Both of memory: for the whole run, and what there is for it.
+  Status Start(int64_t needed_bytes, int64_t memory_bytes);
   store::SourceState State() const;
-  // Small tables and first steps.
-  Status ReadFirst(store::RowBatch* batch);
-  // Everything, of the only file or of all.
-  Status LoadFile(SnapshotBuilder* builder);
-  Status LoadFiles(SnapshotBuilder* builder);
+  // Small tables and first steps; *shown: the last that the app shows of these.
+  Status ReadFirst(store::RowBatch* batch, int64_t* shown);
+  // The filter of part_.
+  Result<PartFilter> FilterOfPart();
+  // Everything, or the part of `filter`, of the only file or of all.
+  Status LoadFile(PartFilter* filter, SnapshotBuilder* builder);
+  Status LoadFiles(PartFilter* filter, SnapshotBuilder* builder);
+  Status LoadAll(SnapshotBuilder* builder);
   void Load();
 
   const store::RunFiles run_;
   const std::function<void()> on_change_;
   std::vector<std::unique_ptr<store::FinishedSource>> sources_;  // of thread_, once that runs
   store::StepBounds bounds_;                                     // on the clock of the first file
+  std::optional<int64_t> around_step_;
+  std::optional<RunPart> part_;  // none: all fits
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };

@@ -133,11 +133,11 @@ std::string RecordTrace(const std::string& folder) {
 
 class FinishedTraceTest : public testing::Test {
  protected:
-  std::unique_ptr<LiveTrace> Open() {
+  std::unique_ptr<LiveTrace> Open(const ReadLimits& limits = {}) {
     const Result<store::RunFiles> run = store::FindRun(folder_.path());
     EXPECT_TRUE(run.ok());
     auto trace = FinishedTrace::OpenLarge(
-        run.value(), [this] { changed_ = true; }, 1);
+        run.value(), [this] { changed_ = true; }, limits, 1);
     EXPECT_TRUE(trace.ok() && trace.value() != nullptr);
     return std::move(trace).value();
   }
@@ -289,6 +289,101 @@ TEST_F(FinishedTraceTest, RowsAreThoseOfTheCommonWay) {
     for (const MemoryEvent& event : a.memory) live += event.bytes;
     EXPECT_EQ(live, 0);
   }
+}
+
+// The rows of the whole run whose steps are in the part.
+TEST_F(FinishedTraceTest, ARunThatDoesNotFitIsThereInPart) {
+  const SnapshotPtr whole = Whole(*Open());
+  const int64_t needed = MemoryForRun(store::DatabaseBytes(path_));
+  for (const int64_t around : {0, 30, kSteps - 1}) {
+    changed_ = false;
+    const SnapshotPtr some = Whole(*Open({needed / 4, around}));
+    ASSERT_TRUE(some->part) << around;
+    const RunPart part = *some->part;
+    EXPECT_TRUE(part.Contains(around));
+    EXPECT_EQ(part.last_step - part.first_step + 1, kSteps / 6);
+    EXPECT_EQ(part.first_of_run, 0);
+    EXPECT_EQ(part.last_of_run, kSteps - 1);
+    const int64_t from_ns = 1'000'000 + part.first_step * kStepNs;
+    EXPECT_EQ(some->start_ns, from_ns);
+    EXPECT_EQ(some->end_ns, 1'000'000 + (part.last_step + 1) * kStepNs);
+    ASSERT_EQ(some->ranks.size(), whole->ranks.size());
+    for (size_t i = 0; i < some->ranks.size(); ++i) {
+      const RankRows& rows = some->ranks[i];
+      EXPECT_EQ(rows.steps.size(), size_t{kSteps / 6});
+      EXPECT_EQ(rows.steps[0].step, part.first_step);
+      std::vector<OpRunId> expected;
+      for (const OpRun& run : whole->ranks[i].op_runs) {
+        if (part.Contains(run.step)) expected.push_back(run.id);
+      }
+      std::vector<OpRunId> found;
+      for (const OpRun& run : rows.op_runs) found.push_back(run.id);
+      EXPECT_EQ(found, expected);
+      EXPECT_EQ(rows.collectives.size(), size_t{kSteps / 6 * kOpsAStep / 2});
+      EXPECT_EQ(rows.gpu_work.size(), size_t{kSteps / 6 * kKernelsAStep});
+      EXPECT_EQ(rows.gpu_work[0].start_ns, from_ns);
+      EXPECT_EQ(rows.spans.size(), size_t{kSteps / 6});
+      EXPECT_EQ(rows.memory.size(), size_t{kSteps / 6 * kOpsAStep});
+    }
+  }
+}
+
+TEST_F(FinishedTraceTest, APartBeginsWithWhatWasHeldAndChangedBefore) {
+  {
+    auto database = store::Database::Open(path_, store::Database::Mode::kReadWrite);
+    ASSERT_TRUE(database.ok());
+    ASSERT_TRUE(database
+                    ->Execute("UPDATE memory_event SET bytes = 2 * bytes WHERE bytes > 0 AND "
+                              "rank = 1 AND step < 40;"
+                              "INSERT INTO config VALUES('prefetch.forward', '1');"
+                              "INSERT INTO marker VALUES"
+                              "(1, 1200000, 20, 'change', 'prefetch.forward', '1', '2'),"
+                              "(2, 1450000, 45, 'change', 'prefetch.forward', '2', '3'),"
+                              "(3, 1599000, 59, 'error', '', '', 'out of memory')")
+                    .ok());
+  }
+  const int64_t needed = MemoryForRun(store::DatabaseBytes(path_));
+  const SnapshotPtr some = Whole(*Open({needed / 4, 45}));
+  ASSERT_TRUE(some->part);
+  ASSERT_EQ(some->part->first_step, 40);
+  EXPECT_EQ(some->config.at("prefetch.forward"), "2");
+  ASSERT_EQ(some->markers.size(), 2u);
+  EXPECT_EQ(some->markers[0].new_value, "3");
+  EXPECT_EQ(some->markers[1].kind, "error");
+  EXPECT_EQ(some->markers[1].time_ns, some->end_ns);
+  EXPECT_EQ(some->ranks[0].memory.size(), size_t{kSteps / 6 * kOpsAStep});
+  ASSERT_EQ(some->ranks[1].memory.size(), size_t{kSteps / 6 * kOpsAStep + 1});
+  const MemoryEvent& held = some->ranks[1].memory[0];
+  EXPECT_EQ(held.bytes, 40 * 64 * kOpsAStep / 2);
+  EXPECT_EQ(held.executed_ns, some->start_ns);
+  EXPECT_EQ(held.category, MemoryCategory::kActivation);
+}
+
+TEST_F(FinishedTraceTest, SeveralFilesThatDoNotFitAreThereInPart) {
+  std::filesystem::copy(path_, folder_.path() + "/trace-second.db");
+  const int64_t needed = MemoryForRun(2 * store::DatabaseBytes(path_));
+  const SnapshotPtr some = Whole(*Open({needed / 4, 30}));
+  ASSERT_TRUE(some->part);
+  for (const RankRows& rows : some->ranks) {
+    EXPECT_EQ(rows.op_runs.size(), size_t{2 * kSteps / 6 * kOpsAStep});
+    EXPECT_EQ(rows.gpu_work.size(), size_t{2 * kSteps / 6 * kKernelsAStep});
+    EXPECT_EQ(rows.memory.size(), size_t{2 * kSteps / 6 * kOpsAStep});
+    for (const OpRun& run : rows.op_runs) EXPECT_TRUE(some->part->Contains(run.step));
+  }
+}
+
+TEST(PartThatFits, IsAroundTheStepAndWithinTheRun) {
+  EXPECT_FALSE(PartThatFits(0, 99, 50, 1000, 1000));
+  const auto part = PartThatFits(10, 109, 50, 1000, 300);
+  ASSERT_TRUE(part);
+  EXPECT_EQ(part->first_step, 40);
+  EXPECT_EQ(part->last_step, 59);
+  EXPECT_EQ(PartThatFits(10, 109, 12, 1000, 300)->first_step, 10);
+  EXPECT_EQ(PartThatFits(10, 109, 109, 1000, 300)->last_step, 109);
+  const auto least = PartThatFits(0, 9, 4, INT64_MAX, 1);
+  EXPECT_EQ(least->first_step, 4);
+  EXPECT_EQ(least->last_step, 4);
+  EXPECT_FALSE(PartThatFits(0, 0, 0, 1000, 1));  // there is nothing to leave out
 }
 
 // No snapshot takes such steps, so they are not what to begin with either.

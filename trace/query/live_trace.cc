@@ -1,5 +1,7 @@
 #include "trace/query/live_trace.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <functional>
@@ -10,10 +12,13 @@
 #include <utility>
 #include <vector>
 
+#include "trace/base/free_memory.h"
 #include "trace/base/mutex.h"
 #include "trace/base/status.h"
+#include "trace/base/units.h"
 #include "trace/query/finished_trace.h"
 #include "trace/query/rows.h"
+#include "trace/query/run_part.h"
 #include "trace/query/snapshot_builder.h"
 #include "trace/store/run_files.h"
 #include "trace/store/run_source.h"
@@ -139,13 +144,28 @@ void Found(const fs::path& file, RunOnDisk* run) {
   run->found = true;
 }
 
+Status CheckMemoryFor(const store::RunFiles& run) {
+  int64_t bytes = 0;
+  for (const store::TraceFile& file : run.traces) {
+    if (store::Exists(file.FinishedPath())) bytes += store::DatabaseBytes(file.FinishedPath());
+  }
+  const int64_t needed = MemoryForRows(bytes);
+  const int64_t free = FreeMemoryBytes();
+  if (needed <= free) return Status::Ok();
+  return Status::Error(fmt::format(
+      "all rows of {} need some {} of memory, and {} are free: `shardscope open` shows a "
+      "part of such a run, `shardscope sql` asks it without reading it whole",
+      run.path, FormatBytes(needed), FormatBytes(free)));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<LiveTrace>> LiveTrace::Open(const std::string& path,
-                                                   std::function<void()> on_change) {
+                                                   std::function<void()> on_change,
+                                                   const ReadLimits& limits) {
   SHARDSCOPE_ASSIGN_OR_RETURN(store::RunFiles run, store::FindRun(path));
   SHARDSCOPE_ASSIGN_OR_RETURN(std::unique_ptr<LiveTrace> finished,
-                              FinishedTrace::OpenLarge(run, on_change));
+                              FinishedTrace::OpenLarge(run, on_change, limits));
   if (finished != nullptr) return finished;
   Result<std::unique_ptr<store::RunSource>> source = store::RunSource::Open(run);
   if (!source.ok()) return source.status();
@@ -167,6 +187,7 @@ Result<SnapshotPtr> ReadSnapshot(const std::string& path) {
 }
 
 Result<SnapshotPtr> ReadSnapshotOf(const store::RunFiles& run) {
+  SHARDSCOPE_RETURN_IF_ERROR(CheckMemoryFor(run));
   SHARDSCOPE_ASSIGN_OR_RETURN(std::unique_ptr<store::RunSource> source,
                               store::RunSource::Open(run, store::RunSource::Purpose::kReadOnce));
   SnapshotBuilder builder(run.path, run.name);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "trace/base/status.h"
@@ -17,13 +18,20 @@ struct RunFiles;
 
 namespace shardscope::query {
 
+// What of a finished run is read, if all of it would take more memory than there is.
+struct ReadLimits {
+  int64_t memory_bytes = 0;  // for the rows and what is made of them; 0: most of what is free
+  std::optional<int64_t> around_step;  // none: the newest change of a knob, or the last steps
+};
+
 class LiveTrace {
  public:
   // `path`: a run folder, or one trace file. A killed run's file is finished first (state cut),
   // under a lock. Errors: no run there, not a trace, a newer schema. `on_change` is called on the
   // reader's thread after each new Snapshot.
   static Result<std::unique_ptr<LiveTrace>> Open(const std::string& path,
-                                                 std::function<void()> on_change = {});
+                                                 std::function<void()> on_change = {},
+                                                 const ReadLimits& limits = {});
   // The same for rows from elsewhere (another machine: `shardscope tail`). `folder` and
   // `name` are those of the Snapshots.
   static Result<std::unique_ptr<LiveTrace>> Follow(std::unique_ptr<store::Source> source,
@@ -38,7 +46,8 @@ class LiveTrace {
   virtual Status status() const = 0;
 };
 
-// Reads everything there is now, once, on the calling thread: for the CLI.
+// Reads everything there is now, once, on the calling thread: for the CLI. Error: it would take
+// more memory than is free.
 Result<SnapshotPtr> ReadSnapshot(const std::string& path);
 Result<SnapshotPtr> ReadSnapshotOf(const store::RunFiles& run);
 

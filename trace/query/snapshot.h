@@ -12,6 +12,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -167,6 +168,19 @@ inline constexpr uint64_t kLoadingGeneration = uint64_t{1} << 62;
 
 struct DerivedRows;  // trace/query/summary.h
 
+// What a Snapshot has of a run that does not fit into memory: these steps, as if it had no others.
+// Of other times are there the changes of knobs before them, as the configuration, errors, and what
+// memory held, as one event a rank, category and unit.
+struct RunPart {
+  int64_t first_step = 0;
+  int64_t last_step = 0;
+  int64_t first_of_run = 0;
+  int64_t last_of_run = 0;
+  int64_t needed_bytes = 0;  // of memory, for all steps
+
+  bool Contains(int64_t step) const { return step >= first_step && step <= last_step; }
+};
+
 struct Snapshot {
   // Grows with every published Snapshot of a LiveTrace. A smaller one than before means that rows
   // were replaced: what was made of them is made anew.
@@ -204,6 +218,7 @@ struct Snapshot {
   // Of a summary (trace/query/summary.h), which has these instead of the rows that they are made
   // of.
   std::shared_ptr<const DerivedRows> derived;
+  std::optional<RunPart> part;  // none: all of the run
 
   // Another program's trace: its ops and what they waited for are inferred (trace/import).
   bool IsImported() const { return meta.contains("imported"); }

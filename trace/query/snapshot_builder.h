@@ -23,6 +23,9 @@ class SnapshotBuilder {
   // A Snapshot of all rows so far; shares their storage with earlier ones.
   SnapshotPtr Publish(store::SourceState state);
 
+  // Only rows of this part of the run come.
+  void SetPart(const RunPart& part) { current_.part = part; }
+
   // Of rows that are only some of a finished trace; its rows are replaced by another builder's.
   SnapshotPtr PublishLoading(store::SourceState state);
 

@@ -70,6 +70,14 @@ class Cursor {
   size_t rows_left_;
 };
 
+// Where the rows of the steps [?1, ?2] lie, among some of the steps beside them.
+std::string IdsOfSteps(std::string_view first_id, std::string_view last_id) {
+  return fmt::format(
+      "WHERE id BETWEEN (SELECT min({0}) FROM step_range WHERE step BETWEEN ?1 AND ?2 AND {0} <= "
+      "{1}) AND (SELECT max({1}) FROM step_range WHERE step BETWEEN ?1 AND ?2)",
+      first_id, last_id);
+}
+
 Status Start(const Table& table, TraceReader* reader, std::unique_ptr<Cursor>* cursor) {
   SHARDSCOPE_ASSIGN_OR_RETURN(*cursor, Cursor::Open(table, "ORDER BY id", reader));
   return Status::Ok();
@@ -96,11 +104,23 @@ struct FinishedSource::Memory {
 // The op runs of the file. Has a connection of its own, so that any one thread may use it.
 class FinishedSource::OpRuns {
  public:
-  static Result<std::unique_ptr<OpRuns>> Open(const std::string& path) {
+  static Result<std::unique_ptr<OpRuns>> Open(
+      const std::string& path, const std::optional<std::pair<int64_t, int64_t>>& steps) {
     SHARDSCOPE_ASSIGN_OR_RETURN(TraceReader reader, TraceReader::Open(path));
     auto op_runs = std::make_unique<OpRuns>();
     op_runs->reader_ = std::move(reader);
-    SHARDSCOPE_RETURN_IF_ERROR(Start(kTable<schema::OpRunRow>, &op_runs->reader_, &op_runs->rows_));
+    const auto& table = kTable<schema::OpRunRow>;
+    if (!steps) {
+      SHARDSCOPE_RETURN_IF_ERROR(Start(table, &op_runs->reader_, &op_runs->rows_));
+      return op_runs;
+    }
+    SHARDSCOPE_ASSIGN_OR_RETURN(
+        op_runs->rows_,
+        Cursor::Open(table,
+                     fmt::format("{} ORDER BY id", IdsOfSteps("first_op_run", "last_op_run")),
+                     &op_runs->reader_));
+    op_runs->rows_->statement().Bind(1, steps->first);
+    op_runs->rows_->statement().Bind(2, steps->second);
     return op_runs;
   }
 
@@ -215,22 +235,29 @@ Result<std::vector<schema::TrackId>> FinishedSource::TracksOfSpans() {
   }
 }
 
+Status FinishedSource::ReadRowsOf(const Table& table, const char* first_id, const char* last_id,
+                                  int64_t first_step, int64_t last_step, RowBatch* batch) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(const auto rows,
+                              Cursor::Open(table,
+                                           fmt::format("{} AND step BETWEEN ?1 AND ?2 ORDER BY id",
+                                                       IdsOfSteps(first_id, last_id)),
+                                           &reader_));
+  rows->statement().Bind(1, first_step);
+  rows->statement().Bind(2, last_step);
+  return rows->ReadAll(batch);
+}
+
+Status FinishedSource::ReadStepRows(int64_t first_step, int64_t last_step, RowBatch* batch) {
+  return ReadRowsOf(kTable<schema::StepRow>, "first_step_row", "last_step_row", first_step,
+                    last_step, batch);
+}
+
 Status FinishedSource::ReadSteps(int64_t first_step, int64_t last_step, RowBatch* batch) {
-  const auto read = [&](const Table& table, const char* first_id, const char* last_id) -> Status {
-    constexpr const char* kCondition =
-        "WHERE id BETWEEN (SELECT min({0}) FROM step_range WHERE {2} AND {0} <= {1}) AND "
-        "(SELECT max({1}) FROM step_range WHERE {2}) AND {2} ORDER BY id";
-    SHARDSCOPE_ASSIGN_OR_RETURN(
-        const auto rows,
-        Cursor::Open(table, fmt::format(kCondition, first_id, last_id, "step BETWEEN ?1 AND ?2"),
-                     &reader_));
-    rows->statement().Bind(1, first_step);
-    rows->statement().Bind(2, last_step);
-    return rows->ReadAll(batch);
-  };
-  SHARDSCOPE_RETURN_IF_ERROR(read(kTable<schema::StepRow>, "first_step_row", "last_step_row"));
-  SHARDSCOPE_RETURN_IF_ERROR(read(kTable<schema::OpRunRow>, "first_op_run", "last_op_run"));
-  return read(kTable<schema::CollectiveRow>, "first_collective", "last_collective");
+  SHARDSCOPE_RETURN_IF_ERROR(ReadStepRows(first_step, last_step, batch));
+  SHARDSCOPE_RETURN_IF_ERROR(ReadRowsOf(kTable<schema::OpRunRow>, "first_op_run", "last_op_run",
+                                        first_step, last_step, batch));
+  return ReadRowsOf(kTable<schema::CollectiveRow>, "first_collective", "last_collective",
+                    first_step, last_step, batch);
 }
 
 Result<int64_t> FinishedSource::LastStepOfPart(int64_t first_step) {
@@ -364,7 +391,7 @@ Result<bool> FinishedSource::ReadSpans(int64_t from_ns, int64_t to_ns, size_t mo
 
 Result<RowBatch> FinishedSource::ReadNext() {
   if (op_runs_ == nullptr) {
-    SHARDSCOPE_ASSIGN_OR_RETURN(auto op_runs, OpRuns::Open(reader_.database().path()));
+    SHARDSCOPE_ASSIGN_OR_RETURN(auto op_runs, OpRuns::Open(reader_.database().path(), limit_));
     SHARDSCOPE_ASSIGN_OR_RETURN(auto others, Others::Open(reader_.database().path()));
     op_runs_ = std::move(op_runs);
     others_ = std::move(others);

@@ -11,7 +11,9 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "trace/base/status.h"
@@ -78,9 +80,16 @@ class FinishedSource {
   // Step rows, op runs and collectives of the steps [first_step, last_step].
   Status ReadSteps(int64_t first_step, int64_t last_step, RowBatch* batch);
 
+  // Their step rows alone.
+  Status ReadStepRows(int64_t first_step, int64_t last_step, RowBatch* batch);
+
   // Spans that begin in [from_ns, to_ns], and the rows of kernels and copies among them. false, and
   // nothing, if they are more than `most_rows`.
   Result<bool> ReadSpans(int64_t from_ns, int64_t to_ns, size_t most_rows, RowBatch* batch);
+
+  // From now on ReadNext() leaves out most op runs of other steps; not all: rows of steps mix.
+  // Before the first ReadNext().
+  void LimitOpRuns(int64_t first_step, int64_t last_step) { limit_ = {first_step, last_step}; }
 
   // The next part of the large tables; empty at the end. Reads ahead on two threads.
   Result<RowBatch> ReadNext();
@@ -91,12 +100,15 @@ class FinishedSource {
   class Others;
 
   FinishedSource() = default;
+  Status ReadRowsOf(const Table& table, const char* first_id, const char* last_id,
+                    int64_t first_step, int64_t last_step, RowBatch* batch);
   Result<std::vector<schema::TrackId>> TracksOfSpans();
   Result<bool> AreFewSpans(const std::vector<schema::TrackId>& tracks, int64_t from_ns,
                            int64_t to_ns, size_t most_rows);
 
   TraceReader reader_;  // of the calling thread
   bool cut_ = false;
+  std::optional<std::pair<int64_t, int64_t>> limit_;  // of op runs: first and last step
   std::unique_ptr<Memory> memory_;
   std::unique_ptr<OpRuns> op_runs_;
   std::unique_ptr<Others> others_;

@@ -90,8 +90,8 @@ bool Shell::IsOpen(const std::string& path) const {
          std::filesystem::weakly_canonical(path, ignored).string() == context_.path;
 }
 
-Status Shell::Open(const std::string& path) {
-  auto session = RunSession::Open(path, options_.wake);
+Status Shell::Open(const std::string& path, std::optional<int32_t> around_step) {
+  auto session = RunSession::Open(path, options_.wake, {options_.memory_bytes, around_step});
   if (!session.ok()) {
     context_.error = session.message();
     Say(session.message());

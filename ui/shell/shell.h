@@ -39,6 +39,7 @@ struct ShellOptions {
   bool headless = false;        // no animation, no hover, no clock
   bool log_drawing = false;     // fill draw_log()
   bool log_widgets = false;     // with every text and control of the widgets
+  int64_t memory_bytes = 0;     // for a run; 0: most of what is free (query::ReadLimits)
   std::function<void()> wake;   // called on any thread when there is something new to draw
 };
 
@@ -48,7 +49,8 @@ class Shell {
   ~Shell();
 
   // Errors are returned, and shown in the app until the next try.
-  Status Open(const std::string& path);
+  // `around_step`: of a run that does not fit into memory; none: the newest ones of interest.
+  Status Open(const std::string& path, std::optional<int32_t> around_step = {});
   // The same of a path or a link: opens the run unless it is open, importing it first where it is
   // another profiler's, and goes to the place once that is there.
   Status OpenLinked(const std::string& text);
@@ -85,6 +87,7 @@ class Shell {
   // For tests and pictures: puts the view around a step (InitialView).
   void ShowStep(int32_t step);
   // Goes to a place in the open run at once. Error: there is none.
+  void OpenAround(int32_t step);
   Status ShowLink(const ui::Link& link);
 
  private:

@@ -33,6 +33,12 @@ constexpr int64_t kMostOfLens = 3;
 
 constexpr size_t kMostStatements = 50;  // that are remembered
 
+// Of a run that does not fit into memory another part has it.
+bool LacksStepOf(const query::Snapshot& snapshot, const ui::Link& link) {
+  return snapshot.part && link.step && !snapshot.part->Contains(*link.step) &&
+         *link.step >= snapshot.part->first_of_run && *link.step <= snapshot.part->last_of_run;
+}
+
 }  // namespace
 
 // One overload a command; a friend of the shell.
@@ -596,7 +602,8 @@ Status Shell::OpenLinked(const std::string& text) {
     context_.compare.Forget();
     imports_it = imports::NeedsImport(run.path);
     if (imports_it) Import(run.path);
-    if (!imports_it) SHARDSCOPE_RETURN_IF_ERROR(Open(run.path));
+    const auto step = run.link ? run.link->step : std::nullopt;
+    if (!imports_it) SHARDSCOPE_RETURN_IF_ERROR(Open(run.path, step));
   }
   if (run.link) link_ = {*run.link, imports_it};
   return Status::Ok();
@@ -612,6 +619,14 @@ Status Shell::ShowLink(const ui::Link& link) {
   return Status::Ok();
 }
 
+// The link stays, for when its step is there.
+void Shell::OpenAround(int32_t step) {
+  const Status status = Open(context_.path, step);
+  if (status.ok()) return;
+  link_.reset();
+  Notify(status.message(), true);
+}
+
 // A run that is still being read, or has just begun, may lack what its link names.
 void Shell::UpdateLink() {
   if (!link_) return;
@@ -625,6 +640,7 @@ void Shell::UpdateLink() {
     if (!needs_ops && ShowLink(link_->link).ok()) link_.reset();
     return;
   }
+  if (LacksStepOf(snapshot, link_->link)) return OpenAround(*link_->link.step);
   const Status status = ShowLink(std::exchange(link_, std::nullopt)->link);
   if (!status.ok()) Notify(status.message(), true);
 }

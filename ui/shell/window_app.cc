@@ -132,6 +132,7 @@ Status RunWindowApp(const WindowOptions& window_options) {
   ShellOptions options;
   options.settings_folder = SettingsFolder();
   options.settings = LoadSettings(options.settings_folder);
+  options.memory_bytes = window_options.memory_bytes;
   options.log_drawing = options.log_widgets = !window_options.draw_log.empty();
   const float content_scale = window->content_scale();
   if (content_scale >= 1.5f) options.default_scale = content_scale;

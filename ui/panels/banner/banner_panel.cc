@@ -16,6 +16,7 @@ using widgets::Look;
 
 constexpr float kHeight = 30;
 constexpr float kCancelWidth = 64;
+constexpr float kPartButtonWidth = 84;
 constexpr float kCross = 26;  // width of the place that puts the banner away
 
 // The sentence of the first problem: the others mostly follow from it.
@@ -111,16 +112,46 @@ void DrawImport(const ui::Context& context, const ui::Box& box, ui::DrawLog* log
   }
 }
 
-}  // namespace
-
-float BannerHeight(const ui::Context& context) {
-  if (context.importing) return kHeight * context.scale;
-  return ui::NumProblems(context) > context.dismissed_problems ? kHeight * context.scale : 0;
+bool HasProblem(const ui::Context& context) {
+  return ui::NumProblems(context) > context.dismissed_problems;
 }
 
-void DrawBanner(const ui::Context& context, const ui::Box& box, ui::DrawLog* log,
-                ui::Commands* commands) {
-  if (context.importing) return DrawImport(context, box, log, commands);
+const query::RunPart* PartOf(const ui::Context& context) {
+  return context.snapshot != nullptr && context.snapshot->part ? &*context.snapshot->part : nullptr;
+}
+
+void DrawPart(const ui::Context& context, const query::RunPart& part, const ui::Box& box,
+              ui::DrawLog* log, ui::Commands* commands) {
+  const Look look = widgets::LookOf(context);
+  const ui::Theme& theme = *context.theme;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float rounding = look.Px(ui::kRounding);
+  list->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1}, theme.surface.panel, rounding);
+  list->AddRect({box.x0, box.y0}, {box.x1, box.y1}, theme.surface.line, rounding, look.Px(1));
+  float end = box.x1 - look.Px(4);
+  const auto button = [&](const char* id, Text text, int64_t step) {
+    end -= look.Px(kPartButtonWidth);
+    ImGui::SetCursorScreenPos({end, box.y0 + look.Px(3)});
+    if (widgets::Button(look, id, ui::Tr(context.language, text), widgets::Emphasis::kQuiet,
+                        look.Px(kPartButtonWidth))) {
+      commands->push_back(ui::GoToLink{{.step = static_cast<int32_t>(step)}});
+    }
+    end -= look.Px(4);
+  };
+  if (part.last_step < part.last_of_run) button("later", Text::kLaterSteps, part.last_step + 1);
+  if (part.first_step > part.first_of_run)
+    button("earlier", Text::kEarlierSteps, part.first_step - 1);
+  const std::string sentence =
+      ui::TrFormat(context.language, Text::kPartOfRun, part.first_step, part.last_step,
+                   part.first_of_run, part.last_of_run, FormatBytes(part.needed_bytes));
+  const ui::Box drawn = widgets::DrawTextClipped(
+      look, widgets::BoldOf(look), {box.x0 + look.Px(ui::kPanelPadding), box.y0 + look.Px(8)},
+      end - box.x0 - look.Px(ui::kPanelPadding + 12), sentence);
+  log->Int("part", sentence, part.last_step - part.first_step + 1, "", drawn);
+}
+
+void DrawProblem(const ui::Context& context, const ui::Box& box, ui::DrawLog* log,
+                 ui::Commands* commands) {
   const Look look = widgets::LookOf(context);
   const ui::Theme& theme = *context.theme;
   ImDrawList* list = ImGui::GetWindowDrawList();
@@ -145,6 +176,20 @@ void DrawBanner(const ui::Context& context, const ui::Box& box, ui::DrawLog* log
   log->Int("problems", "", static_cast<int64_t>(more + 1), "", box);
   DrawCross(look, {box.x1 - look.Px(kCross), box.y0, box.x1, box.y1});
   HandleMouse(context, box, sentence, commands);
+}
+
+}  // namespace
+
+float BannerHeight(const ui::Context& context) {
+  const bool has_one = context.importing || HasProblem(context) || PartOf(context) != nullptr;
+  return has_one ? kHeight * context.scale : 0;
+}
+
+void DrawBanner(const ui::Context& context, const ui::Box& box, ui::DrawLog* log,
+                ui::Commands* commands) {
+  if (context.importing) return DrawImport(context, box, log, commands);
+  if (HasProblem(context)) return DrawProblem(context, box, log, commands);
+  DrawPart(context, *PartOf(context), box, log, commands);
 }
 
 }  // namespace shardscope::panels

@@ -158,9 +158,10 @@ std::shared_ptr<timeline::RunIndex> IndexMaker::Take() {
 }
 
 Result<std::unique_ptr<RunSession>> RunSession::Open(const std::string& path,
-                                                     std::function<void()> wake) {
+                                                     std::function<void()> wake,
+                                                     const query::ReadLimits& limits) {
   std::unique_ptr<RunSession> session(new RunSession());
-  SHARDSCOPE_ASSIGN_OR_RETURN(auto trace, query::LiveTrace::Open(path, wake));
+  SHARDSCOPE_ASSIGN_OR_RETURN(auto trace, query::LiveTrace::Open(path, wake, limits));
   session->wake_ = wake;
   session->path_ = path;
   session->trace_ = std::move(trace);

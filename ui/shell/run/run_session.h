@@ -104,7 +104,8 @@ class RunSession {
   // Opens a run folder or trace file and follows it. `wake` is called on any thread when a frame
   // should look again.
   static Result<std::unique_ptr<RunSession>> Open(const std::string& path,
-                                                  std::function<void()> wake);
+                                                  std::function<void()> wake,
+                                                  const query::ReadLimits& limits = {});
 
   // A fixed snapshot, its report made at once: for pictures and tests.
   static std::unique_ptr<RunSession> OfSnapshot(query::SnapshotPtr snapshot);
