@@ -554,6 +554,25 @@ TEST_F(PanelsTest, WhyTheRunFailedStandsOverThePanelsAndLeadsToTheMoment) {
   EXPECT_LT(harness_.log().Find("timeline", "minimap")->box.y0, top);  // the panels take its place
 }
 
+TEST_F(PanelsTest, WhatIsLoadedOfARunThatDoesNotFitStandsOverThePanels) {
+  query::Snapshot some = *analysis::MakeLessonSnapshot(2, 24, 12);
+  some.part = query::RunPart{0, 23, 0, 99, int64_t{20'000'000'000}};
+  harness_.shell().OpenSnapshot(std::make_shared<query::Snapshot>(some));
+  harness_.Frames(8);
+  const ui::DrawnItem* part = harness_.log().Find("banner", "part");
+  ASSERT_NE(part, nullptr);
+  EXPECT_EQ(part->text, "Steps 0 to 23 of 0 to 99 are loaded: all would take 20.0 GB of memory");
+  EXPECT_EQ(std::get<int64_t>(part->value), 24);
+  // What is more urgent comes first.
+  some.markers.push_back({some.end_ns, 23, "error", "", "", "rank 1 is gone"});
+  harness_.shell().OpenSnapshot(std::make_shared<query::Snapshot>(some));
+  harness_.Frames(8);
+  EXPECT_EQ(harness_.log().Find("banner", "part"), nullptr);
+  harness_.shell().Post(ui::DismissProblems{});
+  harness_.Frames(3);
+  EXPECT_NE(harness_.log().Find("banner", "part"), nullptr);
+}
+
 TEST_F(PanelsTest, AClickOnTheChipChoosesTheStepsOfAllFigures) {
   OpenLesson();
   const auto text = [this](const char* panel, const char* id) {

@@ -51,17 +51,15 @@ std::optional<RunPart> PartThatFits(int64_t first_of_run, int64_t last_of_run, i
 void PartFilter::Keep(store::RowBatch* batch) {
   const auto of_step = [this](const auto& row) { return part_.Contains(row.step); };
   KeepIf<schema::StepRow>(of_step, batch);
-  // Below -1 it is a batch of an evaluation, between two steps.
+  // Below -1 it is a batch of an evaluation, between two steps. Collectives have no times; one
+  // without its op run is in no figure.
   KeepIf<schema::OpRunRow>(
       [&](const schema::OpRunRow& row) {
         return row.step < kNoStep ? BeginsIn(row.started_ns) : of_step(row);
       },
       batch);
   KeepIf<schema::CollectiveRow>(
-      [&](const schema::CollectiveRow& row) {
-        return row.step < kNoStep ? BeginsIn(row.started_ns) : of_step(row);
-      },
-      batch);
+      [&](const schema::CollectiveRow& row) { return row.step < kNoStep || of_step(row); }, batch);
   const auto starts_in = [this](const auto& row) { return BeginsIn(row.start_ns); };
   KeepIf<schema::PauseRow>(starts_in, batch);
   KeepIf<schema::CheckpointRow>(starts_in, batch);

@@ -63,9 +63,9 @@ class PartFilter {
   void KeepSegments(store::RowBatch* batch);
   void KeepSpans(store::RowBatch* batch);
 
-  const RunPart part_;
-  const int64_t from_ns_;
-  const int64_t to_ns_;
+  RunPart part_;
+  int64_t from_ns_;
+  int64_t to_ns_;
   std::map<int64_t, Rank> ranks_;
   std::unordered_set<schema::SpanId> spans_;  // kept, whose other row has not come
   int64_t newest_span_ = -1;
