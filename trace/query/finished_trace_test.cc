@@ -297,7 +297,7 @@ TEST_F(FinishedTraceTest, ARunThatDoesNotFitIsThereInPart) {
   const int64_t needed = MemoryForRun(store::DatabaseBytes(path_));
   for (const int64_t around : {0, 30, kSteps - 1}) {
     changed_ = false;
-    const SnapshotPtr some = Whole(*Open({needed / 4, around}));
+    const SnapshotPtr some = Whole(*Open({needed / 4 + needed / 100, around}));
     ASSERT_TRUE(some->part) << around;
     const RunPart part = *some->part;
     EXPECT_TRUE(part.Contains(around));
@@ -343,7 +343,7 @@ TEST_F(FinishedTraceTest, APartBeginsWithWhatWasHeldAndChangedBefore) {
                     .ok());
   }
   const int64_t needed = MemoryForRun(store::DatabaseBytes(path_));
-  const SnapshotPtr some = Whole(*Open({needed / 4, 45}));
+  const SnapshotPtr some = Whole(*Open({needed / 4 + needed / 100, 45}));
   ASSERT_TRUE(some->part);
   ASSERT_EQ(some->part->first_step, 40);
   EXPECT_EQ(some->config.at("prefetch.forward"), "2");
@@ -362,14 +362,45 @@ TEST_F(FinishedTraceTest, APartBeginsWithWhatWasHeldAndChangedBefore) {
 TEST_F(FinishedTraceTest, SeveralFilesThatDoNotFitAreThereInPart) {
   std::filesystem::copy(path_, folder_.path() + "/trace-second.db");
   const int64_t needed = MemoryForRun(2 * store::DatabaseBytes(path_));
-  const SnapshotPtr some = Whole(*Open({needed / 4, 30}));
+  const SnapshotPtr some = Whole(*Open({needed / 4 + needed / 100, 30}));
   ASSERT_TRUE(some->part);
   for (const RankRows& rows : some->ranks) {
     EXPECT_EQ(rows.op_runs.size(), size_t{2 * kSteps / 6 * kOpsAStep});
     EXPECT_EQ(rows.gpu_work.size(), size_t{2 * kSteps / 6 * kKernelsAStep});
-    EXPECT_EQ(rows.memory.size(), size_t{2 * kSteps / 6 * kOpsAStep});
+    int64_t live = 0;
+    for (const MemoryEvent& event : rows.memory) live += event.bytes;
+    EXPECT_EQ(live, 0);
     for (const OpRun& run : rows.op_runs) EXPECT_TRUE(some->part->Contains(run.step));
   }
+}
+
+// What is in no finished step, and what lies beside all steps.
+TEST(PartFilter, ThePartAtAnEndOfTheRunHasWhatIsBeyondIt) {
+  const auto kept = [](int64_t first, int64_t last) {
+    PartFilter filter({first, last, 0, 9, 1}, 1000 + first * 100, 1100 + last * 100);
+    store::RowBatch batch;
+    for (const int64_t step : {-1, 0, 5, 9, 10}) {
+      schema::OpRunRow run;
+      run.step = step;
+      batch.Get<schema::OpRunRow>().push_back(run);
+    }
+    for (const int64_t time_ns : {500, 1000, 1500, 1900, 2500}) {
+      schema::MemoryEventRow event;
+      event.issued_ns = event.executed_ns = time_ns;
+      event.bytes = 8;
+      batch.Get<schema::MemoryEventRow>().push_back(event);
+    }
+    filter.Keep(&batch);
+    std::pair<std::vector<int64_t>, std::vector<int64_t>> rows;
+    for (const auto& run : batch.Get<schema::OpRunRow>()) rows.first.push_back(run.step);
+    for (const auto& event : batch.Get<schema::MemoryEventRow>())
+      rows.second.push_back(event.executed_ns);
+    return rows;
+  };
+  using Rows = std::vector<int64_t>;
+  EXPECT_EQ(kept(0, 4), std::pair(Rows({-1, 0}), Rows({500, 1000})));
+  EXPECT_EQ(kept(5, 6), std::pair(Rows({5}), Rows({1500, 1500})));  // the first: what was held
+  EXPECT_EQ(kept(8, 9), std::pair(Rows({9, 10}), Rows({1800, 1900, 2500})));
 }
 
 TEST(PartThatFits, IsAroundTheStepAndWithinTheRun) {

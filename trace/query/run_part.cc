@@ -48,8 +48,19 @@ std::optional<RunPart> PartThatFits(int64_t first_of_run, int64_t last_of_run, i
   return part;
 }
 
+PartFilter::PartFilter(const RunPart& part, int64_t from_ns, int64_t to_ns)
+    : first_step_(part.first_step), last_step_(part.last_step), from_ns_(from_ns), to_ns_(to_ns) {
+  if (part.first_step == part.first_of_run) {
+    first_step_ = kNoStep;
+    from_ns_ = INT64_MIN;
+  }
+  if (part.last_step == part.last_of_run) last_step_ = to_ns_ = INT64_MAX;
+}
+
 void PartFilter::Keep(store::RowBatch* batch) {
-  const auto of_step = [this](const auto& row) { return part_.Contains(row.step); };
+  const auto of_step = [this](const auto& row) {
+    return row.step >= first_step_ && row.step <= last_step_;
+  };
   KeepIf<schema::StepRow>(of_step, batch);
   // Below -1 it is a batch of an evaluation, between two steps. Collectives have no times; one
   // without its op run is in no figure.
@@ -92,7 +103,7 @@ void PartFilter::KeepChanges(store::RowBatch* batch) {
 void PartFilter::KeepMemory(store::RowBatch* batch) {
   std::vector<schema::MemoryEventRow> kept;
   for (schema::MemoryEventRow& row : batch->Get<schema::MemoryEventRow>()) {
-    if (row.issued_ns > to_ns_) continue;
+    if (row.issued_ns >= to_ns_) continue;
     const bool is_before = row.executed_ns < from_ns_;
     Rank& rank = ranks_[row.rank];
     if (is_before && !rank.has_begun) {

@@ -28,9 +28,9 @@ std::optional<RunPart> PartThatFits(int64_t first_of_run, int64_t last_of_run, i
 // One thread.
 class PartFilter {
  public:
-  // From the first start to the last end of the part's steps.
-  PartFilter(const RunPart& part, int64_t from_ns, int64_t to_ns)
-      : part_(part), from_ns_(from_ns), to_ns_(to_ns) {}
+  // From the first start to the last end of the part's steps. A part at an end of the run has what
+  // lies beyond all finished steps.
+  PartFilter(const RunPart& part, int64_t from_ns, int64_t to_ns);
 
   // Takes out what is of other steps. Batches come in the order of commits, whole or table by
   // table.
@@ -63,7 +63,8 @@ class PartFilter {
   void KeepSegments(store::RowBatch* batch);
   void KeepSpans(store::RowBatch* batch);
 
-  RunPart part_;
+  int64_t first_step_;
+  int64_t last_step_;
   int64_t from_ns_;
   int64_t to_ns_;
   std::map<int64_t, Rank> ranks_;

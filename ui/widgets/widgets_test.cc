@@ -80,7 +80,7 @@ TEST(LineBreaks, NoLineBeginsWithWhatClosesOrEndsWithWhatOpens) {
   EXPECT_EQ(BreakLines("计算等，待", 3, CharactersOf), "计算\n等，待");
   EXPECT_EQ(BreakLines("计算（等）", 3, CharactersOf), "计算\n（等）");
   EXPECT_EQ(BreakLines("计算等, 待 (2)", 3, CharactersOf), "计算\n等, \n待 \n(2)");
-  EXPECT_EQ(BreakLines("显存占5%", 4, CharactersOf), "显存\n占5%");
+  EXPECT_EQ(BreakLines("显存占5%", 4, CharactersOf), "显存占\n5%");
 }
 
 }  // namespace
