@@ -27,7 +27,6 @@ std::string NameOf(Language language, ScopeKind kind) {
     case ScopeKind::kSelection:
       return Tr(language, Text::kScopeSelection);
     case ScopeKind::kWholeRun:
-      return Tr(language, Text::kScopeWholeRun);
     case ScopeKind::kSteps:
       break;
   }
@@ -59,6 +58,13 @@ std::string LabelOf(Language language, const ScopedSteps& steps) {
   return name;
 }
 
+// Of a run that does not fit into memory it is what is loaded.
+std::string WholeRunOf(const Context& context) {
+  const std::optional<query::RunPart>& part = context.snapshot->part;
+  if (!part) return Tr(context.language, Text::kScopeWholeRun);
+  return TrFormat(context.language, Text::kScopeSteps, part->first_step, part->last_step);
+}
+
 std::string TipOf(Language language, const ScopedSteps& steps) {
   if (steps.empty()) return Tr(language, Text::kScopeTipEmpty);
   std::string tip = TrFormat(language, Text::kScopeTip, RangeOf(language, steps));
@@ -80,9 +86,13 @@ int ChosenOf(const Context& context) {
 ScopeMenu ScopeMenuOf(const Context& context) {
   const Language language = context.language;
   ScopeMenu menu;
-  menu.label = LabelOf(language, context.figures->scope);
+  const bool is_whole = context.figures->scope.kind == ScopeKind::kWholeRun;
+  menu.label = is_whole ? WholeRunOf(context) : LabelOf(language, context.figures->scope);
   menu.tip = TipOf(language, context.figures->scope);
-  for (const ScopeKind kind : kOptions) menu.options.push_back(NameOf(language, kind));
+  for (const ScopeKind kind : kOptions) {
+    menu.options.push_back(kind == ScopeKind::kWholeRun ? WholeRunOf(context)
+                                                        : NameOf(language, kind));
+  }
   menu.chosen = ChosenOf(context);
   return menu;
 }

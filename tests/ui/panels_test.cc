@@ -8,6 +8,7 @@
 #include "tests/lesson/lesson_snapshot.h"
 #include "tests/ui/harness.h"
 #include "trace/analysis/report.h"
+#include "ui/scope.h"
 #include "ui/values.h"
 
 namespace shardscope::ui_test {
@@ -563,6 +564,18 @@ TEST_F(PanelsTest, WhatIsLoadedOfARunThatDoesNotFitStandsOverThePanels) {
   ASSERT_NE(part, nullptr);
   EXPECT_EQ(part->text, "Steps 0 to 23 of 0 to 99 are loaded: all would take 20.0 GB of memory");
   EXPECT_EQ(std::get<int64_t>(part->value), 24);
+  EXPECT_EQ(ui::ScopeMenuOf(harness_.context()).label, "steps 0–23");
+  // Its other steps can be asked for, and only those.
+  for (const int step : {50, 100}) {
+    harness_.shell().Post(ui::ShowOverlay{ui::Overlay::kGoTo});
+    harness_.Frames(3);
+    EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+      test->KeyCharsReplaceEnter(std::to_string(step).c_str());
+      test->Yield(2);
+    }));
+    EXPECT_EQ(harness_.context().overlay == ui::Overlay::kGoTo, step == 100);
+  }
+  harness_.shell().Post(ui::ShowOverlay{});
   // What is more urgent comes first.
   some.markers.push_back({some.end_ns, 23, "error", "", "", "rank 1 is gone"});
   harness_.shell().OpenSnapshot(std::make_shared<query::Snapshot>(some));

@@ -11,8 +11,8 @@ namespace shardscope::query {
 namespace {
 
 // Most is taken by op runs, once as rows and once more in the app's index.
-constexpr double kRowsPerFileByte = 1.5;
-constexpr double kMemoryPerFileByte = 2.6;
+constexpr double kRowsPerFileByte = 1.0;
+constexpr double kMemoryPerFileByte = 1.4;
 
 constexpr int64_t kNoStep = -1;
 

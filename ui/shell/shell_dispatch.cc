@@ -33,12 +33,6 @@ constexpr int64_t kMostOfLens = 3;
 
 constexpr size_t kMostStatements = 50;  // that are remembered
 
-// Of a run that does not fit into memory another part has it.
-bool LacksStepOf(const query::Snapshot& snapshot, const ui::Link& link) {
-  return snapshot.part && link.step && !snapshot.part->Contains(*link.step) &&
-         *link.step >= snapshot.part->first_of_run && *link.step <= snapshot.part->last_of_run;
-}
-
 }  // namespace
 
 // One overload a command; a friend of the shell.
@@ -640,7 +634,7 @@ void Shell::UpdateLink() {
     if (!needs_ops && ShowLink(link_->link).ok()) link_.reset();
     return;
   }
-  if (LacksStepOf(snapshot, link_->link)) return OpenAround(*link_->link.step);
+  if (timeline::IsInOtherPart(snapshot, link_->link)) return OpenAround(*link_->link.step);
   const Status status = ShowLink(std::exchange(link_, std::nullopt)->link);
   if (!status.ok()) Notify(status.message(), true);
 }

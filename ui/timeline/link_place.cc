@@ -230,6 +230,12 @@ std::optional<Link> LinkOfArea(const query::Snapshot& snapshot, const analysis::
 
 }  // namespace
 
+bool IsInOtherPart(const query::Snapshot& snapshot, const ui::Link& link) {
+  const std::optional<query::RunPart>& part = snapshot.part;
+  return part && link.step && !part->Contains(*link.step) && *link.step >= part->first_of_run &&
+         *link.step <= part->last_of_run;
+}
+
 std::optional<Range> TimesOf(const query::Snapshot& snapshot, const Link& link) {
   const std::optional<StepSpan> steps = StepsOf(snapshot, link);
   if (link.step && !steps) return std::nullopt;

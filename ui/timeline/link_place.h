@@ -24,6 +24,9 @@ struct LinkPlace {
 std::variant<LinkPlace, ui::LinkError> PlaceOf(const query::Snapshot& snapshot,
                                                const ui::Link& link);
 
+// Whether its step is one of the run's, but not among those that are loaded of it.
+bool IsInOtherPart(const query::Snapshot& snapshot, const ui::Link& link);
+
 // The times of what the link names: of its op, from when its work begins, of the steps, or of what
 // is in view. Looks at the ops of one step at most. nullopt: it is not there (yet).
 std::optional<Range> TimesOf(const query::Snapshot& snapshot, const ui::Link& link);

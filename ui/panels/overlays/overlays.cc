@@ -19,6 +19,7 @@
 #include "ui/panels/overlays/bookmark_form.h"
 #include "ui/text.h"
 #include "ui/timeline/labels.h"
+#include "ui/timeline/link_place.h"
 #include "ui/timeline/steps.h"
 #include "ui/values.h"
 #include "ui/widgets/buttons.h"
@@ -318,6 +319,9 @@ void Overlays::GoTo(const ui::Context& context, ui::Commands* commands) {
     if (context.snapshot != nullptr && timeline::FindStep(*context.snapshot, *step)) {
       commands->push_back(ui::ShowStep{*step});
       commands->push_back(ui::FocusPanel{"timeline"});
+    } else if (context.snapshot != nullptr &&
+               timeline::IsInOtherPart(*context.snapshot, {.step = *step})) {
+      commands->push_back(ui::GoToLink{{.step = *step}});
     } else {
       error_ = TrFormat(context.language, Text::kGoToNoSuchStep, typed);
       typed_.clear();
@@ -352,8 +356,12 @@ void Overlays::GoTo(const ui::Context& context, ui::Commands* commands) {
 
 void Overlays::DrawGoTo(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
   const Look look = widgets::LookOf(context);
-  const auto steps =
+  auto steps =
       context.snapshot == nullptr ? std::nullopt : timeline::RecordedSteps(*context.snapshot);
+  if (steps && context.snapshot->part) {
+    const query::RunPart& part = *context.snapshot->part;
+    steps = {static_cast<int32_t>(part.first_of_run), static_cast<int32_t>(part.last_of_run)};
+  }
   const char* title = Tr(context.language, Text::kGoToTitle);
   log->Text("title", title, widgets::Heading(look, title));
   if (widgets::TextField(look, "##step", &typed_,
