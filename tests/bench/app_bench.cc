@@ -29,6 +29,7 @@
 #include "trace/base/mutex.h"
 #include "trace/base/process.h"
 #include "trace/base/time.h"
+#include "trace/base/units.h"
 #include "trace/record/recorder.h"
 #include "ui/panels/timeline/timeline_panel.h"
 #include "ui/shell/backend/gui.h"
@@ -117,6 +118,9 @@ class Bench {
   static shell::ShellOptions OptionsOf(std::function<void()> wake) {
     shell::ShellOptions options;
     options.wake = std::move(wake);
+    if (const char* const memory = std::getenv("APP_BENCH_MEMORY")) {
+      options.memory_bytes = ParseBytes(memory).value_or(0);  // as `open --memory`
+    }
     return options;
   }
   void DrawAlone(panels::TimelinePanel* timeline) {

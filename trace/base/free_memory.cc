@@ -36,13 +36,14 @@ int64_t AvailableBytes() {
 }
 
 // Of version 2, as containers see their own: the files are at the root of what they see. What it
-// holds of files that nobody uses is given back when memory is asked for.
+// holds of files is given back when memory is asked for.
 int64_t LeftOfControlGroup() {
   const std::string root = "/sys/fs/cgroup/";
   const std::optional<int64_t> most = NumberIn(root + "memory.max");
   const std::optional<int64_t> used = NumberIn(root + "memory.current");
   if (!most || !used) return kUnknown;
-  const int64_t files = ValueIn(root + "memory.stat", "inactive_file").value_or(0);
+  const int64_t files = ValueIn(root + "memory.stat", "inactive_file").value_or(0) +
+                        ValueIn(root + "memory.stat", "active_file").value_or(0);
   return std::max<int64_t>(*most - *used + files, 0);
 }
 

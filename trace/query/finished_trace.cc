@@ -1,5 +1,7 @@
 #include "trace/query/finished_trace.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 
@@ -16,6 +18,8 @@ constexpr int64_t kStepsBefore = 4;
 constexpr int64_t kStepsAtOnce = 16;
 // Of them the app shows these first: the last ones, or up to the step of the newest change.
 constexpr int64_t kStepsInView = 3;
+// Of a part of several files, whose collectives are read to know how clocks differ.
+constexpr int64_t kStepsToMatch = 4;
 // Kernels and ranges that are read at once: some 0.2 s. Of fewer steps where they are more.
 constexpr size_t kSpansAtOnce = 100'000;
 
@@ -141,29 +145,34 @@ Status FinishedTrace::ReadFirst(store::RowBatch* batch, int64_t* shown) {
   return Status::Ok();
 }
 
-// Its times are those of its steps, on the clock of the first file.
+// Its times are those of its steps, on the clock of the first file: collectives of the first steps
+// tell how clocks differ.
 Result<PartFilter> FinishedTrace::FilterOfPart() {
+  const int64_t last_matched = std::min(part_->first_step + kStepsToMatch - 1, part_->last_step);
   std::vector<store::RowBatch> files(sources_.size());
   for (size_t i = 0; i < files.size(); ++i) {
     SHARDSCOPE_RETURN_IF_ERROR(sources_[i]->ReadSmallTables(&files[i]));
+    SHARDSCOPE_RETURN_IF_ERROR(sources_[i]->ReadSteps(part_->first_step, last_matched, &files[i]));
     SHARDSCOPE_RETURN_IF_ERROR(
-        sources_[i]->ReadStepRows(part_->first_step, part_->last_step, &files[i]));
+        sources_[i]->ReadStepRows(last_matched + 1, part_->last_step, &files[i]));
   }
   const store::RowBatch steps = store::MergeFiles(run_, std::move(files));
-  int64_t from_ns = INT64_MAX;
-  int64_t to_ns = INT64_MIN;
-  for (const schema::StepRow& step : steps.Get<schema::StepRow>()) {
-    from_ns = std::min(from_ns, step.start_ns);
-    to_ns = std::max(to_ns, step.end_ns);
+  const PartTimes times = TimesOfPart(steps.Get<schema::StepRow>());
+  if (times.from_ns > times.to_ns) {
+    return Status::Error(fmt::format("{}: steps {} to {} have no times; go to another step",
+                                     run_.path, part_->first_step, part_->last_step));
   }
-  return PartFilter(*part_, from_ns, to_ns);
+  return PartFilter(*part_, times);
 }
 
 Status FinishedTrace::LoadFile(PartFilter* filter, SnapshotBuilder* builder) {
   store::FinishedSource* const source = sources_.front().get();
   store::RowBatch batch;
   SHARDSCOPE_RETURN_IF_ERROR(source->ReadSmallTables(&batch));
-  if (filter != nullptr) source->LimitOpRuns(part_->first_step, part_->last_step);
+  if (filter != nullptr) {
+    source->Limit(filter->limits());
+    SHARDSCOPE_RETURN_IF_ERROR(source->ReadMemoryHeld(filter->limits().from_ns, &batch));
+  }
   while (!stopping_ && !store::IsEmpty(batch)) {
     if (filter != nullptr) filter->Keep(&batch);
     builder->Add(batch);
@@ -194,7 +203,7 @@ Status FinishedTrace::LoadAll(SnapshotBuilder* builder) {
   PartFilter* const only = filter ? &*filter : nullptr;
   SHARDSCOPE_RETURN_IF_ERROR(sources_.size() == 1 ? LoadFile(only, builder)
                                                   : LoadFiles(only, builder));
-  if (filter) builder->Add(filter->TakeHeld());
+  if (filter) builder->Add(filter->TakeRest());
   return Status::Ok();
 }
 

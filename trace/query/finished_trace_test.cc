@@ -297,11 +297,11 @@ TEST_F(FinishedTraceTest, ARunThatDoesNotFitIsThereInPart) {
   const int64_t needed = MemoryForRun(store::DatabaseBytes(path_));
   for (const int64_t around : {0, 30, kSteps - 1}) {
     changed_ = false;
-    const SnapshotPtr some = Whole(*Open({needed / 4 + needed / 100, around}));
+    const SnapshotPtr some = Whole(*Open({needed / 2 + needed / 100, around}));
     ASSERT_TRUE(some->part) << around;
     const RunPart part = *some->part;
     EXPECT_TRUE(part.Contains(around));
-    EXPECT_EQ(part.last_step - part.first_step + 1, kSteps / 6);
+    EXPECT_EQ(part.last_step - part.first_step + 1, kSteps / 3);
     EXPECT_EQ(part.first_of_run, 0);
     EXPECT_EQ(part.last_of_run, kSteps - 1);
     const int64_t from_ns = 1'000'000 + part.first_step * kStepNs;
@@ -310,7 +310,7 @@ TEST_F(FinishedTraceTest, ARunThatDoesNotFitIsThereInPart) {
     ASSERT_EQ(some->ranks.size(), whole->ranks.size());
     for (size_t i = 0; i < some->ranks.size(); ++i) {
       const RankRows& rows = some->ranks[i];
-      EXPECT_EQ(rows.steps.size(), size_t{kSteps / 6});
+      EXPECT_EQ(rows.steps.size(), size_t{kSteps / 3});
       EXPECT_EQ(rows.steps[0].step, part.first_step);
       std::vector<OpRunId> expected;
       for (const OpRun& run : whole->ranks[i].op_runs) {
@@ -319,11 +319,11 @@ TEST_F(FinishedTraceTest, ARunThatDoesNotFitIsThereInPart) {
       std::vector<OpRunId> found;
       for (const OpRun& run : rows.op_runs) found.push_back(run.id);
       EXPECT_EQ(found, expected);
-      EXPECT_EQ(rows.collectives.size(), size_t{kSteps / 6 * kOpsAStep / 2});
-      EXPECT_EQ(rows.gpu_work.size(), size_t{kSteps / 6 * kKernelsAStep});
+      EXPECT_EQ(rows.collectives.size(), size_t{kSteps / 3 * kOpsAStep / 2});
+      EXPECT_EQ(rows.gpu_work.size(), size_t{kSteps / 3 * kKernelsAStep});
       EXPECT_EQ(rows.gpu_work[0].start_ns, from_ns);
-      EXPECT_EQ(rows.spans.size(), size_t{kSteps / 6});
-      EXPECT_EQ(rows.memory.size(), size_t{kSteps / 6 * kOpsAStep});
+      EXPECT_EQ(rows.spans.size(), size_t{kSteps / 3});
+      EXPECT_EQ(rows.memory.size(), size_t{kSteps / 3 * kOpsAStep});
     }
   }
 }
@@ -334,7 +334,7 @@ TEST_F(FinishedTraceTest, APartBeginsWithWhatWasHeldAndChangedBefore) {
     ASSERT_TRUE(database.ok());
     ASSERT_TRUE(database
                     ->Execute("UPDATE memory_event SET bytes = 2 * bytes WHERE bytes > 0 AND "
-                              "rank = 1 AND step < 40;"
+                              "rank = 1 AND step < 38;"
                               "INSERT INTO config VALUES('prefetch.forward', '1');"
                               "INSERT INTO marker VALUES"
                               "(1, 1200000, 20, 'change', 'prefetch.forward', '1', '2'),"
@@ -343,18 +343,18 @@ TEST_F(FinishedTraceTest, APartBeginsWithWhatWasHeldAndChangedBefore) {
                     .ok());
   }
   const int64_t needed = MemoryForRun(store::DatabaseBytes(path_));
-  const SnapshotPtr some = Whole(*Open({needed / 4 + needed / 100, 45}));
+  const SnapshotPtr some = Whole(*Open({needed / 2 + needed / 100, 48}));
   ASSERT_TRUE(some->part);
-  ASSERT_EQ(some->part->first_step, 40);
+  ASSERT_EQ(some->part->first_step, 38);
   EXPECT_EQ(some->config.at("prefetch.forward"), "2");
   ASSERT_EQ(some->markers.size(), 2u);
   EXPECT_EQ(some->markers[0].new_value, "3");
   EXPECT_EQ(some->markers[1].kind, "error");
   EXPECT_EQ(some->markers[1].time_ns, some->end_ns);
-  EXPECT_EQ(some->ranks[0].memory.size(), size_t{kSteps / 6 * kOpsAStep});
-  ASSERT_EQ(some->ranks[1].memory.size(), size_t{kSteps / 6 * kOpsAStep + 1});
+  EXPECT_EQ(some->ranks[0].memory.size(), size_t{kSteps / 3 * kOpsAStep});
+  ASSERT_EQ(some->ranks[1].memory.size(), size_t{kSteps / 3 * kOpsAStep + 1});
   const MemoryEvent& held = some->ranks[1].memory[0];
-  EXPECT_EQ(held.bytes, 40 * 64 * kOpsAStep / 2);
+  EXPECT_EQ(held.bytes, 38 * 64 * kOpsAStep / 2);
   EXPECT_EQ(held.executed_ns, some->start_ns);
   EXPECT_EQ(held.category, MemoryCategory::kActivation);
 }
@@ -362,11 +362,11 @@ TEST_F(FinishedTraceTest, APartBeginsWithWhatWasHeldAndChangedBefore) {
 TEST_F(FinishedTraceTest, SeveralFilesThatDoNotFitAreThereInPart) {
   std::filesystem::copy(path_, folder_.path() + "/trace-second.db");
   const int64_t needed = MemoryForRun(2 * store::DatabaseBytes(path_));
-  const SnapshotPtr some = Whole(*Open({needed / 4 + needed / 100, 30}));
+  const SnapshotPtr some = Whole(*Open({needed / 2 + needed / 100, 30}));
   ASSERT_TRUE(some->part);
   for (const RankRows& rows : some->ranks) {
-    EXPECT_EQ(rows.op_runs.size(), size_t{2 * kSteps / 6 * kOpsAStep});
-    EXPECT_EQ(rows.gpu_work.size(), size_t{2 * kSteps / 6 * kKernelsAStep});
+    EXPECT_EQ(rows.op_runs.size(), size_t{2 * kSteps / 3 * kOpsAStep});
+    EXPECT_EQ(rows.gpu_work.size(), size_t{2 * kSteps / 3 * kKernelsAStep});
     int64_t live = 0;
     for (const MemoryEvent& event : rows.memory) live += event.bytes;
     EXPECT_EQ(live, 0);
@@ -377,7 +377,10 @@ TEST_F(FinishedTraceTest, SeveralFilesThatDoNotFitAreThereInPart) {
 // What is in no finished step, and what lies beside all steps.
 TEST(PartFilter, ThePartAtAnEndOfTheRunHasWhatIsBeyondIt) {
   const auto kept = [](int64_t first, int64_t last) {
-    PartFilter filter({first, last, 0, 9, 1}, 1000 + first * 100, 1100 + last * 100);
+    PartFilter filter({first, last, 0, 9, 1}, {.from_ns = 1000 + first * 100,
+                                               .to_ns = 1100 + last * 100,
+                                               .first_end_ns = 1100 + first * 100,
+                                               .last_start_ns = 1000 + last * 100});
     store::RowBatch batch;
     for (const int64_t step : {-1, 0, 5, 9, 10}) {
       schema::OpRunRow run;
@@ -403,6 +406,44 @@ TEST(PartFilter, ThePartAtAnEndOfTheRunHasWhatIsBeyondIt) {
   EXPECT_EQ(kept(8, 9), std::pair(Rows({9, 10}), Rows({1800, 1900, 2500})));
 }
 
+// Files are read side by side, some tables ahead of others; the configuration comes with each
+// batch.
+TEST(PartFilter, KernelsWaitForTheirSpansAndChangesStay) {
+  PartFilter filter({3, 4, 0, 9, 1}, {1300, 1500, 1400, 1400});
+  const auto keep = [&filter](const std::vector<int64_t>& work,
+                              const std::vector<std::pair<int64_t, int64_t>>& spans) {
+    store::RowBatch batch;
+    for (const int64_t id : work) {
+      schema::GpuWorkRow row;
+      row.id = schema::SpanId(id);
+      batch.Get<schema::GpuWorkRow>().push_back(row);
+    }
+    for (const auto& [id, start_ns] : spans) {
+      schema::SpanRow row;
+      row.id = schema::SpanId(id);
+      row.start_ns = start_ns;
+      batch.Get<schema::SpanRow>().push_back(row);
+    }
+    batch.Get<schema::ConfigRow>().push_back({"prefetch.forward", "1"});
+    if (spans.empty()) {
+      batch.Get<schema::MarkerRow>().push_back(
+          {{}, 1200, 2, "change", "prefetch.forward", "1", "2"});
+    }
+    filter.Keep(&batch);
+    EXPECT_EQ(batch.Get<schema::ConfigRow>().back().value, "2");
+    std::vector<int64_t> ids;
+    for (const auto& row : batch.Get<schema::GpuWorkRow>()) ids.push_back(row.id.value());
+    return ids;
+  };
+  constexpr int64_t kOther = store::kIdsPerFile;
+  using Ids = std::vector<int64_t>;
+  EXPECT_EQ(keep({5, 6, 7, kOther + 5}, {}), Ids());
+  EXPECT_EQ(keep({}, {{5, 1300}, {6, 1500}}), Ids({5}));
+  EXPECT_EQ(keep({kOther + 4}, {{kOther + 4, 1200}, {kOther + 5, 1400}}), Ids({kOther + 5}));
+  EXPECT_EQ(keep({8, 9}, {{8, 1499}}), Ids({8}));  // 7 has no span
+  EXPECT_TRUE(filter.TakeRest().Get<schema::GpuWorkRow>().empty());
+}
+
 TEST(PartThatFits, IsAroundTheStepAndWithinTheRun) {
   EXPECT_FALSE(PartThatFits(0, 99, 50, 1000, 1000));
   const auto part = PartThatFits(10, 109, 50, 1000, 300);
@@ -411,10 +452,10 @@ TEST(PartThatFits, IsAroundTheStepAndWithinTheRun) {
   EXPECT_EQ(part->last_step, 59);
   EXPECT_EQ(PartThatFits(10, 109, 12, 1000, 300)->first_step, 10);
   EXPECT_EQ(PartThatFits(10, 109, 109, 1000, 300)->last_step, 109);
-  const auto least = PartThatFits(0, 9, 4, INT64_MAX, 1);
-  EXPECT_EQ(least->first_step, 4);
-  EXPECT_EQ(least->last_step, 4);
-  EXPECT_FALSE(PartThatFits(0, 0, 0, 1000, 1));  // there is nothing to leave out
+  const auto least = PartThatFits(0, 99, 40, INT64_MAX, 1);
+  EXPECT_EQ(least->first_step, 32);
+  EXPECT_EQ(least->last_step, 47);
+  EXPECT_FALSE(PartThatFits(0, 15, 0, 1000, 1));  // there is little to leave out
 }
 
 // No snapshot takes such steps, so they are not what to begin with either.

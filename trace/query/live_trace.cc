@@ -149,12 +149,13 @@ Status CheckMemoryFor(const store::RunFiles& run) {
   for (const store::TraceFile& file : run.traces) {
     if (store::Exists(file.FinishedPath())) bytes += store::DatabaseBytes(file.FinishedPath());
   }
+  if (bytes < store::FinishedSource::kLargeBytes) return Status::Ok();
   const int64_t needed = MemoryForRows(bytes);
   const int64_t free = FreeMemoryBytes();
   if (needed <= free) return Status::Ok();
   return Status::Error(fmt::format(
-      "all rows of {} need some {} of memory, and {} are free: `shardscope open` shows a "
-      "part of such a run, `shardscope sql` asks it without reading it whole",
+      "all rows of {} need some {} of memory, and {} are free: close other programs, or "
+      "look at some of its steps in `shardscope open`",
       run.path, FormatBytes(needed), FormatBytes(free)));
 }
 

@@ -15,6 +15,7 @@ constexpr double kRowsPerFileByte = 1.0;
 constexpr double kMemoryPerFileByte = 1.4;
 
 constexpr int64_t kNoStep = -1;
+constexpr int64_t kLeastSteps = 16;
 
 template <typename Row, typename IsKept>
 void KeepIf(const IsKept& is_kept, store::RowBatch* batch) {
@@ -33,12 +34,12 @@ int64_t MemoryForRun(int64_t file_bytes) {
 
 std::optional<RunPart> PartThatFits(int64_t first_of_run, int64_t last_of_run, int64_t around,
                                     int64_t needed_bytes, int64_t memory_bytes) {
-  if (needed_bytes <= memory_bytes || last_of_run <= first_of_run) return std::nullopt;
   const int64_t all = last_of_run - first_of_run + 1;
+  if (needed_bytes <= memory_bytes || all <= kLeastSteps) return std::nullopt;
   const double share =
       static_cast<double>(memory_bytes) / static_cast<double>(needed_bytes) * 2 / 3;
   const int64_t steps =
-      std::clamp<int64_t>(static_cast<int64_t>(static_cast<double>(all) * share), 1, all - 1);
+      std::max(static_cast<int64_t>(static_cast<double>(all) * share), kLeastSteps);
   RunPart part;
   part.first_of_run = first_of_run;
   part.last_of_run = last_of_run;
@@ -48,72 +49,108 @@ std::optional<RunPart> PartThatFits(int64_t first_of_run, int64_t last_of_run, i
   return part;
 }
 
-PartFilter::PartFilter(const RunPart& part, int64_t from_ns, int64_t to_ns)
-    : first_step_(part.first_step), last_step_(part.last_step), from_ns_(from_ns), to_ns_(to_ns) {
-  if (part.first_step == part.first_of_run) {
-    first_step_ = kNoStep;
-    from_ns_ = INT64_MIN;
+PartTimes TimesOfPart(const std::vector<schema::StepRow>& steps) {
+  PartTimes times;
+  int64_t first = INT64_MAX;
+  int64_t last = INT64_MIN;
+  for (const schema::StepRow& step : steps) {
+    times.from_ns = std::min(times.from_ns, step.start_ns);
+    times.to_ns = std::max(times.to_ns, step.end_ns);
+    first = std::min(first, step.step);
+    last = std::max(last, step.step);
   }
-  if (part.last_step == part.last_of_run) last_step_ = to_ns_ = INT64_MAX;
+  for (const schema::StepRow& step : steps) {
+    if (step.step == first) times.first_end_ns = std::min(times.first_end_ns, step.end_ns);
+    if (step.step == last) times.last_start_ns = std::max(times.last_start_ns, step.start_ns);
+  }
+  return times;
+}
+
+PartFilter::PartFilter(const RunPart& part, const PartTimes& times)
+    : limits_{part.first_step, part.last_step, times.from_ns, times.to_ns},
+      first_end_ns_(times.first_end_ns),
+      last_start_ns_(times.last_start_ns),
+      earliest_launch_ns_(times.from_ns - (times.to_ns - times.from_ns)) {
+  if (part.first_step == part.first_of_run) {
+    limits_.first_step = limits_.from_ns = first_end_ns_ = earliest_launch_ns_ = INT64_MIN;
+  }
+  if (part.last_step == part.last_of_run) {
+    limits_.last_step = limits_.to_ns = last_start_ns_ = INT64_MAX;
+  }
 }
 
 void PartFilter::Keep(store::RowBatch* batch) {
+  KeepOps(batch);
+  KeepBetweenSteps(batch);
+  KeepIf<schema::CounterRow>([this](const auto& row) { return IsIn(row.time_ns); }, batch);
+  KeepIf<schema::EventEdgeRow>([this](const auto& row) { return IsIn(row.waited_ns); }, batch);
+  KeepMarkers(batch);
+  KeepMemory(batch);
+  KeepSegments(batch);
+  KeepSpans(batch);
+}
+
+void PartFilter::KeepOps(store::RowBatch* batch) {
   const auto of_step = [this](const auto& row) {
-    return row.step >= first_step_ && row.step <= last_step_;
+    return row.step >= limits_.first_step && row.step <= limits_.last_step;
   };
   KeepIf<schema::StepRow>(of_step, batch);
   // Below -1 it is a batch of an evaluation, between two steps. Collectives have no times; one
   // without its op run is in no figure.
   KeepIf<schema::OpRunRow>(
       [&](const schema::OpRunRow& row) {
-        return row.step < kNoStep ? BeginsIn(row.started_ns) : of_step(row);
+        if (row.step >= kNoStep) return of_step(row);
+        return row.started_ns > first_end_ns_ && row.started_ns < last_start_ns_;
       },
       batch);
   KeepIf<schema::CollectiveRow>(
       [&](const schema::CollectiveRow& row) { return row.step < kNoStep || of_step(row); }, batch);
-  const auto starts_in = [this](const auto& row) { return BeginsIn(row.start_ns); };
-  KeepIf<schema::PauseRow>(starts_in, batch);
-  KeepIf<schema::CheckpointRow>(starts_in, batch);
-  KeepIf<schema::EvaluationRow>(starts_in, batch);
-  KeepIf<schema::CounterRow>([this](const auto& row) { return IsIn(row.time_ns); }, batch);
-  KeepIf<schema::EventEdgeRow>([this](const auto& row) { return IsIn(row.waited_ns); }, batch);
-  KeepChanges(batch);
-  KeepMemory(batch);
-  KeepSegments(batch);
-  KeepSpans(batch);
 }
 
-// What was changed before is how it was when this part began. Errors stay: they say that the run
-// failed.
-void PartFilter::KeepChanges(store::RowBatch* batch) {
+// Their step is the one before which they were.
+void PartFilter::KeepBetweenSteps(store::RowBatch* batch) {
+  const auto between_steps = [this](const auto& row) {
+    return row.step > limits_.first_step && row.step <= limits_.last_step;
+  };
+  KeepIf<schema::PauseRow>(between_steps, batch);
+  KeepIf<schema::CheckpointRow>(between_steps, batch);
+  KeepIf<schema::EvaluationRow>(between_steps, batch);
+}
+
+// What was changed before is how it was when this part began: said with every batch that has the
+// configuration, as files tell it with each. Errors stay: they say that the run failed.
+void PartFilter::KeepMarkers(store::RowBatch* batch) {
   std::vector<schema::MarkerRow> kept;
   for (schema::MarkerRow& marker : batch->Get<schema::MarkerRow>()) {
-    if (IsKnobChange(marker) && marker.time_ns < from_ns_) {
-      batch->Get<schema::ConfigRow>().push_back({marker.key, marker.new_value});
+    const bool is_checkpoint = marker.kind == "checkpoint" && marker.step > limits_.first_step &&
+                               marker.step <= limits_.last_step;
+    if (IsKnobChange(marker) && marker.time_ns < limits_.from_ns) {
+      changed_[marker.key] = marker.new_value;
     } else if (IsIn(marker.time_ns)) {
       kept.push_back(std::move(marker));
-    } else if (marker.kind == "error") {
-      marker.time_ns = std::clamp(marker.time_ns, from_ns_, to_ns_);
+    } else if (marker.kind == "error" || is_checkpoint) {
+      marker.time_ns = std::clamp(marker.time_ns, limits_.from_ns, limits_.to_ns);
       kept.push_back(std::move(marker));
     }
   }
   batch->Get<schema::MarkerRow>() = std::move(kept);
+  for (const auto& [key, value] : changed_) batch->Get<schema::ConfigRow>().push_back({key, value});
 }
 
 void PartFilter::KeepMemory(store::RowBatch* batch) {
   std::vector<schema::MemoryEventRow> kept;
   for (schema::MemoryEventRow& row : batch->Get<schema::MemoryEventRow>()) {
-    if (row.issued_ns >= to_ns_) continue;
-    const bool is_before = row.executed_ns < from_ns_;
+    if (row.issued_ns >= limits_.to_ns) continue;
+    const bool is_before = row.executed_ns < limits_.from_ns;
     Rank& rank = ranks_[row.rank];
     if (is_before && !rank.has_begun) {
-      // A damaged row is refused later, and shall not spoil the sums.
+      // A damaged row shall not spoil the sums.
       if (SaneCount(row.bytes)) rank.held[{row.device, row.category, row.unit}] += row.bytes;
       continue;
     }
     if (!rank.has_begun) TakeHeldOf(row.rank, &rank, &kept);
-    row.issued_ns = std::max(row.issued_ns, from_ns_);
-    row.executed_ns = std::max(row.executed_ns, from_ns_);
+    row.issued_ns = std::max(row.issued_ns, limits_.from_ns);
+    row.executed_ns = std::max(row.executed_ns, limits_.from_ns);
     kept.push_back(std::move(row));
   }
   batch->Get<schema::MemoryEventRow>() = std::move(kept);
@@ -126,7 +163,7 @@ void PartFilter::TakeHeldOf(int64_t number, Rank* rank,
     if (bytes == 0) continue;
     schema::MemoryEventRow row;
     row.rank = number;
-    row.issued_ns = row.executed_ns = from_ns_;
+    row.issued_ns = row.executed_ns = limits_.from_ns;
     row.bytes = bytes;
     row.device = key.device;
     row.category = key.category;
@@ -138,34 +175,60 @@ void PartFilter::TakeHeldOf(int64_t number, Rank* rank,
   rank->held.clear();
 }
 
-store::RowBatch PartFilter::TakeHeld() {
+store::RowBatch PartFilter::TakeRest() {
   store::RowBatch batch;
   for (auto& [number, rank] : ranks_) {
     if (!rank.has_begun) TakeHeldOf(number, &rank, &batch.Get<schema::MemoryEventRow>());
   }
+  is_end_ = true;
+  KeepSpans(&batch);
   return batch;
 }
 
 void PartFilter::KeepSegments(store::RowBatch* batch) {
-  KeepIf<schema::MemorySegmentRow>([this](const auto& row) { return row.time_ns <= to_ns_; },
+  KeepIf<schema::MemorySegmentRow>([this](const auto& row) { return row.time_ns <= limits_.to_ns; },
                                    batch);
   for (schema::MemorySegmentRow& row : batch->Get<schema::MemorySegmentRow>()) {
-    row.time_ns = std::max(row.time_ns, from_ns_);
+    row.time_ns = std::max(row.time_ns, limits_.from_ns);
   }
 }
 
-// A kernel and its span come as two rows with one id, in either order.
 void PartFilter::KeepSpans(store::RowBatch* batch) {
   for (const schema::SpanRow& row : batch->Get<schema::SpanRow>()) {
-    newest_span_ = std::max(newest_span_, row.id.value());
+    int64_t& newest = newest_spans_[row.id.value() / store::kIdsPerFile];
+    newest = std::max(newest, row.id.value());
     if (BeginsIn(row.start_ns)) spans_.insert(row.id);
   }
   KeepIf<schema::SpanRow>([this](const auto& row) { return BeginsIn(row.start_ns); }, batch);
-  const auto has_span = [this](const auto& row) {
-    return spans_.erase(row.id) > 0 || row.id.value() > newest_span_;
-  };
-  KeepIf<schema::GpuWorkRow>(has_span, batch);
-  KeepIf<schema::NcclOperationRow>(has_span, batch);
+  // Those that wait for their spans shall not be those of the whole run.
+  KeepIf<schema::GpuWorkRow>(
+      [&](const schema::GpuWorkRow& row) {
+        const bool has_launch = row.launch_start_ns > 0;
+        return !has_launch ||
+               (row.launch_start_ns >= earliest_launch_ns_ && row.launch_start_ns < limits_.to_ns);
+      },
+      batch);
+  KeepBesideSpans(&waiting_work_, batch);
+  KeepBesideSpans(&waiting_nccl_, batch);
+}
+
+template <typename Row>
+void PartFilter::KeepBesideSpans(Waiting<Row>* waiting, store::RowBatch* batch) {
+  std::vector<Row>& rows = batch->Get<Row>();
+  for (Row& row : rows) waiting->emplace(row.id, std::move(row));
+  rows.clear();
+  for (auto next = waiting->begin(); next != waiting->end();) {
+    const int64_t file = next->first.value() / store::kIdsPerFile;
+    const auto newest = newest_spans_.find(file);
+    const bool has_come =
+        is_end_ || (newest != newest_spans_.end() && next->first.value() <= newest->second);
+    if (!has_come) {  // nor have those behind it, in this file
+      next = waiting->lower_bound(schema::SpanId((file + 1) * store::kIdsPerFile));
+      continue;
+    }
+    if (spans_.erase(next->first) > 0) rows.push_back(std::move(next->second));
+    next = waiting->erase(next);
+  }
 }
 
 }  // namespace shardscope::query

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <unordered_set>
 #include <vector>
 
 #include "trace/query/snapshot.h"
+#include "trace/store/finished_source.h"
 #include "trace/store/row_batch.h"
 
 namespace shardscope::query {
@@ -19,25 +21,37 @@ namespace shardscope::query {
 int64_t MemoryForRows(int64_t file_bytes);
 int64_t MemoryForRun(int64_t file_bytes);
 
-// As many steps of [first_of_run, last_of_run] as two thirds of `memory_bytes` are enough for, at
-// least one: these may be there still while the next ones come. `around` is in their middle where
-// the run goes on on both sides. nullopt: all fit into `memory_bytes`.
+// As many steps of [first_of_run, last_of_run] as two thirds of `memory_bytes` are enough for:
+// these may be there still while the next ones come. At least some, as not every step has a row.
+// `around` is in their middle where the run goes on on both sides. nullopt: all fit into
+// `memory_bytes`, or are so few.
 std::optional<RunPart> PartThatFits(int64_t first_of_run, int64_t last_of_run, int64_t around,
                                     int64_t needed_bytes, int64_t memory_bytes);
+
+// Of the step rows of a part, of all ranks.
+struct PartTimes {
+  int64_t from_ns = INT64_MAX;        // first start
+  int64_t to_ns = INT64_MIN;          // last end
+  int64_t first_end_ns = INT64_MAX;   // of the first of its steps, on the rank that was done first
+  int64_t last_start_ns = INT64_MIN;  // of the last of its steps, on the rank that began last
+};
+PartTimes TimesOfPart(const std::vector<schema::StepRow>& steps);
 
 // One thread.
 class PartFilter {
  public:
-  // From the first start to the last end of the part's steps. A part at an end of the run has what
-  // lies beyond all finished steps.
-  PartFilter(const RunPart& part, int64_t from_ns, int64_t to_ns);
+  // A part at an end of the run has what lies beyond all finished steps.
+  PartFilter(const RunPart& part, const PartTimes& times);
 
-  // Takes out what is of other steps. Batches come in the order of commits, whole or table by
-  // table.
+  // Within which all is that Keep() keeps, but for changes, errors and what memory held.
+  store::RowLimits limits() const { return limits_; }
+
+  // Takes out what is of other steps. Batches come in the order of commits in each file, whole or
+  // table by table.
   void Keep(store::RowBatch* batch);
 
-  // What memory of ranks held of which nothing more came: once all batches have passed.
-  store::RowBatch TakeHeld();
+  // Rows that wait for others, once all batches have passed.
+  store::RowBatch TakeRest();
 
  private:
   struct MemoryOf {
@@ -53,23 +67,40 @@ class PartFilter {
     std::map<MemoryOf, int64_t> held;  // bytes
     bool has_begun = false;            // an event of the part has come
   };
+  // A kernel or an operation of NCCL and its span come as two rows with one id, in either order.
+  template <typename Row>
+  using Waiting = std::map<schema::SpanId, Row>;
 
-  bool IsIn(int64_t time_ns) const { return time_ns >= from_ns_ && time_ns <= to_ns_; }
+  bool IsIn(int64_t time_ns) const {
+    return time_ns >= limits_.from_ns && time_ns <= limits_.to_ns;
+  }
   // The next step begins where the last one of the part ends.
-  bool BeginsIn(int64_t start_ns) const { return start_ns >= from_ns_ && start_ns < to_ns_; }
-  void KeepChanges(store::RowBatch* batch);
+  bool BeginsIn(int64_t start_ns) const {
+    return start_ns >= limits_.from_ns && start_ns < limits_.to_ns;
+  }
+  void KeepOps(store::RowBatch* batch);
+  void KeepBetweenSteps(store::RowBatch* batch);
+  void KeepMarkers(store::RowBatch* batch);
   void KeepMemory(store::RowBatch* batch);
   void TakeHeldOf(int64_t number, Rank* rank, std::vector<schema::MemoryEventRow>* rows) const;
   void KeepSegments(store::RowBatch* batch);
   void KeepSpans(store::RowBatch* batch);
+  template <typename Row>
+  void KeepBesideSpans(Waiting<Row>* waiting, store::RowBatch* batch);
 
-  int64_t first_step_;
-  int64_t last_step_;
-  int64_t from_ns_;
-  int64_t to_ns_;
+  store::RowLimits limits_;
+  // Evaluations of the part lie between these.
+  int64_t first_end_ns_;
+  int64_t last_start_ns_;
+  // Of work of the part: as long before it as it takes.
+  int64_t earliest_launch_ns_;
+  std::map<std::string, std::string> changed_;  // keys before the part
   std::map<int64_t, Rank> ranks_;
   std::unordered_set<schema::SpanId> spans_;  // kept, whose other row has not come
-  int64_t newest_span_ = -1;
+  std::map<int64_t, int64_t> newest_spans_;   // by file (store::kIdsPerFile)
+  Waiting<schema::GpuWorkRow> waiting_work_;
+  Waiting<schema::NcclOperationRow> waiting_nccl_;
+  bool is_end_ = false;  // no more spans come
 };
 
 }  // namespace shardscope::query

@@ -17,9 +17,10 @@ namespace {
 
 constexpr size_t kRowsAtATime = 100'000;  // of the large tables each
 
-constexpr size_t kLeastRowBytes = 4;     // what a row takes of its file
-constexpr size_t kMostTracks = 1 << 16;  // each is searched on its own
-constexpr int64_t kFirstVersion = 4;     // older files have no step_range
+constexpr size_t kLeastRowBytes = 4;              // what a row takes of its file
+constexpr size_t kMostTracks = 1 << 16;           // each is searched on its own
+constexpr int64_t kMostBytes = int64_t{1} << 40;  // of one change of memory; more is damage
+constexpr int64_t kFirstVersion = 4;              // older files have no step_range
 
 // Pages of a damaged file may point at one another: then rows or tracks come without end.
 Status Repeats(const std::string& path, const char* table) {
@@ -70,16 +71,52 @@ class Cursor {
   size_t rows_left_;
 };
 
-// Where the rows of the steps [?1, ?2] lie, among some of the steps beside them.
-std::string IdsOfSteps(std::string_view first_id, std::string_view last_id) {
-  return fmt::format(
-      "WHERE id BETWEEN (SELECT min({0}) FROM step_range WHERE step BETWEEN ?1 AND ?2 AND {0} <= "
-      "{1}) AND (SELECT max({1}) FROM step_range WHERE step BETWEEN ?1 AND ?2)",
-      first_id, last_id);
+// Where the rows of these steps lie, among some of the steps beside them. Without a first or last
+// step (INT64_MIN, INT64_MAX) all rows in front or behind.
+std::string IdsOfSteps(std::string_view first_id, std::string_view last_id, int64_t first_step,
+                       int64_t last_step) {
+  const std::string of_steps =
+      fmt::format("FROM step_range WHERE step BETWEEN {} AND {}", first_step, last_step);
+  const std::string from =
+      first_step == INT64_MIN
+          ? "1"
+          : fmt::format("id >= (SELECT min({0}) {2} AND {0} <= {1})", first_id, last_id, of_steps);
+  const std::string to =
+      last_step == INT64_MAX ? "1" : fmt::format("id <= (SELECT max({}) {})", last_id, of_steps);
+  return fmt::format("{} AND {}", from, to);
 }
 
-Status Start(const Table& table, TraceReader* reader, std::unique_ptr<Cursor>* cursor) {
-  SHARDSCOPE_ASSIGN_OR_RETURN(*cursor, Cursor::Open(table, "ORDER BY id", reader));
+// Empty: all rows of this table.
+std::string ConditionOf(const Table& table, const RowLimits& limits) {
+  const auto of_steps = [&limits](std::string_view first_id, std::string_view last_id) {
+    return IdsOfSteps(first_id, last_id, limits.first_step, limits.last_step);
+  };
+  if (table.index == kTable<schema::StepRow>.index)
+    return of_steps("first_step_row", "last_step_row");
+  if (table.index == kTable<schema::OpRunRow>.index) return of_steps("first_op_run", "last_op_run");
+  if (table.index == kTable<schema::CollectiveRow>.index)
+    return of_steps("first_collective", "last_collective");
+  if (table.index == kTable<schema::MemoryEventRow>.index)
+    return fmt::format("executed_ns >= {} AND issued_ns < {}", limits.from_ns, limits.to_ns);
+  const std::string began =
+      fmt::format("start_ns >= {} AND start_ns < {}", limits.from_ns, limits.to_ns);
+  if (table.index == kTable<schema::SpanRow>.index) return began;
+  // Beside spans, with their ids.
+  if (table.index == kTable<schema::GpuWorkRow>.index ||
+      table.index == kTable<schema::NcclOperationRow>.index) {
+    return fmt::format(
+        "id >= (SELECT min(id) FROM span WHERE {0}) AND id <= (SELECT max(id) FROM span WHERE {0})",
+        began);
+  }
+  return "";
+}
+
+Status Start(const Table& table, const std::optional<RowLimits>& limits, TraceReader* reader,
+             std::unique_ptr<Cursor>* cursor) {
+  const std::string condition = limits ? ConditionOf(table, *limits) : "";
+  const std::string where = condition.empty() ? "" : fmt::format("WHERE {}", condition);
+  SHARDSCOPE_ASSIGN_OR_RETURN(*cursor,
+                              Cursor::Open(table, fmt::format("{} ORDER BY id", where), reader));
   return Status::Ok();
 }
 
@@ -104,23 +141,13 @@ struct FinishedSource::Memory {
 // The op runs of the file. Has a connection of its own, so that any one thread may use it.
 class FinishedSource::OpRuns {
  public:
-  static Result<std::unique_ptr<OpRuns>> Open(
-      const std::string& path, const std::optional<std::pair<int64_t, int64_t>>& steps) {
+  static Result<std::unique_ptr<OpRuns>> Open(const std::string& path,
+                                              const std::optional<RowLimits>& limits) {
     SHARDSCOPE_ASSIGN_OR_RETURN(TraceReader reader, TraceReader::Open(path));
     auto op_runs = std::make_unique<OpRuns>();
     op_runs->reader_ = std::move(reader);
-    const auto& table = kTable<schema::OpRunRow>;
-    if (!steps) {
-      SHARDSCOPE_RETURN_IF_ERROR(Start(table, &op_runs->reader_, &op_runs->rows_));
-      return op_runs;
-    }
-    SHARDSCOPE_ASSIGN_OR_RETURN(
-        op_runs->rows_,
-        Cursor::Open(table,
-                     fmt::format("{} ORDER BY id", IdsOfSteps("first_op_run", "last_op_run")),
-                     &op_runs->reader_));
-    op_runs->rows_->statement().Bind(1, steps->first);
-    op_runs->rows_->statement().Bind(2, steps->second);
+    SHARDSCOPE_RETURN_IF_ERROR(
+        Start(kTable<schema::OpRunRow>, limits, &op_runs->reader_, &op_runs->rows_));
     return op_runs;
   }
 
@@ -140,7 +167,8 @@ class FinishedSource::OpRuns {
 // The other hot tables that Snapshots show, one after the other.
 class FinishedSource::Others {
  public:
-  static Result<std::unique_ptr<Others>> Open(const std::string& path) {
+  static Result<std::unique_ptr<Others>> Open(const std::string& path,
+                                              const std::optional<RowLimits>& limits) {
     SHARDSCOPE_ASSIGN_OR_RETURN(TraceReader reader, TraceReader::Open(path));
     auto others = std::make_unique<Others>();
     others->reader_ = std::move(reader);
@@ -148,7 +176,8 @@ class FinishedSource::Others {
     for (size_t i = 0; i < schema::kNumTables; ++i) {
       const Table& table = tables.At(i).table();
       if (!table.hot || table.sql_only || i == kTable<schema::OpRunRow>.index) continue;
-      SHARDSCOPE_RETURN_IF_ERROR(Start(table, &others->reader_, &others->cursors_.emplace_back()));
+      SHARDSCOPE_RETURN_IF_ERROR(
+          Start(table, limits, &others->reader_, &others->cursors_.emplace_back()));
     }
     return others;
   }
@@ -235,29 +264,25 @@ Result<std::vector<schema::TrackId>> FinishedSource::TracksOfSpans() {
   }
 }
 
-Status FinishedSource::ReadRowsOf(const Table& table, const char* first_id, const char* last_id,
-                                  int64_t first_step, int64_t last_step, RowBatch* batch) {
-  SHARDSCOPE_ASSIGN_OR_RETURN(const auto rows,
-                              Cursor::Open(table,
-                                           fmt::format("{} AND step BETWEEN ?1 AND ?2 ORDER BY id",
-                                                       IdsOfSteps(first_id, last_id)),
-                                           &reader_));
-  rows->statement().Bind(1, first_step);
-  rows->statement().Bind(2, last_step);
+Status FinishedSource::ReadRowsOf(const Table& table, int64_t first_step, int64_t last_step,
+                                  RowBatch* batch) {
+  const std::string ids = ConditionOf(table, {.first_step = first_step, .last_step = last_step});
+  SHARDSCOPE_ASSIGN_OR_RETURN(
+      const auto rows, Cursor::Open(table,
+                                    fmt::format("WHERE {} AND step BETWEEN {} AND {} ORDER BY id",
+                                                ids, first_step, last_step),
+                                    &reader_));
   return rows->ReadAll(batch);
 }
 
 Status FinishedSource::ReadStepRows(int64_t first_step, int64_t last_step, RowBatch* batch) {
-  return ReadRowsOf(kTable<schema::StepRow>, "first_step_row", "last_step_row", first_step,
-                    last_step, batch);
+  return ReadRowsOf(kTable<schema::StepRow>, first_step, last_step, batch);
 }
 
 Status FinishedSource::ReadSteps(int64_t first_step, int64_t last_step, RowBatch* batch) {
   SHARDSCOPE_RETURN_IF_ERROR(ReadStepRows(first_step, last_step, batch));
-  SHARDSCOPE_RETURN_IF_ERROR(ReadRowsOf(kTable<schema::OpRunRow>, "first_op_run", "last_op_run",
-                                        first_step, last_step, batch));
-  return ReadRowsOf(kTable<schema::CollectiveRow>, "first_collective", "last_collective",
-                    first_step, last_step, batch);
+  SHARDSCOPE_RETURN_IF_ERROR(ReadRowsOf(kTable<schema::OpRunRow>, first_step, last_step, batch));
+  return ReadRowsOf(kTable<schema::CollectiveRow>, first_step, last_step, batch);
 }
 
 Result<int64_t> FinishedSource::LastStepOfPart(int64_t first_step) {
@@ -311,6 +336,31 @@ Status FinishedSource::ForEachMemoryChange(const std::function<void(const Memory
   }
 }
 
+Status FinishedSource::ReadMemoryHeld(int64_t before_ns, RowBatch* batch) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(
+      Statement select,
+      reader_.database().Prepare(
+          "SELECT rank, device, category, unit, CAST(total(bytes) AS INTEGER) AS held FROM "
+          "memory_event WHERE executed_ns < ?1 AND abs(bytes) < ?2 GROUP BY 1, 2, 3, 4 "
+          "HAVING held <> 0"));
+  select.Bind(1, before_ns);
+  select.Bind(2, kMostBytes);
+  while (true) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(const bool more, select.Step());
+    if (!more) return Status::Ok();
+    schema::MemoryEventRow row;
+    row.rank = select.Integer(0);
+    row.issued_ns = row.executed_ns = before_ns;
+    row.device = select.Text(1);
+    row.category = select.Text(2);
+    row.unit = select.Text(3);
+    row.bytes = select.Integer(4);
+    row.plan_op = schema::PlanOpId::None();
+    row.step = -1;
+    batch->Get<schema::MemoryEventRow>().push_back(row);
+  }
+}
+
 Status FinishedSource::ReadCounters(RowBatch* batch) {
   SHARDSCOPE_ASSIGN_OR_RETURN(const auto rows,
                               Cursor::Open(kTable<schema::CounterRow>, "ORDER BY id", &reader_));
@@ -331,7 +381,7 @@ Status FinishedSource::ReadDerived(RowBatch* batch) {
 Result<RowBatch> FinishedSource::ReadMemory() {
   if (memory_ == nullptr) {
     memory_ = std::make_unique<Memory>();
-    SHARDSCOPE_RETURN_IF_ERROR(Start(kTable<schema::MemoryEventRow>, &reader_, &memory_->rows));
+    SHARDSCOPE_RETURN_IF_ERROR(Start(kTable<schema::MemoryEventRow>, {}, &reader_, &memory_->rows));
   }
   RowBatch batch;
   size_t left = kRowsAtATime;
@@ -391,8 +441,8 @@ Result<bool> FinishedSource::ReadSpans(int64_t from_ns, int64_t to_ns, size_t mo
 
 Result<RowBatch> FinishedSource::ReadNext() {
   if (op_runs_ == nullptr) {
-    SHARDSCOPE_ASSIGN_OR_RETURN(auto op_runs, OpRuns::Open(reader_.database().path(), limit_));
-    SHARDSCOPE_ASSIGN_OR_RETURN(auto others, Others::Open(reader_.database().path()));
+    SHARDSCOPE_ASSIGN_OR_RETURN(auto op_runs, OpRuns::Open(reader_.database().path(), limits_));
+    SHARDSCOPE_ASSIGN_OR_RETURN(auto others, Others::Open(reader_.database().path(), limits_));
     op_runs_ = std::move(op_runs);
     others_ = std::move(others);
   }

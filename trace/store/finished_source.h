@@ -13,7 +13,6 @@
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "trace/base/status.h"
@@ -37,6 +36,15 @@ struct MemoryChange {
   int64_t bytes = 0;
   int64_t step = -1;
   std::string_view category;  // until visit() returns
+};
+
+// Steps, and the times of what is of none: memory events that took effect and were issued, and
+// spans that began, in [from_ns, to_ns).
+struct RowLimits {
+  int64_t first_step = 0;
+  int64_t last_step = 0;
+  int64_t from_ns = 0;
+  int64_t to_ns = 0;
 };
 
 class FinishedSource {
@@ -87,9 +95,12 @@ class FinishedSource {
   // nothing, if they are more than `most_rows`.
   Result<bool> ReadSpans(int64_t from_ns, int64_t to_ns, size_t most_rows, RowBatch* batch);
 
-  // From now on ReadNext() leaves out most op runs of other steps; not all: rows of steps mix.
+  // From now on ReadNext() leaves out most of what is not within; not all: rows of steps mix.
   // Before the first ReadNext().
-  void LimitOpRuns(int64_t first_step, int64_t last_step) { limit_ = {first_step, last_step}; }
+  void Limit(const RowLimits& limits) { limits_ = limits; }
+  // What the memory events that took effect before sum up to, as one row a rank, device, category
+  // and unit, then.
+  Status ReadMemoryHeld(int64_t before_ns, RowBatch* batch);
 
   // The next part of the large tables; empty at the end. Reads ahead on two threads.
   Result<RowBatch> ReadNext();
@@ -100,15 +111,15 @@ class FinishedSource {
   class Others;
 
   FinishedSource() = default;
-  Status ReadRowsOf(const Table& table, const char* first_id, const char* last_id,
-                    int64_t first_step, int64_t last_step, RowBatch* batch);
+  // Of one with a range of ids in step_range.
+  Status ReadRowsOf(const Table& table, int64_t first_step, int64_t last_step, RowBatch* batch);
   Result<std::vector<schema::TrackId>> TracksOfSpans();
   Result<bool> AreFewSpans(const std::vector<schema::TrackId>& tracks, int64_t from_ns,
                            int64_t to_ns, size_t most_rows);
 
   TraceReader reader_;  // of the calling thread
   bool cut_ = false;
-  std::optional<std::pair<int64_t, int64_t>> limit_;  // of op runs: first and last step
+  std::optional<RowLimits> limits_;
   std::unique_ptr<Memory> memory_;
   std::unique_ptr<OpRuns> op_runs_;
   std::unique_ptr<Others> others_;

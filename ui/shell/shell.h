@@ -87,7 +87,6 @@ class Shell {
   // For tests and pictures: puts the view around a step (InitialView).
   void ShowStep(int32_t step);
   // Goes to a place in the open run at once. Error: there is none.
-  void OpenAround(int32_t step);
   Status ShowLink(const ui::Link& link);
 
  private:
@@ -109,6 +108,8 @@ class Shell {
   void UpdateLessons();
   void DrawWindow(ui::Commands* commands);
   void DrawBanner(ui::Commands* commands);
+  // Loads the steps around this one, of a run that does not fit into memory.
+  void OpenAround(int32_t step);
   void DrawDockSpace();
   void Say(const std::string& message);
   void Notify(const std::string& text, bool is_error);

@@ -613,12 +613,22 @@ Status Shell::ShowLink(const ui::Link& link) {
   return Status::Ok();
 }
 
-// The link stays, for when its step is there.
+// The link stays, for when its step is there; so does what is not of single steps.
 void Shell::OpenAround(int32_t step) {
-  const Status status = Open(context_.path, step);
-  if (status.ok()) return;
-  link_.reset();
-  Notify(status.message(), true);
+  auto session = RunSession::Open(session_->path(), options_.wake, {options_.memory_bytes, step});
+  if (!session.ok()) {
+    link_.reset();
+    Notify(session.message(), true);
+    return;
+  }
+  const std::string path = context_.path;
+  const std::optional<analysis::Scope> scope = context_.focus.scope;
+  const size_t dismissed = context_.dismissed_problems;
+  Use(std::move(session).value());
+  context_.path = path;
+  context_.focus.scope = scope;
+  context_.dismissed_problems = dismissed;
+  session_->FollowBookmarks(path);
 }
 
 // A run that is still being read, or has just begun, may lack what its link names.
@@ -635,7 +645,11 @@ void Shell::UpdateLink() {
     return;
   }
   if (timeline::IsInOtherPart(snapshot, link_->link)) return OpenAround(*link_->link.step);
-  const Status status = ShowLink(std::exchange(link_, std::nullopt)->link);
+  ui::Link link = std::exchange(link_, std::nullopt)->link;
+  if (snapshot.part && link.last_step) {  // of a range what is loaded
+    link.last_step = std::min(*link.last_step, static_cast<int32_t>(snapshot.part->last_step));
+  }
+  const Status status = ShowLink(link);
   if (!status.ok()) Notify(status.message(), true);
 }
 

@@ -6,6 +6,8 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "ui/timeline/link_place.h"
+
 namespace shardscope::panels {
 namespace {
 
@@ -85,6 +87,12 @@ ui::Commands CommandsToShow(const query::Snapshot& snapshot, std::optional<int64
       return {ui::FocusPanel{"timeline"}, ui::SelectOp{op_run, *rank}, ui::FitSelection{}};
     }
   }
+  const auto step = row.Integer("step");
+  const bool has_step = step && *step >= 0 && *step <= INT32_MAX;
+  if (has_step) {
+    const ui::Link link{.step = static_cast<int32_t>(*step)};
+    if (timeline::IsInOtherPart(snapshot, link)) return {ui::GoToLink{link}};
+  }
   const auto start_ns = row.Moment({"started", "start", "executed", "time", "issued"});
   if (start_ns && *start_ns >= snapshot.start_ns && *start_ns <= snapshot.end_ns) {
     const auto end_ns = row.Moment({"ended", "end"});
@@ -96,8 +104,7 @@ ui::Commands CommandsToShow(const query::Snapshot& snapshot, std::optional<int64
     return {ui::FocusPanel{"timeline"},
             ui::SetView{*start_ns - margin_ns, *start_ns + shown_ns + margin_ns}};
   }
-  const auto step = row.Integer("step");
-  if (step && *step >= 0 && *step <= INT32_MAX) {
+  if (has_step) {
     return {ui::FocusPanel{"timeline"}, ui::ShowStep{static_cast<int32_t>(*step)}};
   }
   return {};

@@ -177,6 +177,7 @@ class RunSession {
   SqlWorker* sql();
   bool live() const { return live_; }
   // Of the run; empty of a fixed snapshot.
+  const std::string& path() const { return path_; }
   std::string folder() const;
 
  private:
