@@ -11,7 +11,8 @@ constexpr int kHeight = 900;
 
 }  // namespace
 
-Harness::Harness(const std::string& folder, const std::string& programs, bool log_widgets)
+Harness::Harness(const std::string& folder, const std::string& programs, bool log_widgets,
+                 int64_t memory_bytes)
     : surface_(kWidth, kHeight), engine_(ImGuiTestEngine_CreateContext()) {
   shell::ShellOptions options;
   options.settings_folder = folder;
@@ -19,6 +20,7 @@ Harness::Harness(const std::string& folder, const std::string& programs, bool lo
   options.program_folder = programs;
   options.log_drawing = true;
   options.log_widgets = log_widgets;
+  options.memory_bytes = memory_bytes;
   shell_ = std::make_unique<shell::Shell>(std::move(options), gui_.fonts().fonts);
   ImGuiTestEngineIO& io = ImGuiTestEngine_GetIO(engine_);
   io.ConfigRunSpeed = ImGuiTestRunSpeed_Fast;

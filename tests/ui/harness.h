@@ -20,9 +20,9 @@ namespace shardscope::ui_test {
 class Harness {
  public:
   // `folder`: where settings go; empty: nowhere. `programs`: where shardscope-train is.
-  // `log_widgets`: log() has every text and control too.
+  // `log_widgets`: log() has every text and control too. `memory_bytes`: as `open --memory`.
   explicit Harness(const std::string& folder = {}, const std::string& programs = {},
-                   bool log_widgets = false);
+                   bool log_widgets = false, int64_t memory_bytes = 0);
   ~Harness();
 
   shell::Shell& shell() { return *shell_; }

@@ -165,8 +165,11 @@ Result<std::unique_ptr<LiveTrace>> LiveTrace::Open(const std::string& path,
                                                    std::function<void()> on_change,
                                                    const ReadLimits& limits) {
   SHARDSCOPE_ASSIGN_OR_RETURN(store::RunFiles run, store::FindRun(path));
-  SHARDSCOPE_ASSIGN_OR_RETURN(std::unique_ptr<LiveTrace> finished,
-                              FinishedTrace::OpenLarge(run, on_change, limits));
+  const bool may_be_small = limits.memory_bytes > 0;  // somebody says how much, of any run
+  SHARDSCOPE_ASSIGN_OR_RETURN(
+      std::unique_ptr<LiveTrace> finished,
+      FinishedTrace::OpenLarge(run, on_change, limits,
+                               may_be_small ? 1 : store::FinishedSource::kLargeBytes));
   if (finished != nullptr) return finished;
   Result<std::unique_ptr<store::RunSource>> source = store::RunSource::Open(run);
   if (!source.ok()) return source.status();

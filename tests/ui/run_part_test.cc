@@ -1,0 +1,73 @@
+// A run that does not fit into memory: other steps are loaded when they are asked for.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/ui/harness.h"
+#include "trace/query/trace_test_util.h"
+
+namespace shardscope::ui_test {
+namespace {
+
+constexpr double kSeconds = 60;  // of the worst machine
+constexpr int64_t kMs = 1'000'000;
+constexpr int64_t kSteps = 64;
+
+class RunPartTest : public testing::Test {
+ protected:
+  RunPartTest() {
+    const auto recorder = query::OpenRecorder(folder_.path());
+    recorder->Add(schema::RankRow{0, "host", 1, "cpu"});
+    const schema::TrackId track = recorder->Add(schema::TrackRow{{}, 0, "compute", "compute", 1});
+    const auto op = query::AddPlanOp(recorder.get(), "F block0", "forward", "compute");
+    for (int64_t step = 0; step < kSteps; ++step) {
+      const int64_t start_ns = (100 + 10 * step) * kMs;
+      record::OpRecord run = query::OpAt(op, 0, step, start_ns, start_ns + 4 * kMs);
+      run.run.track = track;
+      recorder->Record(run);
+      schema::StepRow row;
+      row.step = step;
+      row.start_ns = start_ns;
+      row.end_ns = start_ns + 10 * kMs;
+      recorder->Record(row);
+    }
+    SHARDSCOPE_CHECK(recorder->Finish().ok());
+    SHARDSCOPE_CHECK(harness_.shell().Open(folder_.path()).ok());
+  }
+
+  // The step is loaded and in view.
+  bool Shows(int step) {
+    return harness_.Until(
+        [&] {
+          const query::Snapshot& snapshot = *harness_.context().snapshot;
+          return !snapshot.loading && snapshot.part && snapshot.part->Contains(step) &&
+                 harness_.log().Find("timeline", "step:" + std::to_string(step)) != nullptr;
+        },
+        kSeconds);
+  }
+  void GoTo(int step) { harness_.shell().Post(ui::GoToLink{{.step = step}}); }
+
+  const query::TestFolder folder_;
+  Harness harness_{{}, {}, false, 1};  // bytes of memory
+};
+
+TEST_F(RunPartTest, StepsOfOtherPartsAreLoadedOneAfterTheOther) {
+  ASSERT_TRUE(Shows(kSteps - 1));
+  const std::string path = harness_.context().path;
+  EXPECT_EQ(path, std::filesystem::weakly_canonical(folder_.path()));
+  for (const int step : {47, 5, 0, 63}) {
+    GoTo(step);
+    ASSERT_TRUE(Shows(step)) << step;
+    const query::Snapshot& snapshot = *harness_.context().snapshot;
+    EXPECT_EQ(snapshot.part->last_step - snapshot.part->first_step, 15);
+    EXPECT_EQ(snapshot.ranks.at(0).op_runs.size(), 16u);
+    EXPECT_EQ(harness_.context().path, path);
+    EXPECT_NE(harness_.log().Find("banner", "part"), nullptr);
+  }
+  GoTo(64);  // there is none: what is loaded stays
+  EXPECT_TRUE(harness_.Until([this] { return !harness_.context().notice.text.empty(); }, kSeconds));
+  EXPECT_TRUE(harness_.context().snapshot->part->Contains(63));
+}
+
+}  // namespace
+}  // namespace shardscope::ui_test
