@@ -1,7 +1,6 @@
 #include "trace/query/run_part.h"
 
 #include <algorithm>
-#include <string_view>
 #include <vector>
 
 #include "trace/query/rows.h"

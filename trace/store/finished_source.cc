@@ -341,7 +341,7 @@ Status FinishedSource::ReadMemoryHeld(int64_t before_ns, RowBatch* batch) {
       Statement select,
       reader_.database().Prepare(
           "SELECT rank, device, category, unit, CAST(total(bytes) AS INTEGER) AS held FROM "
-          "memory_event WHERE executed_ns < ?1 AND abs(bytes) < ?2 GROUP BY 1, 2, 3, 4 "
+          "memory_event WHERE executed_ns < ?1 AND bytes BETWEEN -?2 AND ?2 GROUP BY 1, 2, 3, 4 "
           "HAVING held <> 0"));
   select.Bind(1, before_ns);
   select.Bind(2, kMostBytes);
