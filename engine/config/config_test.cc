@@ -84,6 +84,7 @@ TEST(Keys, TheFixedNamesExist) {
                            "train.steps",
                            "train.batch",
                            "train.micro_batches",
+                           "train.logits_block",
                            "train.lr",
                            "train.clip",
                            "train.warmup_steps",

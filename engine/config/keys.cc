@@ -404,6 +404,12 @@ Keys TrainKeys() {
       In("samples", Int("train.batch", 4, 1, 4096, "Samples per rank and micro-batch.")),
       Int("train.micro_batches", 1, 1, 64,
           "Micro-batches per step, whose gradients are accumulated."),
+      In("tokens", Int("train.logits_block", 0, 0, 1048576,
+                       "Tokens of the vocabulary whose logits are there at a time: the loss is "
+                       "added up block "
+                       "by block, and backward computes each block once more; 0 = all at once, "
+                       "which are kept "
+                       "until then.")),
       Live(KeyInfo{.name = "train.lr",
                    .type = KeyType::kFloat,
                    .default_value = "0.001",

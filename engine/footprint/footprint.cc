@@ -97,6 +97,7 @@ Result<model::ModelConfig> ModelConfigOf(const config::Config& config) {
     SHARDSCOPE_ASSIGN_OR_RETURN(model, model::ReadFolderConfig(folder, config.GetInt("model.seq")));
   }
   model.dtype = config::ToPolicy(config).param_dtype;
+  model.logits_block = config.GetInt("train.logits_block");
   const config::FineTuning tuning = config::GetFineTuning(config);
   model.frozen = tuning.frozen;
   model.lora = {.rank = tuning.rank, .alpha = tuning.alpha, .targets = tuning.targets};

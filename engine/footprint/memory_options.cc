@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "engine/footprint/footprint.h"
 #include "engine/plan/strategy.h"
 #include "trace/base/text.h"
 
@@ -128,6 +129,18 @@ std::vector<Settings> Recompute(const Config& config) {
   return Others(config, "checkpointing", {"selective", "every:2", "full"});
 }
 
+// Of the logits a quarter, then a sixteenth of what is there now.
+std::vector<Settings> LogitsInBlocks(const Config& config) {
+  const auto model = ModelConfigOf(config);
+  std::vector<Settings> settings;
+  if (!model.ok()) return settings;
+  for (const int64_t share : {4, 16}) {
+    const int64_t block = model->logits_columns() / share;
+    if (block > 0) settings.push_back(One("train.logits_block", std::to_string(block)));
+  }
+  return settings;
+}
+
 std::vector<Settings> Offload(const Config& config) {
   return Others(config, "offload", {"optimizer", "all"});
 }
@@ -237,6 +250,7 @@ constexpr std::array kOptions = {
     MemoryOption{Effect::kNone, NoCheckpoints},
     MemoryOption{Effect::kRounding, SmallerUnits},
     MemoryOption{Effect::kRounding, SmallerBuckets},
+    MemoryOption{Effect::kRounding, LogitsInBlocks},
     MemoryOption{Effect::kRounding, SplitSequence},
     MemoryOption{Effect::kRounding, FewerReplicas},
     MemoryOption{Effect::kRounding, ShardMore},

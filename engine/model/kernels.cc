@@ -203,6 +203,32 @@ double CrossEntropyRow(int64_t width, int64_t target, W* row) {
   return std::log(static_cast<double>(sum)) - of_target;
 }
 
+// The row of a block in the wide type: itself, or a copy in `room`.
+template <typename T>
+auto WideRow(T* row, int64_t width, std::vector<Wide<std::remove_const_t<T>>>* room) {
+  using W = Wide<std::remove_const_t<T>>;
+  if constexpr (std::is_same_v<std::remove_const_t<T>, W>) {
+    return row;
+  } else {
+    room->resize(static_cast<size_t>(width));
+    for (int64_t i = 0; i < width; ++i) (*room)[static_cast<size_t>(i)] = static_cast<W>(row[i]);
+    return room->data();
+  }
+}
+
+// What adding a row's logits makes of its largest and sum.
+template <typename W>
+void AddLogitsOfRow(const W* row, int64_t width, W* largest, W* sum) {
+  W most = *largest;
+#pragma omp simd reduction(max : most)
+  for (int64_t i = 0; i < width; ++i) most = std::max(most, row[i]);
+  W added = 0;
+#pragma omp simd reduction(+ : added)
+  for (int64_t i = 0; i < width; ++i) added += FastExp(row[i] - most);
+  *sum = *sum * FastExp(*largest - most) + added;
+  *largest = most;
+}
+
 }  // namespace
 
 at::ScalarType WideType(at::ScalarType type) { return type == at::kDouble ? type : at::kFloat; }
@@ -395,6 +421,49 @@ double CrossEntropy(const int64_t* targets, at::Tensor* logits) {
     }
   });
   return sum;
+}
+
+void AddLogits(const at::Tensor& block, int64_t first, const int64_t* targets, LogitRows* rows) {
+  const int64_t width = block.size(1);
+  Dispatch(block, [&](auto type) {
+    using T = decltype(type);
+    using W = Wide<T>;
+    std::vector<W> room;
+    for (int64_t t = 0; t < block.size(0); ++t) {
+      const T* in = block.const_data_ptr<T>() + t * width;
+      const W* row = WideRow<const T>(in, width, &room);
+      AddLogitsOfRow(row, width, rows->largest.mutable_data_ptr<W>() + t,
+                     rows->sum.mutable_data_ptr<W>() + t);
+      const int64_t column = targets[t] - first;
+      if (column >= 0 && column < width) rows->of_target.mutable_data_ptr<W>()[t] = row[column];
+    }
+  });
+}
+
+void BlockGradient(const at::Tensor& log_sum, int64_t first, const int64_t* targets,
+                   at::Tensor* block) {
+  const int64_t width = block->size(1);
+  Dispatch(*block, [&](auto type) {
+    using T = decltype(type);
+    using W = Wide<T>;
+    std::vector<W> room;
+    for (int64_t t = 0; t < block->size(0); ++t) {
+      T* out = block->mutable_data_ptr<T>() + t * width;
+      if (targets[t] < 0) {
+        std::fill_n(out, width, T{0});
+        continue;
+      }
+      W* row = WideRow<T>(out, width, &room);
+      const W all = log_sum.const_data_ptr<W>()[t];
+#pragma omp simd
+      for (int64_t i = 0; i < width; ++i) row[i] = FastExp(row[i] - all);
+      const int64_t column = targets[t] - first;
+      if (column >= 0 && column < width) row[column] -= 1;
+      if constexpr (!std::is_same_v<T, W>) {
+        for (int64_t i = 0; i < width; ++i) out[i] = static_cast<T>(row[i]);
+      }
+    }
+  });
 }
 
 }  // namespace shardscope::model

@@ -72,4 +72,19 @@ void LossBackward(const at::Tensor& log_probabilities, const int64_t* targets,
 // negative. In place of logits [T, V] comes the sum's gradient.
 double CrossEntropy(const int64_t* targets, at::Tensor* logits);
 
+// The same over blocks of the vocabulary, [T, n] with the logits of the tokens from `first` on.
+// What is known of each row once some were added, [T], wide: the largest logit, the sum of
+// exp(logit - largest), and the target's logit where it was among them (online softmax: Milakov and
+// Gimelshein 2018, arXiv 1805.02867).
+struct LogitRows {
+  at::Tensor largest;  // at first -infinity
+  at::Tensor sum;      // at first 0
+  at::Tensor of_target;
+};
+void AddLogits(const at::Tensor& block, int64_t first, const int64_t* targets, LogitRows* rows);
+// In the block's place: softmax less the target; 0 in rows whose target is negative. log_sum [T],
+// wide: of exp(logit) over the vocabulary.
+void BlockGradient(const at::Tensor& log_sum, int64_t first, const int64_t* targets,
+                   at::Tensor* block);
+
 }  // namespace shardscope::model

@@ -1,6 +1,7 @@
 // What a model is made of: a decoder, as GPT or as Llama. Plain values, no LibTorch.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -56,6 +57,10 @@ struct ModelConfig {
   bool tied = false;      // the head's matrix is the embedding's
   bool qkv_bias = false;  // Qwen2
 
+  // Columns of the logits that are there at a time; 0: all of them, which backward finds as they
+  // are. Else it computes them again.
+  int64_t logits_block = 0;
+
   Lora lora;
   // Modules that are not trained: "embedding", "head", "blocks", "block3", "block3.mlp".
   std::vector<std::string> frozen;
@@ -71,6 +76,9 @@ struct ModelConfig {
   int64_t query_columns() const { return heads * head_dim() / tensor_ranks; }
   int64_t key_columns() const { return num_kv_heads() * head_dim() / tensor_ranks; }
   int64_t inner_columns() const { return ffn_width() / tensor_ranks; }
+  int64_t logits_columns() const {
+    return logits_block > 0 ? std::min(logits_block, vocab) : vocab;
+  }
   // Reductions inside a segment (norms, softmax) are kept in at least fp32.
   int64_t wide_bytes() const { return dtype == plan::DType::kFp64 ? 8 : 4; }
 };

@@ -126,6 +126,27 @@ int64_t GptBackwardBytes(const ModelConfig& config, int64_t segment, int64_t tok
                    7 * sizes.attended + behind_norm});
 }
 
+// A block of the logits, and of each row two numbers beside the one that is saved, and the flag
+// whether it counts.
+int64_t BlockedForwardBytes(const ModelConfig& config, int64_t rows) {
+  const int64_t columns = config.logits_columns();
+  return rows * (columns * plan::BytesOf(config.dtype) + 2 * config.wide_bytes() + 1) +
+         MatmulBytes(config, rows, columns, config.dim);
+}
+
+// A block of the logits and, where the wide type is another, what it adds to the input's gradient,
+// and that gradient; at last the gradient on both sides of the norm.
+int64_t BlockedBackwardBytes(const ModelConfig& config, int64_t rows) {
+  const int64_t columns = config.logits_columns();
+  const int64_t hidden = SizesOf(config, rows).hidden;
+  const bool is_wide = config.wide_bytes() == plan::BytesOf(config.dtype);
+  const int64_t sums = is_wide ? 0 : rows * config.dim * config.wide_bytes();
+  const int64_t block = rows * columns * plan::BytesOf(config.dtype) +
+                        std::max(MatmulBytes(config, rows, columns, config.dim),
+                                 LinearBackwardBytes(config, rows, columns, config.dim));
+  return std::max(hidden, sums + block);
+}
+
 }  // namespace
 
 int64_t HiddenBytes(const ModelConfig& config, int64_t segment, int64_t batch) {
@@ -172,6 +193,7 @@ int64_t ActivationBytes(const ModelConfig& config, int64_t segment, int64_t batc
       return split_norm + products + after + own_hidden;
     }
     case SegmentKind::kHead: {  // log-probabilities, or the gradient of the logits; the loss
+      if (config.logits_block > 0) return norm + own_tokens * wide_bytes + wide_bytes;
       const int64_t element = IsLlama(config) ? plan::BytesOf(config.dtype) : wide_bytes;
       return norm + own_tokens * config.vocab * element + wide_bytes;
     }
@@ -232,6 +254,7 @@ int64_t ForwardTemporaryBytes(const ModelConfig& config, int64_t segment, int64_
     }
     case SegmentKind::kHead: {  // logits, and a copy in the wide type where that is another
       const int64_t own_tokens = tokens / config.sequence_ranks;
+      if (config.logits_block > 0) return BlockedForwardBytes(config, own_tokens);
       const int64_t product = MatmulBytes(config, own_tokens, config.vocab, dim);
       if (IsLlama(config)) return product;
       const int64_t logits = own_tokens * config.vocab;
@@ -255,6 +278,7 @@ int64_t BackwardTemporaryBytes(const ModelConfig& config, int64_t segment, int64
                               : GptBackwardBytes(config, segment, tokens));
     case SegmentKind::kHead: {  // at last the gradient on both sides of the norm
       const int64_t own_tokens = tokens / config.sequence_ranks;
+      if (config.logits_block > 0) return BlockedBackwardBytes(config, own_tokens);
       const int64_t logits =
           IsLlama(config) ? 0 : own_tokens * config.vocab * plan::BytesOf(config.dtype);
       return std::max(SizesOf(config, own_tokens).hidden,

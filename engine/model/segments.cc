@@ -6,12 +6,15 @@
 #include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/gelu_backward.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/sum.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 
 #include "engine/model/data.h"
@@ -87,8 +90,9 @@ Saved SegmentModel::Forward(int64_t segment, const ForwardArgs& args) const {
       saved = is_llama ? LlamaMlpForward(args) : MlpForward(args);
       break;
     case SegmentKind::kHead:
-      saved =
-          is_llama ? LlamaHeadForward(args) : HeadForward(args.parameters, args.input, args.tokens);
+      saved = config_.logits_block > 0 ? BlockedHeadForward(args)
+              : is_llama               ? LlamaHeadForward(args)
+                                       : HeadForward(args.parameters, args.input, args.tokens);
       break;
   }
   if (args.norm != nullptr) {
@@ -148,6 +152,7 @@ at::Tensor SegmentModel::BackwardToNorm(int64_t segment, const BackwardArgs& arg
     case SegmentKind::kMlp:
       return is_llama ? LlamaMlpBackward(args, gradients) : MlpBackward(args, gradients);
     case SegmentKind::kHead:
+      if (config_.logits_block > 0) return BlockedHeadBackward(args, gradients);
       return is_llama ? LlamaHeadBackward(args, gradients) : HeadBackward(args, gradients);
   }
   return {};
@@ -329,6 +334,50 @@ at::Tensor SegmentModel::HeadBackward(const BackwardArgs& args, Tensors* gradien
   return at::mm(logits_gradient, args.parameters[1]);
 }
 
+// tensors: scale, normed, log_sum [T] (wide): of exp(logit) over the vocabulary.
+Saved SegmentModel::BlockedHeadForward(const ForwardArgs& args) const {
+  Saved saved = Normed(args.input, args.parameters[0]);
+  const at::Tensor& normed = saved.tensors[1];
+  const at::Tensor& weight = args.parameters[1];
+  const at::TensorOptions wide = normed.options().dtype(wide_);
+  LogitRows rows{at::full({normed.size(0)}, -std::numeric_limits<double>::infinity(), wide),
+                 at::zeros({normed.size(0)}, wide), at::zeros({normed.size(0)}, wide)};
+  for (int64_t first = 0; first < config_.vocab; first += config_.logits_columns()) {
+    const int64_t columns = std::min(config_.logits_columns(), config_.vocab - first);
+    AddLogitsOf(at::mm(normed, weight.narrow(0, first, columns).t()), first, args.tokens, &rows);
+  }
+  const at::Tensor log_sum = rows.sum.log_().add_(rows.largest);
+  const at::Tensor of_rows = rows.of_target.sub_(log_sum).mul_(args.tokens.targets.ge(0));
+  saved.output = of_rows.sum(at::kDouble).div_(-args.tokens.loss_rows()).to(wide_);
+  saved.tensors.push_back(log_sum);
+  return saved;
+}
+
+at::Tensor SegmentModel::BlockedHeadBackward(const BackwardArgs& args, Tensors* gradients) const {
+  const at::Tensor& normed = args.saved.tensors[1];
+  const double scale =
+      args.loss_scale / (args.tokens.loss_rows() * static_cast<double>(args.loss_parts));
+  at::Tensor& weight_gradient = (*gradients)[1];
+  // Blocks add up to the input's gradient in the wide type.
+  at::Tensor gradient = at::zeros(normed.sizes(), normed.options().dtype(wide_));
+  for (int64_t first = 0; first < config_.vocab; first += config_.logits_columns()) {
+    const int64_t columns = std::min(config_.logits_columns(), config_.vocab - first);
+    const at::Tensor weight = args.parameters[1].narrow(0, first, columns);
+    at::Tensor block = at::mm(normed, weight.t());
+    GradientOfBlock(args.saved.tensors[2], first, args.tokens, &block);
+    if (weight_gradient.defined()) {
+      at::Tensor part = weight_gradient.narrow(0, first, columns);
+      at::addmm_out(part, part, block.t(), normed, 0, scale);
+    }
+    if (type_ == wide_) {
+      gradient.addmm_(block, weight, 1, scale);
+    } else {
+      gradient.add_(at::mm(block, weight), scale);
+    }
+  }
+  return gradient.to(type_);
+}
+
 Saved Model::EmbeddingForward(const Tensors& parameters, const TokenBatch& tokens) const {
   Saved saved;
   saved.output = at::empty({tokens.inputs.numel(), config_.dim}, type_);
@@ -444,6 +493,16 @@ void Model::GatedBackward(const at::Tensor& gate, const at::Tensor& up, at::Tens
 at::Tensor Model::LossInPlace(at::Tensor* logits, const TokenBatch& tokens) const {
   const double sum = CrossEntropy(tokens.targets.const_data_ptr<int64_t>(), logits);
   return at::empty({}, wide_).fill_(sum / tokens.loss_rows());
+}
+
+void Model::AddLogitsOf(const at::Tensor& block, int64_t first, const TokenBatch& tokens,
+                        LogitRows* rows) const {
+  AddLogits(block, first, tokens.targets.const_data_ptr<int64_t>(), rows);
+}
+
+void Model::GradientOfBlock(const at::Tensor& log_sum, int64_t first, const TokenBatch& tokens,
+                            at::Tensor* block) const {
+  BlockGradient(log_sum, first, tokens.targets.const_data_ptr<int64_t>(), block);
 }
 
 }  // namespace shardscope::model

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/model/adapter.h"
+#include "engine/model/kernels.h"
 #include "engine/model/model_config.h"
 #include "engine/plan/activation_checkpointing.h"
 
@@ -188,6 +189,13 @@ class SegmentModel {
   // tokens.loss_rows().
   virtual at::Tensor LossInPlace(at::Tensor* logits, const TokenBatch& tokens) const = 0;
 
+  // Of a block [T, n] of the logits, of the tokens from `first` on: as AddLogits() and
+  // BlockGradient() of kernels.h.
+  virtual void AddLogitsOf(const at::Tensor& block, int64_t first, const TokenBatch& tokens,
+                           LogitRows* rows) const = 0;
+  virtual void GradientOfBlock(const at::Tensor& log_sum, int64_t first, const TokenBatch& tokens,
+                               at::Tensor* block) const = 0;
+
   // What a segment starts from: its norm, or that which was given.
   Saved StartOf(const ForwardArgs& args) const;
 
@@ -197,6 +205,9 @@ class SegmentModel {
   Saved HeadForward(const Tensors& parameters, const at::Tensor& input,
                     const TokenBatch& tokens) const;
   at::Tensor HeadBackward(const BackwardArgs& args, Tensors* gradients) const;
+  // With the logits in blocks of columns.
+  Saved BlockedHeadForward(const ForwardArgs& args) const;
+  at::Tensor BlockedHeadBackward(const BackwardArgs& args, Tensors* gradients) const;
 
   // Of llama (llama_segments.cc).
   Saved LlamaAttentionForward(const ForwardArgs& args) const;
@@ -276,6 +287,10 @@ class Model final : public SegmentModel {
   void GatedBackward(const at::Tensor& gate, const at::Tensor& up, at::Tensor* gradient,
                      at::Tensor* gate_gradient, at::Tensor* up_gradient) const override;
   at::Tensor LossInPlace(at::Tensor* logits, const TokenBatch& tokens) const override;
+  void AddLogitsOf(const at::Tensor& block, int64_t first, const TokenBatch& tokens,
+                   LogitRows* rows) const override;
+  void GradientOfBlock(const at::Tensor& log_sum, int64_t first, const TokenBatch& tokens,
+                       at::Tensor* block) const override;
 };
 
 }  // namespace shardscope::model

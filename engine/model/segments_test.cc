@@ -79,7 +79,7 @@ Chain RunChain(const ModelConfig& config, const ParameterMap& parameters,
 }
 
 // gpt, and of llama: as it is drawn; grouped queries, wider heads and Qwen2's biases; a tied head.
-// Then with adapters, and with modules that are not trained.
+// Then with adapters, with modules that are not trained, and with the logits in blocks.
 std::vector<ModelConfig> Models(plan::DType dtype) {
   const ModelConfig gpt{.layers = 2, .dim = 24, .heads = 3, .seq = 10, .dtype = dtype};
   ModelConfig llama = gpt;
@@ -104,11 +104,21 @@ std::vector<ModelConfig> Models(plan::DType dtype) {
   adapted_tied.lora = {.rank = 2, .alpha = 16, .targets = {"k", "gate"}};
   ModelConfig frozen = grouped;
   frozen.frozen = {"embedding", "block0", "block1.mlp"};
-  return {gpt, llama, grouped, tied, adapted_gpt, adapted, adapted_tied, frozen};
+  // Blocks of the logits: some with a rest, one, larger than the vocabulary.
+  ModelConfig blocked_gpt = gpt;
+  blocked_gpt.logits_block = 60;
+  ModelConfig blocked = grouped;
+  blocked.logits_block = 100;
+  ModelConfig blocked_tied = adapted_tied;
+  blocked_tied.logits_block = 1000;
+  ModelConfig blocked_trained_tied = tied;
+  blocked_trained_tied.logits_block = 33;
+  return {gpt,          llama,  grouped,     tied,    adapted_gpt,  adapted,
+          adapted_tied, frozen, blocked_gpt, blocked, blocked_tied, blocked_trained_tied};
 }
 
 class EveryModel : public testing::TestWithParam<size_t> {};
-INSTANTIATE_TEST_SUITE_P(Segments, EveryModel, testing::Range(size_t{0}, size_t{8}));
+INSTANTIATE_TEST_SUITE_P(Segments, EveryModel, testing::Range(size_t{0}, size_t{12}));
 
 TEST_P(EveryModel, GradientsEqualAutogradOfTheReference) {
   const ModelConfig config = Models(plan::DType::kFp64)[GetParam()];

@@ -17,6 +17,7 @@
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/gelu_backward.h>
 #include <ATen/ops/index_select.h>
+#include <ATen/ops/maximum.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/stack.h>
@@ -244,10 +245,15 @@ at::Tensor DeviceModel::MeanLossOf(const at::Tensor& log_probabilities,
   return log_probabilities.gather(1, targets).to(at::kDouble).mean().neg().to(wide_);
 }
 
+at::Tensor DeviceModel::Hits(const model::TokenBatch& tokens, int64_t first, int64_t count) const {
+  const at::Tensor columns = vocabulary_.narrow(0, first, count).unsqueeze(0);
+  return at::eq(columns, tokens.targets.unsqueeze(1)).to(wide_);
+}
+
 at::Tensor DeviceModel::LogitsGradient(const at::Tensor& log_probabilities,
                                        const model::TokenBatch& tokens, double scale) const {
-  const at::Tensor hits = at::eq(vocabulary_.unsqueeze(0), tokens.targets.unsqueeze(1)).to(wide_);
-  at::Tensor gradient = log_probabilities.exp().sub_(hits).mul_(scale / tokens.loss_rows());
+  at::Tensor gradient =
+      log_probabilities.exp().sub_(Hits(tokens, 0, config_.vocab)).mul_(scale / tokens.loss_rows());
   if (tokens.mean_over > 0) gradient.mul_(tokens.targets.ge(0).unsqueeze(1));
   return gradient.to(type_);
 }
@@ -295,6 +301,23 @@ at::Tensor DeviceModel::LossInPlace(at::Tensor* logits, const model::TokenBatch&
   const at::Tensor log_probabilities = at::_log_softmax(logits->to(wide_), 1, false);
   logits->copy_(LogitsGradient(log_probabilities, tokens, tokens.loss_rows()));
   return MeanLossOf(log_probabilities, tokens);
+}
+
+void DeviceModel::AddLogitsOf(const at::Tensor& block, int64_t first,
+                              const model::TokenBatch& tokens, model::LogitRows* rows) const {
+  const at::Tensor wide = block.to(wide_);
+  const at::Tensor largest = at::maximum(rows->largest, wide.amax(1));
+  const at::Tensor added = wide.sub(largest.unsqueeze(1)).exp_().sum(1);
+  rows->sum.mul_(rows->largest.sub_(largest).exp_()).add_(added);
+  rows->largest = largest;
+  rows->of_target.add_(Hits(tokens, first, block.size(1)).mul_(wide).sum(1));
+}
+
+void DeviceModel::GradientOfBlock(const at::Tensor& log_sum, int64_t first,
+                                  const model::TokenBatch& tokens, at::Tensor* block) const {
+  at::Tensor gradient = block->to(wide_).sub(log_sum.unsqueeze(1)).exp_();
+  gradient.sub_(Hits(tokens, first, block->size(1)));
+  block->copy_(gradient.mul_(tokens.targets.ge(0).unsqueeze(1)));
 }
 
 }  // namespace shardscope::cuda

@@ -47,8 +47,14 @@ class DeviceModel final : public model::SegmentModel {
   void GatedBackward(const at::Tensor& gate, const at::Tensor& up, at::Tensor* gradient,
                      at::Tensor* gate_gradient, at::Tensor* up_gradient) const override;
   at::Tensor LossInPlace(at::Tensor* logits, const model::TokenBatch& tokens) const override;
+  void AddLogitsOf(const at::Tensor& block, int64_t first, const model::TokenBatch& tokens,
+                   model::LogitRows* rows) const override;
+  void GradientOfBlock(const at::Tensor& log_sum, int64_t first, const model::TokenBatch& tokens,
+                       at::Tensor* block) const override;
 
  private:
+  // Which of the tokens from `first` on is each row's target, [T, count].
+  at::Tensor Hits(const model::TokenBatch& tokens, int64_t first, int64_t count) const;
   void Turn(const at::Tensor& heads, double direction) const;
 
   const LaunchTurn launch_turn_;

@@ -59,6 +59,12 @@ TEST_P(DeviceModelTest, SoDoesEachOfLlama) {
   Compare(config);
 }
 
+TEST_P(DeviceModelTest, SoDoesTheHeadWithItsLogitsInBlocks) {
+  model::ModelConfig config = config_;
+  config.logits_block = 100;
+  Compare(config);
+}
+
 void DeviceModelTest::Compare(const model::ModelConfig& config) const {
   const c10::InferenceMode no_autograd;
   const model::Model rows(config);
