@@ -57,6 +57,7 @@ struct Link {
   std::optional<analysis::Scope> scope;
 
   bool HasOp() const { return !op.empty() || op_index.has_value(); }
+  bool HasTimes() const { return at || area || times; }
   bool operator==(const Link&) const = default;
 };
 

@@ -4,6 +4,8 @@
 #include <filesystem>
 
 #include "tests/ui/harness.h"
+#include "trace/base/text.h"
+#include "trace/bookmarks/bookmarks.h"
 #include "trace/query/trace_test_util.h"
 
 namespace shardscope::ui_test {
@@ -67,6 +69,50 @@ TEST_F(RunPartTest, StepsOfOtherPartsAreLoadedOneAfterTheOther) {
   GoTo(64);  // there is none: what is loaded stays
   EXPECT_TRUE(harness_.Until([this] { return !harness_.context().notice.text.empty(); }, kSeconds));
   EXPECT_TRUE(harness_.context().snapshot->part->Contains(63));
+}
+
+// Times are told from the start of the run, not of what is loaded.
+TEST_F(RunPartTest, TimesLeadToOtherParts) {
+  ASSERT_TRUE(Shows(kSteps - 1));
+  const auto type = [this](const char* moment) {
+    harness_.shell().Post(ui::ShowOverlay{ui::Overlay::kGoTo});
+    harness_.Frames(3);
+    EXPECT_TRUE(harness_.Drive([moment](ImGuiTestContext* test) {
+      test->KeyCharsReplaceEnter(moment);
+      test->Yield(2);
+    }));
+  };
+  const auto is_in_view = [this](int64_t time_ns) {
+    return harness_.Until(
+        [&] {
+          const ui::View& view = harness_.context().view;
+          return view.start_ns <= time_ns && time_ns <= view.end_ns;
+        },
+        kSeconds);
+  };
+  type("123ms");  // the first row is that of step 0, at 100 ms
+  ASSERT_TRUE(Shows(12));
+  EXPECT_TRUE(is_in_view(223 * kMs));
+  type("step=50+2ms");
+  ASSERT_TRUE(Shows(50));
+  EXPECT_TRUE(is_in_view(602 * kMs));
+}
+
+TEST_F(RunPartTest, BookmarksInOtherPartsSaySo) {
+  const std::string file = bookmarks::FileOf(folder_.path(), folder_.path());
+  const bookmarks::Bookmark early = bookmarks::NewBookmark("step=5", "");
+  const bookmarks::Bookmark late = bookmarks::NewBookmark("step=63", "");
+  const bookmarks::Bookmark never = bookmarks::NewBookmark("step=64", "");
+  ASSERT_TRUE(bookmarks::Apply(file, {{early}, {late}, {never}}).ok());
+  ASSERT_TRUE(Shows(kSteps - 1));
+  harness_.shell().Post(ui::FocusPanel{"bookmarks"});
+  const auto text = [this](const bookmarks::Bookmark& bookmark) {
+    const ui::DrawnItem* item = harness_.log().Find("bookmarks", "bookmark:" + bookmark.id);
+    return item == nullptr ? std::string() : item->text;
+  };
+  ASSERT_TRUE(harness_.Until([&] { return Contains(text(late), "630.000 ms"); }, kSeconds));
+  EXPECT_TRUE(Contains(text(early), "not loaded")) << text(early);
+  EXPECT_TRUE(Contains(text(never), "not in this run")) << text(never);
 }
 
 }  // namespace

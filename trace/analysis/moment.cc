@@ -259,7 +259,7 @@ Result<int64_t> ParseMoment(const query::Snapshot& snapshot, std::string_view te
         "{}: give a time from the start of the run, as 12.5s, or in a step, as step=3+4.2ms",
         text));
   };
-  int64_t start_ns = snapshot.start_ns;
+  int64_t start_ns = snapshot.RunStartNs();
   std::optional<int64_t> offset_ns;
   if (text.starts_with(kStep)) {
     const std::string_view rest = text.substr(kStep.size());
@@ -268,15 +268,20 @@ Result<int64_t> ParseMoment(const query::Snapshot& snapshot, std::string_view te
     if (error != std::errc() || step < 0) return malformed();
     offset_ns = ParseOffset(rest.substr(static_cast<size_t>(end - rest.data())));
     if (!offset_ns) return malformed();
-    SHARDSCOPE_ASSIGN_OR_RETURN(const Interval times, TimesOfStep(snapshot, step));
-    start_ns = times.start_ns;
+    const auto elsewhere = snapshot.part ? snapshot.part->StartOf(step) : std::nullopt;
+    if (elsewhere) {
+      start_ns = *elsewhere;
+    } else {
+      SHARDSCOPE_ASSIGN_OR_RETURN(const Interval times, TimesOfStep(snapshot, step));
+      start_ns = times.start_ns;
+    }
   } else {
     offset_ns = ParseDuration(text);
   }
   if (!offset_ns) return malformed();
-  if (*offset_ns > snapshot.end_ns - start_ns) {
+  if (*offset_ns > snapshot.RunEndNs() - start_ns) {
     return Status::Error(fmt::format("{}: the run ends {} from its start", text,
-                                     FormatDuration(snapshot.end_ns - snapshot.start_ns)));
+                                     FormatDuration(snapshot.RunEndNs() - snapshot.RunStartNs())));
   }
   return start_ns + *offset_ns;
 }

@@ -187,6 +187,17 @@ TEST_F(MomentTest, TimesAreReadFromTheStartOfTheRunOrOfAStep) {
   }
   EXPECT_EQ(at("step=7").message(), "no step 7: this trace has the steps 0 to 1");
   EXPECT_EQ(at("1s").message(), "1s: the run ends 600 us from its start");
+  // Of the whole run, where a part of it is loaded.
+  query::Snapshot some = *snapshot;
+  some.part = query::RunPart{1, 1, 0, 9, 1};
+  some.part->start_ns = -100 * kUs;
+  some.part->end_ns = 5000 * kUs;
+  some.part->step_starts = std::make_shared<std::vector<query::RunPart::StepStart>>(
+      std::vector<query::RunPart::StepStart>{{0, 0}, {7, 4000 * kUs}});
+  EXPECT_EQ(ParseMoment(some, "50us").value(), -50 * kUs);
+  EXPECT_EQ(ParseMoment(some, "step=7+40us").value(), 4040 * kUs);
+  EXPECT_EQ(ParseMoment(some, "step=1+40us").value(), 350 * kUs);
+  EXPECT_EQ(ParseMoment(some, "1s").message(), "1s: the run ends 5.10 ms from its start");
   EXPECT_EQ(FinishedStepAt(*snapshot, 309 * kUs), 0);
   EXPECT_EQ(FinishedStepAt(*snapshot, 310 * kUs), 1);
   EXPECT_EQ(FinishedStepAt(*snapshot, 600 * kUs), -1);

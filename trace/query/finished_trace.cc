@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 
 #include "trace/base/free_memory.h"
 #include "trace/query/rows.h"
@@ -81,6 +82,25 @@ store::StepBounds Joined(const store::StepBounds& all, const store::StepBounds& 
           all.start_ns, all.end_ns};
 }
 
+// From a Snapshot with all step rows, and the first ones of what came before.
+void SetRunTimes(const Snapshot& run, RunPart* part) {
+  std::map<int32_t, int64_t> starts;
+  for (const RankRows& rank : run.ranks) {
+    for (const Step& row : rank.steps) {
+      const auto [at, is_new] = starts.emplace(row.step, row.start_ns);
+      if (!is_new) at->second = std::min(at->second, row.start_ns);
+    }
+  }
+  auto ascending = std::make_shared<std::vector<RunPart::StepStart>>();
+  for (const auto& [step, start_ns] : starts) {
+    const int64_t before_ns = ascending->empty() ? INT64_MIN : ascending->back().start_ns;
+    ascending->push_back({step, std::max(start_ns, before_ns)});  // clocks may lie
+  }
+  part->step_starts = std::move(ascending);
+  part->start_ns = run.start_ns;
+  part->end_ns = run.end_ns;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<LiveTrace>> FinishedTrace::OpenLarge(const store::RunFiles& run,
@@ -145,19 +165,35 @@ Status FinishedTrace::ReadFirst(store::RowBatch* batch, int64_t* shown) {
   return Status::Ok();
 }
 
-// Its times are those of its steps, on the clock of the first file: collectives of the first steps
-// tell how clocks differ.
-Result<PartFilter> FinishedTrace::FilterOfPart() {
+Result<store::RowBatch> FinishedTrace::ReadTimes() {
+  const int64_t first = bounds_.first_step;
+  const int64_t matched = std::max(part_->first_step, first + 1);
   const int64_t last_matched = std::min(part_->first_step + kStepsToMatch - 1, part_->last_step);
   std::vector<store::RowBatch> files(sources_.size());
   for (size_t i = 0; i < files.size(); ++i) {
-    SHARDSCOPE_RETURN_IF_ERROR(sources_[i]->ReadSmallTables(&files[i]));
-    SHARDSCOPE_RETURN_IF_ERROR(sources_[i]->ReadSteps(part_->first_step, last_matched, &files[i]));
+    // Of its own: what it has read of memory does not come again.
+    SHARDSCOPE_ASSIGN_OR_RETURN(const auto source, store::FinishedSource::Open(run_.traces[i], 0));
+    if (source == nullptr) return Status::Error(run_.path + ": has changed; open it again");
+    SHARDSCOPE_ASSIGN_OR_RETURN(files[i], source->ReadMemory());  // of before the first step
+    SHARDSCOPE_RETURN_IF_ERROR(source->ReadSmallTables(&files[i]));
     SHARDSCOPE_RETURN_IF_ERROR(
-        sources_[i]->ReadStepRows(last_matched + 1, part_->last_step, &files[i]));
+        source->ReadSpans(INT64_MIN, bounds_.start_ns, kSpansAtOnce, &files[i]).status());
+    SHARDSCOPE_RETURN_IF_ERROR(source->ReadSteps(first, first, &files[i]));
+    SHARDSCOPE_RETURN_IF_ERROR(source->ReadStepRows(first + 1, matched - 1, &files[i]));
+    SHARDSCOPE_RETURN_IF_ERROR(source->ReadSteps(matched, last_matched, &files[i]));
+    SHARDSCOPE_RETURN_IF_ERROR(
+        source->ReadStepRows(last_matched + 1, bounds_.last_step, &files[i]));
   }
-  const store::RowBatch steps = store::MergeFiles(run_, std::move(files));
-  const PartTimes times = TimesOfPart(steps.Get<schema::StepRow>());
+  return store::MergeFiles(run_, std::move(files));
+}
+
+// Its times are on the clock of the first file, told by collectives of the first steps.
+Result<PartFilter> FinishedTrace::FilterOfPart() {
+  SHARDSCOPE_ASSIGN_OR_RETURN(const store::RowBatch rows, ReadTimes());
+  SnapshotBuilder builder(run_.path, run_.name);
+  builder.Add(rows);
+  SetRunTimes(*builder.Publish(State()), &*part_);
+  const PartTimes times = TimesOfPart(*part_, rows.Get<schema::StepRow>());
   if (times.from_ns > times.to_ns) {
     return Status::Error(fmt::format("{}: steps {} to {} have no times; go to another step",
                                      run_.path, part_->first_step, part_->last_step));

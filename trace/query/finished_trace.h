@@ -72,8 +72,10 @@ class FinishedTrace final : public PublishingTrace {
   store::SourceState State() const;
   // Small tables and first steps; *shown: the last that the app shows of these.
   Status ReadFirst(store::RowBatch* batch, int64_t* shown);
-  // The filter of part_.
+  // The filter of part_, and the rest of part_.
   Result<PartFilter> FilterOfPart();
+  // All step rows, and what tells how clocks differ and when the run began.
+  Result<store::RowBatch> ReadTimes();
   // Everything, or the part of `filter`, of the only file or of all.
   Status LoadFile(PartFilter* filter, SnapshotBuilder* builder);
   Status LoadFiles(PartFilter* filter, SnapshotBuilder* builder);

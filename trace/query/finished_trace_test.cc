@@ -304,6 +304,18 @@ TEST_F(FinishedTraceTest, ARunThatDoesNotFitIsThereInPart) {
     EXPECT_EQ(part.last_step - part.first_step + 1, kSteps / 3);
     EXPECT_EQ(part.first_of_run, 0);
     EXPECT_EQ(part.last_of_run, kSteps - 1);
+    EXPECT_EQ(part.start_ns, whole->start_ns);
+    EXPECT_EQ(part.end_ns, whole->end_ns);
+    EXPECT_EQ(some->RunStartNs(), whole->RunStartNs());
+    EXPECT_EQ(part.step_starts->size(), size_t{kSteps});
+    for (const int32_t step : {0, 7, kSteps - 1}) {
+      const int64_t start_ns = 1'000'000 + step * kStepNs;
+      EXPECT_EQ(part.StartOf(step), start_ns);
+      EXPECT_EQ(part.StepAt(start_ns), step);
+      EXPECT_EQ(part.StepAt(start_ns + kStepNs - 1), step);
+    }
+    EXPECT_EQ(part.StepAt(999'999), std::nullopt);
+    EXPECT_EQ(part.StartOf(kSteps), std::nullopt);
     const int64_t from_ns = 1'000'000 + part.first_step * kStepNs;
     EXPECT_EQ(some->start_ns, from_ns);
     EXPECT_EQ(some->end_ns, 1'000'000 + (part.last_step + 1) * kStepNs);
@@ -357,6 +369,44 @@ TEST_F(FinishedTraceTest, APartBeginsWithWhatWasHeldAndChangedBefore) {
   EXPECT_EQ(held.bytes, 38 * 64 * kOpsAStep / 2);
   EXPECT_EQ(held.executed_ns, some->start_ns);
   EXPECT_EQ(held.category, MemoryCategory::kActivation);
+}
+
+// It is when the first row of the whole run is, not the first step.
+TEST_F(FinishedTraceTest, TheStartOfARunIsKnownWhateverPartOfItIsLoaded) {
+  {
+    auto database = store::Database::Open(path_, store::Database::Mode::kReadWrite);
+    ASSERT_TRUE(database.ok());
+    ASSERT_TRUE(database
+                    ->Execute("UPDATE memory_event SET issued_ns = 700000, executed_ns = 800000 "
+                              "WHERE id = (SELECT min(id) FROM memory_event)")
+                    .ok());
+  }
+  const SnapshotPtr whole = Whole(*Open());
+  EXPECT_EQ(whole->start_ns, 700'000);
+  const int64_t needed = MemoryForRun(store::DatabaseBytes(path_));
+  for (const int64_t around : {0, kSteps - 1}) {
+    changed_ = false;
+    const SnapshotPtr some = Whole(*Open({needed / 2, around}));
+    ASSERT_TRUE(some->part);
+    EXPECT_EQ(some->RunStartNs(), whole->start_ns);
+    EXPECT_EQ(some->RunEndNs(), whole->end_ns);
+  }
+}
+
+TEST_F(FinishedTraceTest, WhatFitsIsReadAtOnce) {
+  const SnapshotPtr whole = ReadSnapshotWithin(folder_.path(), {}, {}).value();
+  EXPECT_FALSE(whole->part);
+  EXPECT_EQ(whole->ranks[0].steps.size(), size_t{kSteps});
+  const SnapshotPtr some = ReadSnapshotWithin(folder_.path(), {1, 20}, {}).value();
+  EXPECT_FALSE(some->loading);
+  ASSERT_TRUE(some->part);
+  EXPECT_TRUE(some->part->Contains(20));
+  EXPECT_EQ(some->ranks[0].steps.size(), size_t{16});
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_EQ(ReadSnapshotWithin(folder_.path(), {1, 20}, stop.get_token()).status().message(),
+            folder_.path() + ": reading was stopped");
+  EXPECT_FALSE(ReadSnapshotWithin(folder_.path() + "/gone", {}, {}).ok());
 }
 
 TEST_F(FinishedTraceTest, SeveralFilesThatDoNotFitAreThereInPart) {

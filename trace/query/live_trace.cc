@@ -7,6 +7,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <semaphore>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
@@ -159,17 +161,23 @@ Status CheckMemoryFor(const store::RunFiles& run) {
       run.path, FormatBytes(needed), FormatBytes(free)));
 }
 
+// Null: not one for it.
+Result<std::unique_ptr<LiveTrace>> OpenFinished(const store::RunFiles& run,
+                                                const std::function<void()>& on_change,
+                                                const ReadLimits& limits) {
+  const bool may_be_small = limits.memory_bytes > 0;  // somebody says how much, of any run
+  return FinishedTrace::OpenLarge(run, on_change, limits,
+                                  may_be_small ? 1 : store::FinishedSource::kLargeBytes);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<LiveTrace>> LiveTrace::Open(const std::string& path,
                                                    std::function<void()> on_change,
                                                    const ReadLimits& limits) {
   SHARDSCOPE_ASSIGN_OR_RETURN(store::RunFiles run, store::FindRun(path));
-  const bool may_be_small = limits.memory_bytes > 0;  // somebody says how much, of any run
-  SHARDSCOPE_ASSIGN_OR_RETURN(
-      std::unique_ptr<LiveTrace> finished,
-      FinishedTrace::OpenLarge(run, on_change, limits,
-                               may_be_small ? 1 : store::FinishedSource::kLargeBytes));
+  SHARDSCOPE_ASSIGN_OR_RETURN(std::unique_ptr<LiveTrace> finished,
+                              OpenFinished(run, on_change, limits));
   if (finished != nullptr) return finished;
   Result<std::unique_ptr<store::RunSource>> source = store::RunSource::Open(run);
   if (!source.ok()) return source.status();
@@ -201,6 +209,21 @@ Result<SnapshotPtr> ReadSnapshotOf(const store::RunFiles& run) {
     builder.Add(batch);
     if (!more) return builder.Publish(source->state());
   }
+}
+
+Result<SnapshotPtr> ReadSnapshotWithin(const std::string& path, const ReadLimits& limits,
+                                       const std::stop_token& stop) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(const store::RunFiles run, store::FindRun(path));
+  std::counting_semaphore<2> is_over(0);  // read, stopped or both
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::unique_ptr<LiveTrace> trace,
+                              OpenFinished(
+                                  run, [&is_over] { is_over.release(); }, limits));
+  if (trace == nullptr) return ReadSnapshotOf(run);
+  const std::stop_callback on_stop(stop, [&is_over] { is_over.release(); });
+  is_over.acquire();
+  if (stop.stop_requested()) return Status::Error(path + ": reading was stopped");
+  SHARDSCOPE_RETURN_IF_ERROR(trace->status());
+  return trace->Latest();
 }
 
 RunOnDisk LookAtRun(const std::string& path) {

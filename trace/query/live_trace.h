@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 
 #include "trace/base/status.h"
@@ -50,6 +51,10 @@ class LiveTrace {
 // more memory than is free.
 Result<SnapshotPtr> ReadSnapshot(const std::string& path);
 Result<SnapshotPtr> ReadSnapshotOf(const store::RunFiles& run);
+// The same for `open`: of a large finished run as many steps as fit. `stop` ends the reading of
+// such a run, with an error.
+Result<SnapshotPtr> ReadSnapshotWithin(const std::string& path, const ReadLimits& limits,
+                                       const std::stop_token& stop);
 
 // What is known of a run without opening it, by the names and locks in its folder.
 struct RunOnDisk {

@@ -48,11 +48,26 @@ std::optional<RunPart> PartThatFits(int64_t first_of_run, int64_t last_of_run, i
   return part;
 }
 
-PartTimes TimesOfPart(const std::vector<schema::StepRow>& steps) {
+std::optional<int32_t> RunPart::StepAt(int64_t time_ns) const {
+  if (step_starts == nullptr) return std::nullopt;
+  const auto after = std::ranges::upper_bound(*step_starts, time_ns, {}, &StepStart::start_ns);
+  if (after == step_starts->begin()) return std::nullopt;
+  return std::prev(after)->step;
+}
+
+std::optional<int64_t> RunPart::StartOf(int32_t step) const {
+  if (step_starts == nullptr) return std::nullopt;
+  const auto at = std::ranges::lower_bound(*step_starts, step, {}, &StepStart::step);
+  if (at == step_starts->end() || at->step != step) return std::nullopt;
+  return at->start_ns;
+}
+
+PartTimes TimesOfPart(const RunPart& part, const std::vector<schema::StepRow>& steps) {
   PartTimes times;
   int64_t first = INT64_MAX;
   int64_t last = INT64_MIN;
   for (const schema::StepRow& step : steps) {
+    if (!part.Contains(step.step)) continue;
     times.from_ns = std::min(times.from_ns, step.start_ns);
     times.to_ns = std::max(times.to_ns, step.end_ns);
     first = std::min(first, step.step);

@@ -28,14 +28,14 @@ int64_t MemoryForRun(int64_t file_bytes);
 std::optional<RunPart> PartThatFits(int64_t first_of_run, int64_t last_of_run, int64_t around,
                                     int64_t needed_bytes, int64_t memory_bytes);
 
-// Of the step rows of a part, of all ranks.
+// Of the step rows of a part, of all ranks; `steps` may have others.
 struct PartTimes {
   int64_t from_ns = INT64_MAX;        // first start
   int64_t to_ns = INT64_MIN;          // last end
   int64_t first_end_ns = INT64_MAX;   // of the first of its steps, on the rank that was done first
   int64_t last_start_ns = INT64_MIN;  // of the last of its steps, on the rank that began last
 };
-PartTimes TimesOfPart(const std::vector<schema::StepRow>& steps);
+PartTimes TimesOfPart(const RunPart& part, const std::vector<schema::StepRow>& steps);
 
 // One thread.
 class PartFilter {

@@ -172,13 +172,26 @@ struct DerivedRows;  // trace/query/summary.h
 // Of other times are there the changes of knobs before them, as the configuration, errors, and what
 // memory held, as one event a rank, category and unit.
 struct RunPart {
+  struct StepStart {
+    int32_t step = 0;
+    int64_t start_ns = 0;  // on the rank that began first
+  };
+
   int64_t first_step = 0;
   int64_t last_step = 0;
   int64_t first_of_run = 0;
   int64_t last_of_run = 0;
   int64_t needed_bytes = 0;  // of memory, for all steps
+  // Of all of the run.
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+  std::shared_ptr<const std::vector<StepStart>> step_starts;  // ascending; null: not known yet
 
   bool Contains(int64_t step) const { return step >= first_step && step <= last_step; }
+  // The step that ran then, of all of the run, or the one before; nullopt: none had begun.
+  std::optional<int32_t> StepAt(int64_t time_ns) const;
+  // nullopt: the run has no such step.
+  std::optional<int64_t> StartOf(int32_t step) const;
 };
 
 struct Snapshot {
@@ -234,6 +247,10 @@ struct Snapshot {
     }
     return nullptr;
   }
+
+  // Of all of the run: what its times are told from, and to.
+  int64_t RunStartNs() const { return part ? part->start_ns : start_ns; }
+  int64_t RunEndNs() const { return part ? part->end_ns : end_ns; }
 };
 
 using SnapshotPtr = std::shared_ptr<const Snapshot>;

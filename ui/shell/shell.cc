@@ -122,7 +122,8 @@ void Shell::Remember(const std::string& path) {
 
 void Shell::Import(const std::string& path) {
   EndImport();
-  importer_ = std::make_unique<RunImporter>(path, options_.wake);
+  importer_ = std::make_unique<RunImporter>(
+      path, options_.wake, query::ReadLimits{.memory_bytes = options_.memory_bytes});
   context_.importing = ui::Importing{std::filesystem::path(path).filename().string(), 0, 0, false};
 }
 

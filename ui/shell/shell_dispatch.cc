@@ -640,11 +640,13 @@ void Shell::UpdateLink() {
   const bool has_begun = snapshot.end_ns > snapshot.start_ns || !query::MayGrow(snapshot.state);
   if (!has_begun) return;
   if (snapshot.loading) {
+    // When the run began is not known yet.
+    const bool is_of_step = link_->link.step || !link_->link.HasTimes();
     const bool needs_ops = link_->link.HasOp() || !link_->link.work.empty();
-    if (!needs_ops && ShowLink(link_->link).ok()) link_.reset();
+    if (is_of_step && !needs_ops && ShowLink(link_->link).ok()) link_.reset();
     return;
   }
-  if (timeline::IsInOtherPart(snapshot, link_->link)) return OpenAround(*link_->link.step);
+  if (const auto step = timeline::StepInOtherPart(snapshot, link_->link)) return OpenAround(*step);
   ui::Link link = std::exchange(link_, std::nullopt)->link;
   if (snapshot.part && link.last_step) {  // of a range what is loaded
     link.last_step = std::min(*link.last_step, static_cast<int32_t>(snapshot.part->last_step));

@@ -145,7 +145,7 @@ OpFacts FactsOf(const query::Snapshot& snapshot, int32_t rank, query::OpRunId op
   facts.name = analysis::ShortName(*op);
   const query::PlanOp* blocking = snapshot.FindPlanOp(facts.run.blocking_plan_op);
   if (blocking != nullptr) facts.waited_for = analysis::ShortName(*blocking);
-  facts.step_start_ns = snapshot.start_ns;
+  facts.step_start_ns = snapshot.RunStartNs();
   for (size_t at = rows->steps.size(); at-- > 0 && rows->steps[at].step >= facts.run.step - 1;) {
     // The end of the step before is this one's start, also while this one goes on.
     const query::Step& step = rows->steps[at];

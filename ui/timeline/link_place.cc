@@ -100,7 +100,7 @@ std::optional<SearchHit> FindWork(const query::Snapshot& snapshot, const query::
 
 int64_t NsOf(const query::Snapshot& snapshot, const std::optional<StepSpan>& step,
              const ui::LinkTime& time) {
-  return (time.of_step && step ? step->start_ns : snapshot.start_ns) + time.ns;
+  return (time.of_step && step ? step->start_ns : snapshot.RunStartNs()) + time.ns;
 }
 
 Range RangeOf(const query::Snapshot& snapshot, const std::optional<StepSpan>& step,
@@ -115,7 +115,7 @@ std::optional<LinkError> CheckInside(const query::Snapshot& snapshot, const Rang
                          range.start_ns <= snapshot.end_ns;
   if (is_inside) return std::nullopt;
   return LinkError{LinkProblem::kOutside, PrintLink(part),
-                   FormatDuration(snapshot.end_ns - snapshot.start_ns)};
+                   FormatDuration(snapshot.RunEndNs() - snapshot.RunStartNs())};
 }
 
 // From the first step of the link to its last.
@@ -172,7 +172,7 @@ ui::LinkTime Rounded(int64_t ns, int64_t length_ns, bool of_step) {
 // From the start of the step, if there is one. nullopt: it has no length.
 std::optional<ui::LinkTimes> LinkTimesOf(const query::Snapshot& snapshot, const Range& range,
                                          const std::optional<StepSpan>& step) {
-  const int64_t from_ns = step ? step->start_ns : snapshot.start_ns;
+  const int64_t from_ns = step ? step->start_ns : snapshot.RunStartNs();
   if (range.length_ns() <= 0) return std::nullopt;
   const auto rounded = [&](int64_t time_ns) {
     return Rounded(time_ns - from_ns, range.length_ns(), step.has_value());
@@ -212,7 +212,7 @@ std::optional<Link> LinkOfWork(const ui::Context& context) {
   const int32_t step_at = StepAt(*context.snapshot, facts.start_ns());
   const auto step = step_at < 0 ? std::nullopt : FindStep(*context.snapshot, step_at);
   if (step) link.step = step->step;
-  const int64_t from_ns = step ? step->start_ns : context.snapshot->start_ns;
+  const int64_t from_ns = step ? step->start_ns : context.snapshot->RunStartNs();
   link.at = ui::LinkTime{facts.start_ns() - from_ns, step.has_value()};
   return link;
 }
@@ -230,10 +230,27 @@ std::optional<Link> LinkOfArea(const query::Snapshot& snapshot, const analysis::
 
 }  // namespace
 
-bool IsInOtherPart(const query::Snapshot& snapshot, const ui::Link& link) {
+std::optional<int32_t> StepInOtherPart(const query::Snapshot& snapshot, const ui::Link& link) {
   const std::optional<query::RunPart>& part = snapshot.part;
-  return part && link.step && !part->Contains(*link.step) && *link.step >= part->first_of_run &&
-         *link.step <= part->last_of_run;
+  if (!part) return std::nullopt;
+  std::optional<int32_t> step = link.step;
+  if (!step) {
+    const std::optional<ui::LinkTimes>& times = link.area ? link.area : link.times;
+    if (!link.at && !times) return std::nullopt;
+    const int64_t from_ns = NsOf(snapshot, {}, link.at ? *link.at : times->from);
+    const int64_t to_ns = NsOf(snapshot, {}, link.at ? *link.at : times->to);
+    if (from_ns <= snapshot.end_ns && to_ns >= snapshot.start_ns) return std::nullopt;
+    if (from_ns > part->end_ns || to_ns < part->start_ns) return std::nullopt;
+    step = part->StepAt(from_ns + (to_ns - from_ns) / 2);
+  }
+  const bool is_in_run = step && *step >= part->first_of_run && *step <= part->last_of_run;
+  return is_in_run && !part->Contains(*step) ? step : std::nullopt;
+}
+
+ui::Link LinkOfTimes(const query::Snapshot& snapshot, int64_t from_ns, int64_t to_ns) {
+  ui::Link link;
+  link.times = LinkTimesOf(snapshot, {from_ns, to_ns}, {});
+  return link;
 }
 
 std::optional<Range> TimesOf(const query::Snapshot& snapshot, const Link& link) {

@@ -24,8 +24,12 @@ struct LinkPlace {
 std::variant<LinkPlace, ui::LinkError> PlaceOf(const query::Snapshot& snapshot,
                                                const ui::Link& link);
 
-// Whether its step is one of the run's, but not among those that are loaded of it.
-bool IsInOtherPart(const query::Snapshot& snapshot, const ui::Link& link);
+// The step that what it names is in, or begins in, if that is one of the run's but not among those
+// that are loaded of it.
+std::optional<int32_t> StepInOtherPart(const query::Snapshot& snapshot, const ui::Link& link);
+
+// From `from_ns` to `to_ns`, told from the start of the run.
+ui::Link LinkOfTimes(const query::Snapshot& snapshot, int64_t from_ns, int64_t to_ns);
 
 // The times of what the link names: of its op, from when its work begins, of the steps, or of what
 // is in view. Looks at the ops of one step at most. nullopt: it is not there (yet).

@@ -179,5 +179,42 @@ TEST_F(LinkPlaceTest, SaysWhatIsNotThere) {
   EXPECT_FALSE(TimesOf(*context_.snapshot, LinkOfText("step=99")));
 }
 
+// Steps 4 to 7 of 12, as if the others were not loaded.
+TEST_F(LinkPlaceTest, WhatLiesInOtherPartsOfTheRunIsToldByItsStep) {
+  const query::Snapshot& whole = *context_.snapshot;
+  query::Snapshot some = whole;
+  query::RunPart part{4, 7, 0, 11, 1};
+  auto starts = std::make_shared<std::vector<query::RunPart::StepStart>>();
+  for (int32_t step = 0; step < 12; ++step) {
+    starts->push_back({step, FindStep(whole, step)->start_ns});
+  }
+  part.step_starts = starts;
+  part.start_ns = whole.start_ns;
+  part.end_ns = whole.end_ns;
+  some.part = part;
+  some.start_ns = FindStep(whole, 4)->start_ns;
+  some.end_ns = FindStep(whole, 7)->end_ns;
+  const auto step_of = [&some](const std::string& text) {
+    return StepInOtherPart(some, LinkOfText(text));
+  };
+  for (const int32_t step : {0, 2, 8, 11}) {
+    const StepSpan span = *FindStep(whole, step);
+    const int64_t margin_ns = (span.end_ns - span.start_ns) / 4;
+    EXPECT_EQ(step_of("step=" + std::to_string(step)), step);
+    const ui::Link link = LinkOfTimes(some, span.start_ns + margin_ns, span.end_ns - margin_ns);
+    EXPECT_EQ(StepInOtherPart(some, link), step) << PrintLink(link);
+    EXPECT_EQ(StepInOtherPart(whole, link), std::nullopt);
+    // From the start of the run, which all of it begins at.
+    EXPECT_EQ(TimesOf(some, link), TimesOf(whole, link));
+  }
+  EXPECT_EQ(step_of("step=5"), std::nullopt);
+  EXPECT_EQ(step_of("step=12"), std::nullopt);
+  EXPECT_EQ(step_of("rank=1"), std::nullopt);
+  const StepSpan inside = *FindStep(whole, 5);
+  EXPECT_EQ(StepInOtherPart(some, LinkOfTimes(some, inside.start_ns, inside.end_ns)), std::nullopt);
+  EXPECT_EQ(StepInOtherPart(some, LinkOfTimes(some, whole.end_ns + 1, whole.end_ns + 2)),
+            std::nullopt);
+}
+
 }  // namespace
 }  // namespace shardscope::timeline

@@ -36,7 +36,7 @@ constexpr float kBlockSwatch = 10;
 constexpr float kLeastLabelled = 17;  // high
 
 std::string Milliseconds(const ui::Context& context, int64_t time_ns) {
-  return fmt::format("{:.3f}", static_cast<double>(time_ns - context.snapshot->start_ns) / 1e6);
+  return fmt::format("{:.3f}", static_cast<double>(time_ns - context.snapshot->RunStartNs()) / 1e6);
 }
 
 // "activation  block0.mlp".

@@ -8,6 +8,7 @@
 
 #include "ui/link.h"
 #include "ui/text.h"
+#include "ui/timeline/link_place.h"
 #include "ui/values.h"
 #include "ui/widgets/buttons.h"
 #include "ui/widgets/labels.h"
@@ -33,12 +34,21 @@ std::string PlaceText(const ui::Context& context, const std::string& link) {
   return place == nullptr ? link : LinkLabel(context.language, *place);
 }
 
+bool IsInOtherPart(const ui::Context& context, const std::string& link) {
+  const auto parsed = ui::ParseLink(link);
+  const auto* place = std::get_if<ui::Link>(&parsed);
+  return place != nullptr && timeline::StepInOtherPart(*context.snapshot, *place);
+}
+
 // When it is, from the start of the run.
 std::string WhenText(const ui::Context& context, size_t at) {
   const std::optional<ui::BookmarkTimes>& times = context.bookmarks.times[at];
+  if (IsInOtherPart(context, context.bookmarks.list->all[at].link)) {
+    return Tr(context.language, Text::kBookmarkInOtherPart);
+  }
   if (!times) return Tr(context.language, Text::kBookmarkNowhere);
   return fmt::format("{:.3f} ms",
-                     static_cast<double>(times->start_ns - context.snapshot->start_ns) / 1e6);
+                     static_cast<double>(times->start_ns - context.snapshot->RunStartNs()) / 1e6);
 }
 
 }  // namespace

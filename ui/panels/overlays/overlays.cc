@@ -320,7 +320,7 @@ void Overlays::GoTo(const ui::Context& context, ui::Commands* commands) {
       commands->push_back(ui::ShowStep{*step});
       commands->push_back(ui::FocusPanel{"timeline"});
     } else if (context.snapshot != nullptr &&
-               timeline::IsInOtherPart(*context.snapshot, {.step = *step})) {
+               timeline::StepInOtherPart(*context.snapshot, {.step = *step})) {
       commands->push_back(ui::GoToLink{{.step = *step}});
     } else {
       error_ = TrFormat(context.language, Text::kGoToNoSuchStep, typed);
@@ -328,7 +328,14 @@ void Overlays::GoTo(const ui::Context& context, ui::Commands* commands) {
     }
   } else if (context.snapshot != nullptr && IsMoment(typed)) {
     const Result<int64_t> moment = analysis::ParseMoment(*context.snapshot, typed);
-    if (moment.ok()) {
+    const bool is_elsewhere =
+        moment.ok() && context.snapshot->part &&
+        (*moment < context.snapshot->start_ns || *moment > context.snapshot->end_ns);
+    if (is_elsewhere) {
+      const ui::SetView view = ViewAround(context, *moment);
+      commands->push_back(
+          ui::GoToLink{timeline::LinkOfTimes(*context.snapshot, view.start_ns, view.end_ns)});
+    } else if (moment.ok()) {
       commands->push_back(ViewAround(context, *moment));
       commands->push_back(ui::FocusPanel{"timeline"});
     } else {

@@ -57,7 +57,7 @@ widgets::OverlayPlace PlaceOfSearch(const Look& look) {
 std::array<std::string, 4> CellsOf(const query::Snapshot& snapshot, const SearchHit& hit) {
   const bool is_moment = hit.what == analysis::HitKind::kMarker;
   return {is_moment ? "" : ui::FormatDuration(hit.end_ns - hit.start_ns),
-          fmt::format("{:.3f} ms", static_cast<double>(hit.start_ns - snapshot.start_ns) / 1e6),
+          fmt::format("{:.3f} ms", static_cast<double>(hit.start_ns - snapshot.RunStartNs()) / 1e6),
           hit.step < 0 ? "" : std::to_string(hit.step),
           hit.rank < 0 ? "" : std::to_string(hit.rank)};
 }
@@ -268,7 +268,7 @@ ui::TableMaker SearchPanel::AsTable(const ui::Context& context) {
       table.rows.push_back({NameOf(*found->snapshot, hit), KindOf(*found->snapshot, hit),
                             hit.rank < 0 ? "" : std::to_string(hit.rank),
                             hit.step < 0 ? "" : std::to_string(hit.step),
-                            std::to_string(hit.start_ns - found->snapshot->start_ns),
+                            std::to_string(hit.start_ns - found->snapshot->RunStartNs()),
                             std::to_string(hit.end_ns - hit.start_ns)});
     }
     return table;

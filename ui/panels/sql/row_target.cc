@@ -91,18 +91,22 @@ ui::Commands CommandsToShow(const query::Snapshot& snapshot, std::optional<int64
   const bool has_step = step && *step >= 0 && *step <= INT32_MAX;
   if (has_step) {
     const ui::Link link{.step = static_cast<int32_t>(*step)};
-    if (timeline::IsInOtherPart(snapshot, link)) return {ui::GoToLink{link}};
+    if (timeline::StepInOtherPart(snapshot, link)) return {ui::GoToLink{link}};
   }
   const auto start_ns = row.Moment({"started", "start", "executed", "time", "issued"});
-  if (start_ns && *start_ns >= snapshot.start_ns && *start_ns <= snapshot.end_ns) {
+  const int64_t run_start_ns = snapshot.RunStartNs();
+  const int64_t run_end_ns = snapshot.RunEndNs();
+  if (start_ns && *start_ns >= run_start_ns && *start_ns <= run_end_ns) {
     const auto end_ns = row.Moment({"ended", "end"});
     const int64_t length_ns =
         end_ns ? *end_ns - *start_ns : row.Length({"duration", "step"}).value_or(kLeastNs);
     const int64_t shown_ns =
-        std::clamp<int64_t>(length_ns, kLeastNs, snapshot.end_ns - snapshot.start_ns + kLeastNs);
+        std::clamp<int64_t>(length_ns, kLeastNs, run_end_ns - run_start_ns + kLeastNs);
     const int64_t margin_ns = std::llround(static_cast<double>(shown_ns) * kMargin);
-    return {ui::FocusPanel{"timeline"},
-            ui::SetView{*start_ns - margin_ns, *start_ns + shown_ns + margin_ns}};
+    const ui::SetView view{*start_ns - margin_ns, *start_ns + shown_ns + margin_ns};
+    const ui::Link link = timeline::LinkOfTimes(snapshot, view.start_ns, view.end_ns);
+    if (timeline::StepInOtherPart(snapshot, link)) return {ui::GoToLink{link}};
+    return {ui::FocusPanel{"timeline"}, view};
   }
   if (has_step) {
     return {ui::FocusPanel{"timeline"}, ui::ShowStep{static_cast<int32_t>(*step)}};

@@ -1,5 +1,6 @@
 #include "ui/shell/run/compare_worker.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -23,17 +24,18 @@ Status CheckSteps(const char* side, const std::optional<analysis::Scope>& steps,
 
 }  // namespace
 
-Status CompareMaker::ReadB(const ui::ComparedWith& with, const std::stop_token& stop) {
+Status CompareMaker::ReadB(const query::Snapshot& a, const ui::ComparedWith& with,
+                           const std::stop_token& stop) {
   if (read_for_ != with) {
     read_for_.reset();
     b_ = query::SnapshotPtr();  // freed before the next one is read
-    b_ = Read(with.path, stop);
+    b_ = Read(a, with.path, stop);
     if (!stop.stop_requested()) read_for_ = with;
   }
   return b_.status();
 }
 
-Result<query::SnapshotPtr> CompareMaker::Read(const std::string& path,
+Result<query::SnapshotPtr> CompareMaker::Read(const query::Snapshot& a, const std::string& path,
                                               const std::stop_token& stop) const {
   imports::ImportOptions options;
   options.progress = [this, &stop](int64_t read_bytes, int64_t all_bytes) {
@@ -44,7 +46,10 @@ Result<query::SnapshotPtr> CompareMaker::Read(const std::string& path,
   };
   if (progress_) progress_(0);
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::string run, imports::RunOf(path, options));
-  return query::ReadSnapshot(run);
+  // A stays. Where it is loaded in part, B is around the same steps.
+  query::ReadLimits limits{.memory_bytes = std::max<int64_t>(free_bytes_() / 4 * 3, 1)};
+  if (a.part) limits.around_step = (a.part->first_step + a.part->last_step) / 2;
+  return query::ReadSnapshotWithin(run, limits, stop);
 }
 
 std::shared_ptr<const ui::Compared> CompareMaker::Make(const CompareRequest& request,
@@ -52,9 +57,9 @@ std::shared_ptr<const ui::Compared> CompareMaker::Make(const CompareRequest& req
   const ui::ComparedWith& with = *request.with;
   auto made = std::make_shared<ui::Compared>();
   made->with = with;
-  Status status = with.path.empty() ? Status::Ok() : ReadB(with, stop);
-  if (stop.stop_requested()) return nullptr;
   const query::Snapshot& a = *request.snapshot;
+  Status status = with.path.empty() ? Status::Ok() : ReadB(a, with, stop);
+  if (stop.stop_requested()) return nullptr;
   const query::Snapshot& b = with.path.empty() || !status.ok() ? a : **b_;
   if (status.ok()) status = CheckSteps("A", with.steps_a, a);
   if (status.ok()) status = CheckSteps("B", with.steps_b, b);

@@ -10,6 +10,7 @@
 #include <optional>
 #include <stop_token>
 
+#include "trace/base/free_memory.h"
 #include "ui/beside_step.h"
 #include "ui/comparison.h"
 #include "ui/context.h"
@@ -28,9 +29,10 @@ struct CompareRequest {
 // each question; newer rows of A are compared with what was read.
 class CompareMaker {
  public:
-  // `progress` is called while B is imported, on any thread.
-  explicit CompareMaker(std::function<void(double share)> progress = {})
-      : progress_(std::move(progress)) {}
+  // `progress` is called while B is imported, on any thread. `free_bytes`: of memory, for B.
+  explicit CompareMaker(std::function<void(double share)> progress = {},
+                        std::function<int64_t()> free_bytes = FreeMemoryBytes)
+      : progress_(std::move(progress)), free_bytes_(std::move(free_bytes)) {}
 
   // Null: stopped.
   std::shared_ptr<const ui::Compared> Make(const CompareRequest& request,
@@ -38,10 +40,12 @@ class CompareMaker {
 
  private:
   // What is wrong with it is kept, too, until somebody asks again.
-  Status ReadB(const ui::ComparedWith& with, const std::stop_token& stop);
-  Result<query::SnapshotPtr> Read(const std::string& path, const std::stop_token& stop) const;
+  Status ReadB(const query::Snapshot& a, const ui::ComparedWith& with, const std::stop_token& stop);
+  Result<query::SnapshotPtr> Read(const query::Snapshot& a, const std::string& path,
+                                  const std::stop_token& stop) const;
 
   const std::function<void(double share)> progress_;
+  const std::function<int64_t()> free_bytes_;
   std::optional<ui::ComparedWith> read_for_;
   Result<query::SnapshotPtr> b_ = query::SnapshotPtr();
 };

@@ -52,6 +52,32 @@ TEST(CompareMaker, TwoRangesOfOneRunAreWhatTheCommandSays) {
   EXPECT_EQ(made->comparison.b.last_step, 14);
 }
 
+// As many steps as fit, around those that are loaded of A.
+TEST(CompareMaker, BIsAroundTheSameSteps) {
+  const query::TestFolder folder;
+  const auto recorder = query::OpenRecorder(folder.path());
+  const auto op = query::AddPlanOp(recorder.get(), "F block0", "forward", "compute");
+  for (int64_t step = 0; step < 64; ++step) {
+    recorder->Record(query::OpAt(op, 0, step, 1000 * step, 1000 * step + 900));
+    schema::StepRow row;
+    row.step = step;
+    row.start_ns = 1000 * step;
+    row.end_ns = 1000 * step + 1000;
+    recorder->Record(row);
+  }
+  ASSERT_TRUE(recorder->Finish().ok());
+  query::Snapshot some = *analysis::MakeLessonSnapshot(2, 16, 99);
+  some.part = query::RunPart{0, 15, 0, 99, 1};
+  CompareMaker maker({}, [] { return 1; });
+  const auto made =
+      maker.Make(AskFor(std::make_shared<query::Snapshot>(some), {folder.path(), {}, {}, 1}), {});
+  ASSERT_NE(made, nullptr);
+  EXPECT_EQ(made->error, "");
+  ASSERT_TRUE(made->b->part);
+  EXPECT_TRUE(made->b->part->Contains(7));
+  EXPECT_FALSE(made->b->part->Contains(63));
+}
+
 TEST(CompareMaker, ARangeWithoutStepsIsNamedWithItsSide) {
   const query::SnapshotPtr snapshot = analysis::MakeLessonSnapshot(2, 12, 99);
   const auto made = CompareMaker().Make(AskFor(snapshot, Ranges(90)), {});

@@ -15,8 +15,9 @@ constexpr int64_t kShowEveryNs = 100 * kNsPerMs;
 
 }  // namespace
 
-RunImporter::RunImporter(std::string path, std::function<void()> wake)
-    : path_(std::move(path)), wake_(std::move(wake)), thread_([this] { Run(); }) {}
+RunImporter::RunImporter(std::string path, std::function<void()> wake,
+                         const query::ReadLimits& limits)
+    : path_(std::move(path)), wake_(std::move(wake)), limits_(limits), thread_([this] { Run(); }) {}
 
 RunImporter::~RunImporter() {
   Cancel();
@@ -61,7 +62,7 @@ void RunImporter::Run() {
   };
   const Result<imports::ImportedRun> imported = imports::ImportCached(path_, options);
   Result<std::unique_ptr<RunSession>> run =
-      imported.ok() ? RunSession::Open(imported->folder, wake_) : imported.status();
+      imported.ok() ? RunSession::Open(imported->folder, wake_, limits_) : imported.status();
   {
     const MutexLock lock(mutex_);
     if (!cancelled_) run_ = std::move(run);

@@ -21,7 +21,7 @@ namespace shardscope::shell {
 class RunImporter {
  public:
   // `wake` is called on the importer's threads when there is something to take or to show.
-  RunImporter(std::string path, std::function<void()> wake);
+  RunImporter(std::string path, std::function<void()> wake, const query::ReadLimits& limits = {});
   // Waits until the import has stopped, and removes the preview.
   ~RunImporter();
   RunImporter(const RunImporter&) = delete;
@@ -48,6 +48,7 @@ class RunImporter {
 
   const std::string path_;
   const std::function<void()> wake_;
+  const query::ReadLimits limits_;  // of the whole run
   std::atomic<bool> cancelled_ = false;
   std::atomic<bool> ended_ = false;
   std::atomic<int64_t> began_ns_ = 0;  // of reading all of it

@@ -27,7 +27,7 @@ int64_t StartOfStep(const query::Snapshot& snapshot, const query::RankRows& rows
     if (rows.steps[at].step == step) return rows.steps[at].start_ns;
     if (rows.steps[at].step == step - 1) return rows.steps[at].end_ns;
   }
-  return snapshot.start_ns;
+  return snapshot.RunStartNs();
 }
 
 std::string NcclText(const query::Snapshot& snapshot, const query::NcclOperation& operation) {
@@ -84,7 +84,7 @@ WorkFacts FactsOfWork(const query::Snapshot& snapshot, const RunIndex& index, in
     if (op_row != kNoRow) facts.op_run = rows->op_runs[op_row].id;
   }
   facts.step_start_ns =
-      facts.work.step < 0 ? snapshot.start_ns : StartOfStep(snapshot, *rows, facts.work.step);
+      facts.work.step < 0 ? snapshot.RunStartNs() : StartOfStep(snapshot, *rows, facts.work.step);
   AddArrival(index, *rows, *of_rank, row, &facts);
   const auto nccl = of_rank->nccl_of_work.find(row);
   if (nccl != of_rank->nccl_of_work.end())
@@ -120,7 +120,7 @@ WorkFacts WorkFactsOf(const query::Snapshot& snapshot, const RunIndex& index, in
   facts.range = range;
   facts.name = facts.short_name = NameAt(snapshot, range.name);
   facts.track = TrackName(snapshot, range.track);
-  facts.step_start_ns = snapshot.start_ns;
+  facts.step_start_ns = snapshot.RunStartNs();
   return facts;
 }
 
