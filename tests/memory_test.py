@@ -29,6 +29,7 @@ class MemoryTest(ProgramTest):
                                      "preset=fsdp2 strategy=no_shard unit.root=true",
                                      "strategy=ddp train.micro_batches=2", "strategy=zero1 precision.param=bf16", "strategy=zero2",
                                      "model.kind=llama model.vocab=300 prefetch.forward=1",
+                                     "model.kind=llama model.vocab=300 train.logits_block=128",
                                      "model.kind=llama strategy=zero2 precision.param=bf16 checkpointing=full",
                                      "strategy=zero3 zero.prefetch_bucket_size=8000 zero.max_reuse_distance=13000 "
                                      "zero.persistence_threshold=100",

@@ -126,12 +126,12 @@ int64_t GptBackwardBytes(const ModelConfig& config, int64_t segment, int64_t tok
                    7 * sizes.attended + behind_norm});
 }
 
-// A block of the logits, and of each row two numbers beside the one that is saved, and the flag
-// whether it counts.
+// A block of the logits, and of each row two numbers beside the one that is saved; not yet the
+// loss.
 int64_t BlockedForwardBytes(const ModelConfig& config, int64_t rows) {
   const int64_t columns = config.logits_columns();
-  return rows * (columns * plan::BytesOf(config.dtype) + 2 * config.wide_bytes() + 1) +
-         MatmulBytes(config, rows, columns, config.dim);
+  return rows * (columns * plan::BytesOf(config.dtype) + 2 * config.wide_bytes()) -
+         config.wide_bytes() + MatmulBytes(config, rows, columns, config.dim);
 }
 
 // A block of the logits and, where the wide type is another, what it adds to the input's gradient,

@@ -606,6 +606,28 @@ TEST(RecomputeTest, Fp64WeightsAreThoseOfTheReference) {
   }
 }
 
+// With a rest, and with one block that is larger than the vocabulary; of ranks that have a part of
+// the sequence, too; where the loss leaves tokens out.
+TEST(LogitsBlockTest, Fp64WeightsAreThoseOfTheReference) {
+  for (const char* strategy : {"full", "ddp", "zero2", "zero3", "hybrid", "pipeline", "tensor"}) {
+    TestRun run;
+    run.model = {.layers = 3, .dim = 24, .heads = 4, .seq = 16, .dtype = plan::DType::kFp64};
+    run.policy.strategy = FindStrategy(strategy);
+    run.policy.reshard_after_forward = run.policy.strategy->reshards_after_forward;
+    run.policy.units.sequence_parallel = PolicyOf(run).units.tensor_ranks > 1;
+    run.training.num_ranks = 2 + 2 * static_cast<int>(run.policy.strategy->replicates_shards());
+    run.training.micro_batches = 2;
+    run.corpus = MaskedCorpus();
+    run.model.logits_block = 100;
+    EXPECT_LE(LargestDifference(Train(run).parameters, TrainReference(run).parameters), 1e-10)
+        << strategy;
+    MakeLlama(&run, /*tied=*/PolicyOf(run).units.stages == 1);
+    run.model.logits_block = 1000;
+    EXPECT_LE(LargestDifference(Train(run).parameters, TrainReference(run).parameters), 1e-10)
+        << strategy << ", llama";
+  }
+}
+
 // All orders of a pipeline do the same arithmetic, as one rank alone would.
 TEST(BitsTest, OrdersOfStagesAgree) {
   TestRun run;

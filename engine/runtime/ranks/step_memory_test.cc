@@ -209,6 +209,7 @@ TEST(IssueLedgerTest, PeaksAreThoseThatTheSchedulePredicts) {
     }
     if (count % 4 == 1) MakeLlama(&run);
     if (count % 4 == 2) run.state_form = plan::StateForm::kBlocks;
+    if (count % 3 == 2) run.model.logits_block = 100;
     run.training.scaler.is_on = count % 5 == 2 && !policy.strategy->is_rooted;
     if (count++ % 7 == 0) run.model.dtype = plan::DType::kBf16;
     MemorySink sink;
@@ -372,13 +373,14 @@ TEST(ExecutedBoundTest, TemporariesOfSegmentsAreKnownBefore) {
     int64_t seq, dim, heads;
   };
   const Size sizes[] = {{16, 24, 3}, {65, 64, 2}, {200, 32, 2}, {800, 16, 1}};
-  for (size_t count = 0; count < 2 * std::size(sizes); ++count) {
-    const Size& size = sizes[count / 2];
+  for (size_t count = 0; count < 3 * std::size(sizes); ++count) {
+    const Size& size = sizes[count / 3];
     for (const plan::DType dtype : {plan::DType::kFp32, plan::DType::kBf16, plan::DType::kFp64}) {
       TestRun run;
       run.model = {
           .layers = 1, .dim = size.dim, .heads = size.heads, .seq = size.seq, .dtype = dtype};
-      if (count % 2 == 1) {
+      const bool is_llama = count % 3 > 0;
+      if (is_llama) {
         run.model.kind = model::ModelKind::kLlama;
         run.model.heads = 2 * size.heads;
         run.model.kv_heads = size.heads;
@@ -386,6 +388,7 @@ TEST(ExecutedBoundTest, TemporariesOfSegmentsAreKnownBefore) {
         run.model.qkv_bias = true;
         run.model.tied = count == 1;
       }
+      if (count % 3 == 2) run.model.logits_block = 100;
       run.training.num_ranks = 1;
       MemorySink sink;
       Running running(run, &sink);
@@ -395,7 +398,8 @@ TEST(ExecutedBoundTest, TemporariesOfSegmentsAreKnownBefore) {
       for (const auto& [index, bytes] : one.temporaries()) {
         const plan::Op& op = running.schedule.ProgramOf(0).ops[index];
         SCOPED_TRACE(plan::OpName(running.schedule, op) + ", seq " + std::to_string(size.seq) +
-                     ", " + std::string(plan::Name(dtype)) + (count % 2 == 1 ? ", llama" : ""));
+                     ", " + std::string(plan::Name(dtype)) + (is_llama ? ", llama" : "") +
+                     (run.model.logits_block > 0 ? ", logits in blocks" : ""));
         if (dtype == plan::DType::kBf16) {
           EXPECT_LE(bytes, unlisted.temporary_bytes(op));
         } else {
