@@ -212,7 +212,7 @@ Status FinishedTrace::LoadFile(PartFilter* filter, SnapshotBuilder* builder) {
   while (!stopping_ && !store::IsEmpty(batch)) {
     if (filter != nullptr) filter->Keep(&batch);
     builder->Add(batch);
-    SHARDSCOPE_ASSIGN_OR_RETURN(batch, source->ReadNext());
+    SHARDSCOPE_RETURN_IF_ERROR(source->ReadNext(&batch));
   }
   return Status::Ok();
 }

@@ -151,12 +151,12 @@ class FinishedSource::OpRuns {
     return op_runs;
   }
 
-  Result<RowBatch> Read() {
-    RowBatch batch;
+  Result<RowBatch> Read(RowBatch room) {
+    Clear(&room);
     size_t left = kRowsAtATime;
-    batch.Get<schema::OpRunRow>().reserve(left);
-    SHARDSCOPE_RETURN_IF_ERROR(Drain(&rows_, &left, &batch));
-    return batch;
+    room.Get<schema::OpRunRow>().reserve(left);
+    SHARDSCOPE_RETURN_IF_ERROR(Drain(&rows_, &left, &room));
+    return room;
   }
 
  private:
@@ -182,12 +182,12 @@ class FinishedSource::Others {
     return others;
   }
 
-  Result<RowBatch> Read() {
-    RowBatch batch;
+  Result<RowBatch> Read(RowBatch room) {
+    Clear(&room);
     size_t left = kRowsAtATime;
     for (std::unique_ptr<Cursor>& cursor : cursors_)
-      SHARDSCOPE_RETURN_IF_ERROR(Drain(&cursor, &left, &batch));
-    return batch;
+      SHARDSCOPE_RETURN_IF_ERROR(Drain(&cursor, &left, &room));
+    return room;
   }
 
  private:
@@ -439,26 +439,33 @@ Result<bool> FinishedSource::ReadSpans(int64_t from_ns, int64_t to_ns, size_t mo
   return true;
 }
 
-Result<RowBatch> FinishedSource::ReadNext() {
+void FinishedSource::ReadAhead(RowBatch room) {
+  RowBatch room_of_ops;
+  std::swap(room.Get<schema::OpRunRow>(), room_of_ops.Get<schema::OpRunRow>());
+  next_op_runs_ = std::async(std::launch::async, [this, room = std::move(room_of_ops)]() mutable {
+    return op_runs_->Read(std::move(room));
+  });
+  next_others_ = std::async(std::launch::async, [this, room = std::move(room)]() mutable {
+    return others_->Read(std::move(room));
+  });
+}
+
+Status FinishedSource::ReadNext(RowBatch* batch) {
   if (op_runs_ == nullptr) {
     SHARDSCOPE_ASSIGN_OR_RETURN(auto op_runs, OpRuns::Open(reader_.database().path(), limits_));
     SHARDSCOPE_ASSIGN_OR_RETURN(auto others, Others::Open(reader_.database().path(), limits_));
     op_runs_ = std::move(op_runs);
     others_ = std::move(others);
   }
-  const auto start = [this] {
-    next_op_runs_ = std::async(std::launch::async, [this] { return op_runs_->Read(); });
-    next_others_ = std::async(std::launch::async, [this] { return others_->Read(); });
-  };
-  if (!next_op_runs_.valid()) start();
+  if (!next_op_runs_.valid()) ReadAhead({});
   Result<RowBatch> op_runs = next_op_runs_.get();
   Result<RowBatch> others = next_others_.get();
   if (!op_runs.ok()) return op_runs.status();
   if (!others.ok()) return others.status();
-  RowBatch batch = std::move(others).value();
-  batch.Get<schema::OpRunRow>() = std::move(op_runs->Get<schema::OpRunRow>());
-  start();
-  return batch;
+  RowBatch room = std::exchange(*batch, std::move(others).value());
+  std::swap(batch->Get<schema::OpRunRow>(), op_runs->Get<schema::OpRunRow>());
+  ReadAhead(std::move(room));
+  return Status::Ok();
 }
 
 }  // namespace shardscope::store

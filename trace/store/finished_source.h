@@ -102,8 +102,9 @@ class FinishedSource {
   // and unit, then.
   Status ReadMemoryHeld(int64_t before_ns, RowBatch* batch);
 
-  // The next part of the large tables; empty at the end. Reads ahead on two threads.
-  Result<RowBatch> ReadNext();
+  // The next part of the large tables, empty at the end, in place of what is there, whose memory
+  // the part after that takes. Reads ahead on two threads.
+  Status ReadNext(RowBatch* batch);
 
  private:
   class Memory;
@@ -114,6 +115,8 @@ class FinishedSource {
   // Of one with a range of ids in step_range.
   Status ReadRowsOf(const Table& table, int64_t first_step, int64_t last_step, RowBatch* batch);
   Result<std::vector<schema::TrackId>> TracksOfSpans();
+  // What was read before is room for what is read.
+  void ReadAhead(RowBatch room);
   Result<bool> AreFewSpans(const std::vector<schema::TrackId>& tracks, int64_t from_ns,
                            int64_t to_ns, size_t most_rows);
 

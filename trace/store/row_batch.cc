@@ -30,6 +30,7 @@ class TableRows final : public TypedRows<Row> {
     rows.clear();
   }
   void RemoveLast() override { rows.pop_back(); }
+  void Clear() override { rows.clear(); }
   void RemoveThroughStep([[maybe_unused]] size_t first, [[maybe_unused]] int64_t step) override {
     if constexpr (OfTable::kPerStep) {
       const auto begin = rows.begin() + static_cast<ptrdiff_t>(first);
@@ -79,6 +80,10 @@ bool IsEmpty(const RowBatch& batch) {
     if (batch.At(table).size() > 0) return false;
   }
   return true;
+}
+
+void Clear(RowBatch* batch) {
+  for (size_t table = 0; table < schema::kNumTables; ++table) batch->At(table).Clear();
 }
 
 void AppendRows(RowBatch* from, RowBatch* to) {

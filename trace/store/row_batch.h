@@ -55,6 +55,8 @@ class AnyRows {
   // Moves all rows to the end of others of the same table.
   virtual void MoveTo(AnyRows* to) = 0;
   virtual void RemoveLast() = 0;
+  // Removes all rows, whose memory the next ones take.
+  virtual void Clear() = 0;
   // Of a table whose rows are each of one step (schema::TableOf::kPerStep): removes those from
   // `first` on that are of `step` or an earlier one. Of another table: none.
   virtual void RemoveThroughStep(size_t first, int64_t step) = 0;
@@ -102,6 +104,9 @@ class RowBatch {
 };
 
 bool IsEmpty(const RowBatch& batch);
+
+// Removes all rows, whose memory the next ones take.
+void Clear(RowBatch* batch);
 
 // Moves all rows of *from to the end of *to.
 void AppendRows(RowBatch* from, RowBatch* to);
