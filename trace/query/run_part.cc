@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "trace/query/rows.h"
-#include "trace/query/sane.h"
 
 namespace shardscope::query {
 namespace {
@@ -155,14 +154,11 @@ void PartFilter::KeepMemory(store::RowBatch* batch) {
   std::vector<schema::MemoryEventRow> kept;
   for (schema::MemoryEventRow& row : batch->Get<schema::MemoryEventRow>()) {
     if (row.issued_ns >= limits_.to_ns) continue;
-    const bool is_before = row.executed_ns < limits_.from_ns;
-    Rank& rank = ranks_[row.rank];
-    if (is_before && !rank.has_begun) {
-      // A damaged row shall not spoil the sums.
-      if (SaneCount(row.bytes)) rank.held[{row.device, row.category, row.unit}] += row.bytes;
+    if (row.executed_ns < limits_.from_ns && !begun_.contains(row.rank)) {
+      held_.Add({row.rank, row.device, row.category, row.unit, row.bytes});
       continue;
     }
-    if (!rank.has_begun) TakeHeldOf(row.rank, &rank, &kept);
+    if (begun_.insert(row.rank).second) held_.TakeRowsOf(row.rank, limits_.from_ns, &kept);
     row.issued_ns = std::max(row.issued_ns, limits_.from_ns);
     row.executed_ns = std::max(row.executed_ns, limits_.from_ns);
     kept.push_back(std::move(row));
@@ -170,30 +166,9 @@ void PartFilter::KeepMemory(store::RowBatch* batch) {
   batch->Get<schema::MemoryEventRow>() = std::move(kept);
 }
 
-void PartFilter::TakeHeldOf(int64_t number, Rank* rank,
-                            std::vector<schema::MemoryEventRow>* rows) const {
-  rank->has_begun = true;
-  for (const auto& [key, bytes] : rank->held) {
-    if (bytes == 0) continue;
-    schema::MemoryEventRow row;
-    row.rank = number;
-    row.issued_ns = row.executed_ns = limits_.from_ns;
-    row.bytes = bytes;
-    row.device = key.device;
-    row.category = key.category;
-    row.unit = key.unit;
-    row.plan_op = schema::PlanOpId::None();
-    row.step = kNoStep;
-    rows->push_back(std::move(row));
-  }
-  rank->held.clear();
-}
-
 store::RowBatch PartFilter::TakeRest() {
   store::RowBatch batch;
-  for (auto& [number, rank] : ranks_) {
-    if (!rank.has_begun) TakeHeldOf(number, &rank, &batch.Get<schema::MemoryEventRow>());
-  }
+  held_.TakeRows(limits_.from_ns, &batch.Get<schema::MemoryEventRow>());
   is_end_ = true;
   KeepSpans(&batch);
   return batch;

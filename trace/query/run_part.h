@@ -5,13 +5,14 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
-#include <tuple>
 #include <unordered_set>
 #include <vector>
 
 #include "trace/query/snapshot.h"
 #include "trace/store/finished_source.h"
+#include "trace/store/held_memory.h"
 #include "trace/store/row_batch.h"
 
 namespace shardscope::query {
@@ -54,19 +55,6 @@ class PartFilter {
   store::RowBatch TakeRest();
 
  private:
-  struct MemoryOf {
-    schema::ShortText device;
-    schema::ShortText category;
-    schema::ShortText unit;
-    friend bool operator<(const MemoryOf& a, const MemoryOf& b) {
-      return std::tuple(a.device.view(), a.category.view(), a.unit.view()) <
-             std::tuple(b.device.view(), b.category.view(), b.unit.view());
-    }
-  };
-  struct Rank {
-    std::map<MemoryOf, int64_t> held;  // bytes
-    bool has_begun = false;            // an event of the part has come
-  };
   // A kernel or an operation of NCCL and its span come as two rows with one id, in either order.
   template <typename Row>
   using Waiting = std::map<schema::SpanId, Row>;
@@ -82,7 +70,6 @@ class PartFilter {
   void KeepBetweenSteps(store::RowBatch* batch);
   void KeepMarkers(store::RowBatch* batch);
   void KeepMemory(store::RowBatch* batch);
-  void TakeHeldOf(int64_t number, Rank* rank, std::vector<schema::MemoryEventRow>* rows) const;
   void KeepSegments(store::RowBatch* batch);
   void KeepSpans(store::RowBatch* batch);
   template <typename Row>
@@ -95,7 +82,8 @@ class PartFilter {
   // Of work of the part: as long before it as it takes.
   int64_t earliest_launch_ns_;
   std::map<std::string, std::string> changed_;  // keys before the part
-  std::map<int64_t, Rank> ranks_;
+  store::HeldMemory held_;
+  std::set<int64_t> begun_;                   // ranks of which an event of the part has come
   std::unordered_set<schema::SpanId> spans_;  // kept, whose other row has not come
   std::map<int64_t, int64_t> newest_spans_;   // by file (store::kIdsPerFile)
   Waiting<schema::GpuWorkRow> waiting_work_;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "trace/store/held_memory.h"
 #include "trace/store/row_io.h"
 #include "trace/store/source.h"
 #include "trace/store/writer.h"
@@ -17,10 +18,9 @@ namespace {
 
 constexpr size_t kRowsAtATime = 100'000;  // of the large tables each
 
-constexpr size_t kLeastRowBytes = 4;              // what a row takes of its file
-constexpr size_t kMostTracks = 1 << 16;           // each is searched on its own
-constexpr int64_t kMostBytes = int64_t{1} << 40;  // of one change of memory; more is damage
-constexpr int64_t kFirstVersion = 4;              // older files have no step_range
+constexpr size_t kLeastRowBytes = 4;     // what a row takes of its file
+constexpr size_t kMostTracks = 1 << 16;  // each is searched on its own
+constexpr int64_t kFirstVersion = 4;     // older files have no step_range
 
 // Pages of a damaged file may point at one another: then rows or tracks come without end.
 Status Repeats(const std::string& path, const char* table) {
@@ -320,45 +320,46 @@ Result<int64_t> FinishedSource::NumOpRuns() {
   return reader_.database().QueryInteger("SELECT count(*) FROM op_run");
 }
 
-Status FinishedSource::ForEachMemoryChange(const std::function<void(const MemoryChange&)>& visit) {
+// Millions of rows, of which only some columns are looked at. false: visit() wanted no more.
+Result<bool> FinishedSource::ForEachMemoryRow(const std::string& columns,
+                                              const std::function<bool(const Statement&)>& visit) {
   SHARDSCOPE_ASSIGN_OR_RETURN(
-      Statement select, reader_.database().Prepare("SELECT rank, issued_ns, executed_ns, bytes, "
-                                                   "step, category FROM memory_event ORDER BY id"));
+      Statement select,
+      reader_.database().Prepare(fmt::format("SELECT {} FROM memory_event ORDER BY id", columns)));
   const std::string& path = reader_.database().path();
   std::error_code error;
   const auto bytes = std::filesystem::file_size(path, error);
   for (size_t left = error ? 0 : bytes / kLeastRowBytes;; --left) {
     SHARDSCOPE_ASSIGN_OR_RETURN(const bool row, select.Step());
-    if (!row) return Status::Ok();
+    if (!row) return true;
     if (left == 0) return Repeats(path, "memory_event");
-    visit({select.Integer(0), select.Integer(1), select.Integer(2), select.Integer(3),
-           select.Integer(4), select.Text(5)});
+    if (!visit(select)) return false;
   }
 }
 
-Status FinishedSource::ReadMemoryHeld(int64_t before_ns, RowBatch* batch) {
-  SHARDSCOPE_ASSIGN_OR_RETURN(
-      Statement select,
-      reader_.database().Prepare(
-          "SELECT rank, device, category, unit, CAST(total(bytes) AS INTEGER) AS held FROM "
-          "memory_event WHERE executed_ns < ?1 AND bytes BETWEEN -?2 AND ?2 GROUP BY 1, 2, 3, 4 "
-          "HAVING held <> 0"));
-  select.Bind(1, before_ns);
-  select.Bind(2, kMostBytes);
-  while (true) {
-    SHARDSCOPE_ASSIGN_OR_RETURN(const bool more, select.Step());
-    if (!more) return Status::Ok();
-    schema::MemoryEventRow row;
-    row.rank = select.Integer(0);
-    row.issued_ns = row.executed_ns = before_ns;
-    row.device = select.Text(1);
-    row.category = select.Text(2);
-    row.unit = select.Text(3);
-    row.bytes = select.Integer(4);
-    row.plan_op = schema::PlanOpId::None();
-    row.step = -1;
-    batch->Get<schema::MemoryEventRow>().push_back(row);
-  }
+Status FinishedSource::ForEachMemoryChange(const std::function<void(const MemoryChange&)>& visit) {
+  const auto visit_row = [&visit](const Statement& row) {
+    visit({row.Integer(0), row.Integer(1), row.Integer(2), row.Integer(3), row.Integer(4),
+           row.Text(5)});
+    return true;
+  };
+  return ForEachMemoryRow("rank, issued_ns, executed_ns, bytes, step, category", visit_row)
+      .status();
+}
+
+Status FinishedSource::ReadMemoryHeld(int64_t before_ns, const std::atomic<bool>& stopping,
+                                      RowBatch* batch) {
+  HeldMemory held;
+  const auto visit = [&](const Statement& row) {
+    if (row.Integer(0) < before_ns) {
+      held.Add({row.Integer(1), row.Text(2), row.Text(3), row.Text(4), row.Integer(5)});
+    }
+    return !stopping;
+  };
+  SHARDSCOPE_RETURN_IF_ERROR(
+      ForEachMemoryRow("executed_ns, rank, device, category, unit, bytes", visit).status());
+  held.TakeRows(before_ns, &batch->Get<schema::MemoryEventRow>());
+  return Status::Ok();
 }
 
 Status FinishedSource::ReadCounters(RowBatch* batch) {

@@ -7,6 +7,7 @@
 // Used by one thread at a time.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <future>
@@ -99,8 +100,8 @@ class FinishedSource {
   // Before the first ReadNext().
   void Limit(const RowLimits& limits) { limits_ = limits; }
   // What the memory events that took effect before sum up to, as one row a rank, device, category
-  // and unit, then.
-  Status ReadMemoryHeld(int64_t before_ns, RowBatch* batch);
+  // and unit, then. Looks at all of them, until `stopping`.
+  Status ReadMemoryHeld(int64_t before_ns, const std::atomic<bool>& stopping, RowBatch* batch);
 
   // The next part of the large tables, empty at the end, in place of what is there, whose memory
   // the part after that takes. Reads ahead on two threads.
@@ -112,6 +113,8 @@ class FinishedSource {
   class Others;
 
   FinishedSource() = default;
+  Result<bool> ForEachMemoryRow(const std::string& columns,
+                                const std::function<bool(const Statement&)>& visit);
   // Of one with a range of ids in step_range.
   Status ReadRowsOf(const Table& table, int64_t first_step, int64_t last_step, RowBatch* batch);
   Result<std::vector<schema::TrackId>> TracksOfSpans();

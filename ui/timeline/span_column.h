@@ -46,9 +46,9 @@ class DensityPyramid {
 
  private:
   static constexpr int kFirstShift = 18;                 // 262 us
-  static constexpr size_t kLeastBins = size_t{1} << 14;  // that all lanes may have
+  static constexpr size_t kLeastBins = size_t{1} << 13;  // that all lanes may have
   static constexpr size_t kMostBins = size_t{1} << 16;
-  static constexpr size_t kBinsOfASpan = 8;
+  static constexpr size_t kBinsOfASpan = 4;
 
   // Of a level: `num_slots_` of a bin, then those of the next.
   using Level = std::vector<float>;

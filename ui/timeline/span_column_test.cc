@@ -171,7 +171,7 @@ TEST(DensityPyramidTest, FewSpansHaveFewBins) {
     return density.finest_ns();
   };
   EXPECT_GT(finest_of(100), finest_of(20'000));
-  EXPECT_LE(finest_of(100), 16 * kSecond / (1 << 13));
+  EXPECT_LE(finest_of(100), 16 * kSecond / (1 << 12));
 }
 
 TEST(DensityPyramidTest, LongRunsDropTheFinestLevel) {
