@@ -1,6 +1,8 @@
 // What opening and drawing a trace costs, with the real shell and panels but without OpenGL.
 //
 // usage: app_bench open RUN [START_NS]   times of the first frames, from START_NS (CLOCK_MONOTONIC)
+//                                       APP_BENCH_MEMORY=3GB as `open --memory`,
+//                                       APP_BENCH_STEP=N as `open 'RUN#step=N'`
 //        app_bench frames RUN            CPU time of building a frame, over zooms and pans
 //        app_bench ranks RUN             what ranks and collectives cost, made and drawn
 //        app_bench live FOLDER           from a commit in another process to the frame that shows
@@ -75,7 +77,10 @@ class Bench {
   explicit Bench(std::function<void()> wake = {})
       : surface_(kWidth, kHeight), shell_(OptionsOf(std::move(wake)), gui_.fonts().fonts) {}
 
-  Status Open(const std::string& run) { return shell_.Open(run); }
+  Status Open(const std::string& run) {
+    const char* const step = std::getenv("APP_BENCH_STEP");  // around which, if it does not fit
+    return shell_.Open(run, step == nullptr ? std::nullopt : std::optional(std::atoi(step)));
+  }
   shell::Shell& shell() { return shell_; }
   const ui::Context& context() const { return shell_.context(); }
 

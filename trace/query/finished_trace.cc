@@ -207,7 +207,7 @@ Status FinishedTrace::LoadFile(PartFilter* filter, SnapshotBuilder* builder) {
   SHARDSCOPE_RETURN_IF_ERROR(source->ReadSmallTables(&batch));
   if (filter != nullptr) {
     source->Limit(filter->limits());
-    SHARDSCOPE_RETURN_IF_ERROR(source->ReadMemoryHeld(filter->limits().from_ns, stopping_, &batch));
+    SHARDSCOPE_RETURN_IF_ERROR(source->ReadMemoryHeld(stopping_, &batch));
   }
   while (!stopping_ && !store::IsEmpty(batch)) {
     if (filter != nullptr) filter->Keep(&batch);

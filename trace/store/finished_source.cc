@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "trace/base/check.h"
 #include "trace/store/held_memory.h"
 #include "trace/store/row_io.h"
 #include "trace/store/source.h"
@@ -97,7 +98,9 @@ std::string ConditionOf(const Table& table, const RowLimits& limits) {
   if (table.index == kTable<schema::CollectiveRow>.index)
     return of_steps("first_collective", "last_collective");
   if (table.index == kTable<schema::MemoryEventRow>.index)
-    return fmt::format("executed_ns >= {} AND issued_ns < {}", limits.from_ns, limits.to_ns);
+    return fmt::format("executed_ns >= {} AND issued_ns < {} AND id BETWEEN {} AND {}",
+                       limits.from_ns, limits.to_ns, limits.first_memory_event,
+                       limits.last_memory_event);
   const std::string began =
       fmt::format("start_ns >= {} AND start_ns < {}", limits.from_ns, limits.to_ns);
   if (table.index == kTable<schema::SpanRow>.index) return began;
@@ -130,6 +133,52 @@ Status Drain(std::unique_ptr<Cursor>* cursor, size_t* left, RowBatch* batch) {
     return Status::Ok();
   }
   return Status::Ok();
+}
+
+// Calls visit() for every row that `select` gives, until it returns false.
+template <typename Visit>
+Status ForEachRow(const std::string& path, const char* table, Statement* select,
+                  const Visit& visit) {
+  std::error_code error;
+  const auto bytes = std::filesystem::file_size(path, error);
+  for (size_t left = error ? 0 : bytes / kLeastRowBytes;; --left) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(const bool row, select->Step());
+    if (!row) return Status::Ok();
+    if (left == 0) return Repeats(path, table);
+    if (!visit()) return Status::Ok();
+  }
+}
+
+// Of memory events: what those in front of `limits` sum up to, and the ids between which those lie
+// that are within.
+struct MemoryBefore {
+  HeldMemory held;
+  int64_t first_within = INT64_MAX;
+  int64_t last_within = INT64_MIN;
+};
+
+// Has a connection of its own, so that any thread may call it.
+Result<MemoryBefore> ReadMemoryBefore(const std::string& path, const std::string& condition,
+                                      const RowLimits& limits, const std::atomic<bool>& stopping) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(TraceReader reader, TraceReader::Open(path));
+  SHARDSCOPE_ASSIGN_OR_RETURN(Statement select,
+                              reader.database().Prepare(fmt::format(
+                                  "SELECT id, issued_ns, executed_ns, rank, device, "
+                                  "category, unit, bytes FROM memory_event WHERE {} ORDER BY id",
+                                  condition)));
+  MemoryBefore found;
+  const auto visit = [&] {
+    if (select.Integer(2) < limits.from_ns) {
+      found.held.Add(
+          {select.Integer(3), select.Text(4), select.Text(5), select.Text(6), select.Integer(7)});
+    } else if (select.Integer(1) < limits.to_ns) {
+      found.first_within = std::min(found.first_within, select.Integer(0));
+      found.last_within = std::max(found.last_within, select.Integer(0));
+    }
+    return !stopping;
+  };
+  SHARDSCOPE_RETURN_IF_ERROR(ForEachRow(path, "memory_event", &select, visit));
+  return found;
 }
 
 }  // namespace
@@ -320,45 +369,38 @@ Result<int64_t> FinishedSource::NumOpRuns() {
   return reader_.database().QueryInteger("SELECT count(*) FROM op_run");
 }
 
-// Millions of rows, of which only some columns are looked at. false: visit() wanted no more.
-Result<bool> FinishedSource::ForEachMemoryRow(const std::string& columns,
-                                              const std::function<bool(const Statement&)>& visit) {
-  SHARDSCOPE_ASSIGN_OR_RETURN(
-      Statement select,
-      reader_.database().Prepare(fmt::format("SELECT {} FROM memory_event ORDER BY id", columns)));
-  const std::string& path = reader_.database().path();
-  std::error_code error;
-  const auto bytes = std::filesystem::file_size(path, error);
-  for (size_t left = error ? 0 : bytes / kLeastRowBytes;; --left) {
-    SHARDSCOPE_ASSIGN_OR_RETURN(const bool row, select.Step());
-    if (!row) return true;
-    if (left == 0) return Repeats(path, "memory_event");
-    if (!visit(select)) return false;
-  }
-}
-
 Status FinishedSource::ForEachMemoryChange(const std::function<void(const MemoryChange&)>& visit) {
-  const auto visit_row = [&visit](const Statement& row) {
-    visit({row.Integer(0), row.Integer(1), row.Integer(2), row.Integer(3), row.Integer(4),
-           row.Text(5)});
+  SHARDSCOPE_ASSIGN_OR_RETURN(
+      Statement select, reader_.database().Prepare("SELECT rank, issued_ns, executed_ns, bytes, "
+                                                   "step, category FROM memory_event ORDER BY id"));
+  return ForEachRow(reader_.database().path(), "memory_event", &select, [&] {
+    visit({select.Integer(0), select.Integer(1), select.Integer(2), select.Integer(3),
+           select.Integer(4), select.Text(5)});
     return true;
-  };
-  return ForEachMemoryRow("rank, issued_ns, executed_ns, bytes, step, category", visit_row)
-      .status();
+  });
 }
 
-Status FinishedSource::ReadMemoryHeld(int64_t before_ns, const std::atomic<bool>& stopping,
-                                      RowBatch* batch) {
-  HeldMemory held;
-  const auto visit = [&](const Statement& row) {
-    if (row.Integer(0) < before_ns) {
-      held.Add({row.Integer(1), row.Text(2), row.Text(3), row.Text(4), row.Integer(5)});
-    }
-    return !stopping;
+Status FinishedSource::ReadMemoryHeld(const std::atomic<bool>& stopping, RowBatch* batch) {
+  SHARDSCOPE_CHECK(limits_.has_value());
+  const std::string& path = reader_.database().path();
+  SHARDSCOPE_ASSIGN_OR_RETURN(const int64_t middle,
+                              reader_.database().QueryInteger(
+                                  "SELECT (SELECT coalesce(min(id), 0) / 2 FROM memory_event) + "
+                                  "(SELECT coalesce(max(id), 0) / 2 FROM memory_event)"));
+  const auto start = [&](std::string_view half) {
+    return std::async(std::launch::async, [&, ids = fmt::format("id {} {}", half, middle)] {
+      return ReadMemoryBefore(path, ids, *limits_, stopping);
+    });
   };
-  SHARDSCOPE_RETURN_IF_ERROR(
-      ForEachMemoryRow("executed_ns, rank, device, category, unit, bytes", visit).status());
-  held.TakeRows(before_ns, &batch->Get<schema::MemoryEventRow>());
+  auto first = start("<=");
+  Result<MemoryBefore> second = start(">").get();
+  Result<MemoryBefore> all = first.get();
+  if (!all.ok()) return all.status();
+  if (!second.ok()) return second.status();
+  all->held.Add(second->held);
+  limits_->first_memory_event = std::min(all->first_within, second->first_within);
+  limits_->last_memory_event = std::max(all->last_within, second->last_within);
+  all->held.TakeRows(limits_->from_ns, &batch->Get<schema::MemoryEventRow>());
   return Status::Ok();
 }
 

@@ -46,6 +46,9 @@ struct RowLimits {
   int64_t last_step = 0;
   int64_t from_ns = 0;
   int64_t to_ns = 0;
+  // All memory events of these times are between these ids.
+  int64_t first_memory_event = INT64_MIN;
+  int64_t last_memory_event = INT64_MAX;
 };
 
 class FinishedSource {
@@ -100,8 +103,9 @@ class FinishedSource {
   // Before the first ReadNext().
   void Limit(const RowLimits& limits) { limits_ = limits; }
   // What the memory events that took effect before sum up to, as one row a rank, device, category
-  // and unit, then. Looks at all of them, until `stopping`.
-  Status ReadMemoryHeld(int64_t before_ns, const std::atomic<bool>& stopping, RowBatch* batch);
+  // and unit. Looks at all of them, on two threads, until `stopping`; those within are found at
+  // once afterwards.
+  Status ReadMemoryHeld(const std::atomic<bool>& stopping, RowBatch* batch);
 
   // The next part of the large tables, empty at the end, in place of what is there, whose memory
   // the part after that takes. Reads ahead on two threads.
@@ -113,8 +117,6 @@ class FinishedSource {
   class Others;
 
   FinishedSource() = default;
-  Result<bool> ForEachMemoryRow(const std::string& columns,
-                                const std::function<bool(const Statement&)>& visit);
   // Of one with a range of ids in step_range.
   Status ReadRowsOf(const Table& table, int64_t first_step, int64_t last_step, RowBatch* batch);
   Result<std::vector<schema::TrackId>> TracksOfSpans();

@@ -8,6 +8,12 @@ namespace {
 
 constexpr int64_t kMostBytes = int64_t{1} << 40;  // of one change
 
+// A sum that cannot be stays as it is.
+void AddSafely(int64_t bytes, int64_t* sum) {
+  int64_t larger = 0;
+  if (!__builtin_add_overflow(*sum, bytes, &larger)) *sum = larger;
+}
+
 }  // namespace
 
 void HeldMemory::Add(const Change& change) {
@@ -18,7 +24,14 @@ void HeldMemory::Add(const Change& change) {
   }
   const auto [at, is_new] = held_.try_emplace(key_);
   if (is_new) at->second = {change.rank, change.device, change.category, change.unit};
-  at->second.bytes += change.bytes;
+  AddSafely(change.bytes, &at->second.bytes);
+}
+
+void HeldMemory::Add(const HeldMemory& other) {
+  for (const auto& [key, held] : other.held_) {
+    const auto [at, is_new] = held_.try_emplace(key, held);
+    if (!is_new) AddSafely(held.bytes, &at->second.bytes);
+  }
 }
 
 template <typename IsTaken>

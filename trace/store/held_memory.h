@@ -23,6 +23,7 @@ class HeldMemory {
   };
   // More than a terabyte at once is damage, and left out.
   void Add(const Change& change);
+  void Add(const HeldMemory& other);
 
   // As one row a device, category and unit, at `time_ns`; then nothing is held. Of one rank, and of
   // all.
