@@ -66,12 +66,15 @@ Status ReadSpansOf(const FirstSteps& steps, size_t most_rows, store::FinishedSou
   return Status::Ok();
 }
 
-// What is free is not taken to the last byte: others need some, and frames are drawn. What this
-// process has is mostly of the run that is closed for this one.
+// No more than loads in half a minute, unless somebody says so. What is free is not taken to the
+// last byte: others need some, and frames are drawn. What this process has is mostly of the run
+// that is closed for this one.
 int64_t MemoryToUse(const ReadLimits& limits) {
+  constexpr int64_t kMostBytes = 3'000'000'000;
   if (limits.memory_bytes > 0) return limits.memory_bytes;
   const int64_t free_bytes = FreeMemoryBytes();
-  return free_bytes == INT64_MAX ? INT64_MAX : (free_bytes + OwnMemoryBytes()) / 4 * 3;
+  if (free_bytes == INT64_MAX) return kMostBytes;
+  return std::min(kMostBytes, (free_bytes + OwnMemoryBytes()) / 4 * 3);
 }
 
 // Of all files together; times are those of the first one.
@@ -109,15 +112,18 @@ Result<std::unique_ptr<LiveTrace>> FinishedTrace::OpenLarge(const store::RunFile
                                                             int64_t least_bytes) {
   std::unique_ptr<FinishedTrace> trace(new FinishedTrace(run, on_change));
   int64_t bytes = 0;
+  int64_t num_ranks = 0;
   for (const store::TraceFile& file : run.traces) {
     SHARDSCOPE_ASSIGN_OR_RETURN(auto source, store::FinishedSource::Open(file, 0));
     if (source == nullptr) return std::unique_ptr<LiveTrace>();
     bytes += store::DatabaseBytes(file.FinishedPath());
+    SHARDSCOPE_ASSIGN_OR_RETURN(const int64_t ranks_of_file, source->NumRanks());
+    num_ranks += ranks_of_file;
     trace->sources_.push_back(std::move(source));
   }
   if (bytes < least_bytes) return std::unique_ptr<LiveTrace>();
   trace->around_step_ = limits.around_step;
-  SHARDSCOPE_RETURN_IF_ERROR(trace->Start(MemoryForRun(bytes), MemoryToUse(limits)));
+  SHARDSCOPE_RETURN_IF_ERROR(trace->Start(MemoryForRun(bytes, num_ranks), MemoryToUse(limits)));
   return std::unique_ptr<LiveTrace>(std::move(trace));
 }
 
@@ -131,7 +137,7 @@ store::SourceState FinishedTrace::State() const {
   return cut ? store::SourceState::kCut : store::SourceState::kFinished;
 }
 
-Status FinishedTrace::Start(int64_t needed_bytes, int64_t memory_bytes) {
+Status FinishedTrace::Start(const RunMemory& needed, int64_t memory_bytes) {
   for (const auto& source : sources_) {
     SHARDSCOPE_ASSIGN_OR_RETURN(const store::StepBounds bounds, source->Bounds());
     bounds_ = Joined(bounds_, bounds);
@@ -139,7 +145,7 @@ Status FinishedTrace::Start(int64_t needed_bytes, int64_t memory_bytes) {
   store::RowBatch first;
   int64_t shown = bounds_.last_step;
   SHARDSCOPE_RETURN_IF_ERROR(ReadFirst(&first, &shown));
-  part_ = PartThatFits(bounds_.first_step, bounds_.last_step, shown, needed_bytes, memory_bytes);
+  part_ = PartThatFits(bounds_.first_step, bounds_.last_step, shown, needed, memory_bytes);
   SnapshotBuilder builder(run_.path, run_.name);
   builder.Add(first);
   if (bounds_.end_ns > bounds_.start_ns) builder.Extend(bounds_.start_ns, bounds_.end_ns);

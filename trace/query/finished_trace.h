@@ -68,7 +68,7 @@ class FinishedTrace final : public PublishingTrace {
       : run_(std::move(run)), on_change_(std::move(on_change)) {}
 
   // Both of memory: for the whole run, and what there is for it.
-  Status Start(int64_t needed_bytes, int64_t memory_bytes);
+  Status Start(const RunMemory& needed, int64_t memory_bytes);
   store::SourceState State() const;
   // Small tables and first steps; *shown: the last that the app shows of these.
   Status ReadFirst(store::RowBatch* batch, int64_t* shown);

@@ -133,6 +133,12 @@ std::string RecordTrace(const std::string& folder) {
 
 class FinishedTraceTest : public testing::Test {
  protected:
+  // For half of the rows: two thirds of these steps are loaded.
+  int64_t MemoryForHalf(int64_t num_files = 1) const {
+    const RunMemory needed =
+        MemoryForRun(num_files * store::DatabaseBytes(path_), num_files * kRanks);
+    return needed.by_rows / 2 + needed.by_rows / 100 + needed.by_ranks;
+  }
   std::unique_ptr<LiveTrace> Open(const ReadLimits& limits = {}) {
     const Result<store::RunFiles> run = store::FindRun(folder_.path());
     EXPECT_TRUE(run.ok());
@@ -294,10 +300,9 @@ TEST_F(FinishedTraceTest, RowsAreThoseOfTheCommonWay) {
 // The rows of the whole run whose steps are in the part.
 TEST_F(FinishedTraceTest, ARunThatDoesNotFitIsThereInPart) {
   const SnapshotPtr whole = Whole(*Open());
-  const int64_t needed = MemoryForRun(store::DatabaseBytes(path_));
   for (const int64_t around : {0, 30, kSteps - 1}) {
     changed_ = false;
-    const SnapshotPtr some = Whole(*Open({needed / 2 + needed / 100, around}));
+    const SnapshotPtr some = Whole(*Open({MemoryForHalf(), around}));
     ASSERT_TRUE(some->part) << around;
     const RunPart part = *some->part;
     EXPECT_TRUE(part.Contains(around));
@@ -354,8 +359,7 @@ TEST_F(FinishedTraceTest, APartBeginsWithWhatWasHeldAndChangedBefore) {
                               "(3, 1599000, 59, 'error', '', '', 'out of memory')")
                     .ok());
   }
-  const int64_t needed = MemoryForRun(store::DatabaseBytes(path_));
-  const SnapshotPtr some = Whole(*Open({needed / 2 + needed / 100, 48}));
+  const SnapshotPtr some = Whole(*Open({MemoryForHalf(), 48}));
   ASSERT_TRUE(some->part);
   ASSERT_EQ(some->part->first_step, 38);
   EXPECT_EQ(some->config.at("prefetch.forward"), "2");
@@ -383,10 +387,9 @@ TEST_F(FinishedTraceTest, TheStartOfARunIsKnownWhateverPartOfItIsLoaded) {
   }
   const SnapshotPtr whole = Whole(*Open());
   EXPECT_EQ(whole->start_ns, 700'000);
-  const int64_t needed = MemoryForRun(store::DatabaseBytes(path_));
   for (const int64_t around : {0, kSteps - 1}) {
     changed_ = false;
-    const SnapshotPtr some = Whole(*Open({needed / 2, around}));
+    const SnapshotPtr some = Whole(*Open({MemoryForHalf(), around}));
     ASSERT_TRUE(some->part);
     EXPECT_EQ(some->RunStartNs(), whole->start_ns);
     EXPECT_EQ(some->RunEndNs(), whole->end_ns);
@@ -411,8 +414,7 @@ TEST_F(FinishedTraceTest, WhatFitsIsReadAtOnce) {
 
 TEST_F(FinishedTraceTest, SeveralFilesThatDoNotFitAreThereInPart) {
   std::filesystem::copy(path_, folder_.path() + "/trace-second.db");
-  const int64_t needed = MemoryForRun(2 * store::DatabaseBytes(path_));
-  const SnapshotPtr some = Whole(*Open({needed / 2 + needed / 100, 30}));
+  const SnapshotPtr some = Whole(*Open({MemoryForHalf(2), 30}));
   ASSERT_TRUE(some->part);
   for (const RankRows& rows : some->ranks) {
     EXPECT_EQ(rows.op_runs.size(), size_t{2 * kSteps / 3 * kOpsAStep});
@@ -495,17 +497,22 @@ TEST(PartFilter, KernelsWaitForTheirSpansAndChangesStay) {
 }
 
 TEST(PartThatFits, IsAroundTheStepAndWithinTheRun) {
-  EXPECT_FALSE(PartThatFits(0, 99, 50, 1000, 1000));
-  const auto part = PartThatFits(10, 109, 50, 1000, 300);
+  const RunMemory needed{1000, 50};
+  EXPECT_FALSE(PartThatFits(0, 99, 50, needed, 1050));
+  EXPECT_TRUE(PartThatFits(0, 99, 50, needed, 1049));
+  const auto part = PartThatFits(10, 109, 50, needed, 350);
   ASSERT_TRUE(part);
   EXPECT_EQ(part->first_step, 40);
   EXPECT_EQ(part->last_step, 59);
-  EXPECT_EQ(PartThatFits(10, 109, 12, 1000, 300)->first_step, 10);
-  EXPECT_EQ(PartThatFits(10, 109, 109, 1000, 300)->last_step, 109);
-  const auto least = PartThatFits(0, 99, 40, INT64_MAX, 1);
-  EXPECT_EQ(least->first_step, 32);
-  EXPECT_EQ(least->last_step, 47);
-  EXPECT_FALSE(PartThatFits(0, 15, 0, 1000, 1));  // there is little to leave out
+  EXPECT_EQ(part->needed_bytes, 1050);
+  EXPECT_EQ(PartThatFits(10, 109, 12, needed, 350)->first_step, 10);
+  EXPECT_EQ(PartThatFits(10, 109, 109, needed, 350)->last_step, 109);
+  for (const int64_t memory : {1, 40}) {  // not even for the ranks
+    const auto least = PartThatFits(0, 99, 40, {INT64_MAX / 2, 50}, memory);
+    EXPECT_EQ(least->first_step, 32);
+    EXPECT_EQ(least->last_step, 47);
+  }
+  EXPECT_FALSE(PartThatFits(0, 15, 0, needed, 1));  // there is little to leave out
 }
 
 // No snapshot takes such steps, so they are not what to begin with either.

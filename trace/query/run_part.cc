@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "trace/query/rows.h"
+#include "trace/query/sane.h"
 
 namespace shardscope::query {
 namespace {
@@ -11,6 +12,7 @@ namespace {
 // Most is taken by op runs, once as rows and once more in the app's index.
 constexpr double kRowsPerFileByte = 1.0;
 constexpr double kMemoryPerFileByte = 1.4;
+constexpr int64_t kMemoryPerRank = 2'300'000;
 
 constexpr int64_t kNoStep = -1;
 constexpr int64_t kLeastSteps = 16;
@@ -26,22 +28,23 @@ int64_t MemoryForRows(int64_t file_bytes) {
   return static_cast<int64_t>(kRowsPerFileByte * static_cast<double>(file_bytes));
 }
 
-int64_t MemoryForRun(int64_t file_bytes) {
-  return static_cast<int64_t>(kMemoryPerFileByte * static_cast<double>(file_bytes));
+RunMemory MemoryForRun(int64_t file_bytes, int64_t num_ranks) {
+  return {static_cast<int64_t>(kMemoryPerFileByte * static_cast<double>(file_bytes)),
+          kMemoryPerRank * std::clamp<int64_t>(num_ranks, 0, kMaxRank)};
 }
 
 std::optional<RunPart> PartThatFits(int64_t first_of_run, int64_t last_of_run, int64_t around,
-                                    int64_t needed_bytes, int64_t memory_bytes) {
+                                    const RunMemory& needed, int64_t memory_bytes) {
   const int64_t all = last_of_run - first_of_run + 1;
-  if (needed_bytes <= memory_bytes || all <= kLeastSteps) return std::nullopt;
-  const double share =
-      static_cast<double>(memory_bytes) / static_cast<double>(needed_bytes) * 2 / 3;
+  if (needed.all() <= memory_bytes || all <= kLeastSteps) return std::nullopt;
+  const int64_t for_rows = std::max<int64_t>(memory_bytes - needed.by_ranks, 0);
+  const double share = static_cast<double>(for_rows) / static_cast<double>(needed.by_rows) * 2 / 3;
   const int64_t steps =
       std::max(static_cast<int64_t>(static_cast<double>(all) * share), kLeastSteps);
   RunPart part;
   part.first_of_run = first_of_run;
   part.last_of_run = last_of_run;
-  part.needed_bytes = needed_bytes;
+  part.needed_bytes = needed.all();
   part.first_step = std::clamp(around - steps / 2, first_of_run, last_of_run - steps + 1);
   part.last_step = part.first_step + steps - 1;
   return part;

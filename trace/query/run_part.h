@@ -17,17 +17,25 @@
 
 namespace shardscope::query {
 
-// What a Snapshot of a finished run takes, and the app with what it makes of it, by the size of its
-// files: measured, see docs/benchmarks.md.
+// What a Snapshot of a finished run takes, by the size of its files: measured, see
+// docs/benchmarks.md.
 int64_t MemoryForRows(int64_t file_bytes);
-int64_t MemoryForRun(int64_t file_bytes);
 
-// As many steps of [first_of_run, last_of_run] as two thirds of `memory_bytes` are enough for:
-// these may be there still while the next ones come. At least some, as not every step has a row.
-// `around` is in their middle where the run goes on on both sides. nullopt: all fit into
-// `memory_bytes`, or are so few.
+// The same of the app, with what it makes of it.
+struct RunMemory {
+  int64_t by_rows = 0;   // as much less as there are fewer steps
+  int64_t by_ranks = 0;  // their lanes, however many steps
+
+  int64_t all() const { return by_rows + by_ranks; }
+};
+RunMemory MemoryForRun(int64_t file_bytes, int64_t num_ranks);
+
+// As many steps of [first_of_run, last_of_run] as two thirds of what `memory_bytes` leave for their
+// rows are enough for: these may be there still while the next ones come. At least some, as not
+// every step has a row. `around` is in their middle where the run goes on on both sides. nullopt:
+// all fit into `memory_bytes`, or are so few.
 std::optional<RunPart> PartThatFits(int64_t first_of_run, int64_t last_of_run, int64_t around,
-                                    int64_t needed_bytes, int64_t memory_bytes);
+                                    const RunMemory& needed, int64_t memory_bytes);
 
 // Of the step rows of a part, of all ranks; `steps` may have others.
 struct PartTimes {

@@ -365,6 +365,10 @@ Result<bool> FinishedSource::HasSpans() {
   return count > 0;
 }
 
+Result<int64_t> FinishedSource::NumRanks() {
+  return reader_.database().QueryInteger("SELECT count(*) FROM rank");
+}
+
 Result<int64_t> FinishedSource::NumOpRuns() {
   return reader_.database().QueryInteger("SELECT count(*) FROM op_run");
 }

@@ -73,6 +73,7 @@ class FinishedSource {
   Result<bool> HasGpuRows();
   Result<bool> HasSpans();
   Result<int64_t> NumOpRuns();
+  Result<int64_t> NumRanks();
 
   // All rows of derived tables, and of steps. None of derived ones: this trace has none.
   Status ReadDerived(RowBatch* batch);
