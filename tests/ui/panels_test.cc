@@ -586,6 +586,26 @@ TEST_F(PanelsTest, WhatIsLoadedOfARunThatDoesNotFitStandsOverThePanels) {
   EXPECT_NE(harness_.log().Find("banner", "part"), nullptr);
 }
 
+// Which steps and times it has is known once it is read: until then each may be asked for.
+TEST_F(PanelsTest, WhatIsNotReadYetIsGoneToWhenItIs) {
+  query::Snapshot some = *analysis::MakeLessonSnapshot(2, 24, 12);
+  some.loading = true;
+  for (const char* place : {"100", "1us"}) {
+    harness_.shell().OpenSnapshot(std::make_shared<query::Snapshot>(some));
+    harness_.Frames(8);
+    const ui::View before = harness_.context().view;
+    harness_.shell().Post(ui::ShowOverlay{ui::Overlay::kGoTo});
+    harness_.Frames(3);
+    EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+      test->KeyCharsReplaceEnter(place);
+      test->Yield(2);
+    }));
+    EXPECT_EQ(harness_.context().overlay, ui::Overlay::kNone) << place;
+    EXPECT_EQ(harness_.context().view.start_ns, before.start_ns) << place;
+    EXPECT_TRUE(harness_.context().notice.text.empty()) << harness_.context().notice.text;
+  }
+}
+
 TEST_F(PanelsTest, AClickOnTheChipChoosesTheStepsOfAllFigures) {
   OpenLesson();
   const auto text = [this](const char* panel, const char* id) {

@@ -320,7 +320,8 @@ void Overlays::GoTo(const ui::Context& context, ui::Commands* commands) {
       commands->push_back(ui::ShowStep{*step});
       commands->push_back(ui::FocusPanel{"timeline"});
     } else if (context.snapshot != nullptr &&
-               timeline::StepInOtherPart(*context.snapshot, {.step = *step})) {
+               (context.snapshot->loading ||
+                timeline::StepInOtherPart(*context.snapshot, {.step = *step}))) {
       commands->push_back(ui::GoToLink{{.step = *step}});
     } else {
       error_ = TrFormat(context.language, Text::kGoToNoSuchStep, typed);
@@ -328,9 +329,11 @@ void Overlays::GoTo(const ui::Context& context, ui::Commands* commands) {
     }
   } else if (context.snapshot != nullptr && IsMoment(typed)) {
     const Result<int64_t> moment = analysis::ParseMoment(*context.snapshot, typed);
+    // While a large run loads, when it began is not known to the nanosecond, and few rows are
+    // there.
     const bool is_elsewhere =
-        moment.ok() && context.snapshot->part &&
-        (*moment < context.snapshot->start_ns || *moment > context.snapshot->end_ns);
+        moment.ok() && (context.snapshot->loading || *moment < context.snapshot->start_ns ||
+                        *moment > context.snapshot->end_ns);
     if (is_elsewhere) {
       const ui::SetView view = ViewAround(context, *moment);
       commands->push_back(
