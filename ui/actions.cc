@@ -199,6 +199,7 @@ constexpr Action kActions[] = {
      [](const Context&) { return Commands{FocusPanel{"compare"}}; }},
     {Text::kCommandBeside, ImGuiMod_Shift | ImGuiKey_V, "Shift+V",
      [](const Context& context) { return Commands{ShowBeside{!context.compare.under_lanes}}; }},
+    {Text::kCommandAllSteps, 0, "", [](const Context&) { return Commands{LoadAllSteps{}}; }},
     {Text::kCommandRunControl, 0, "",
      [](const Context&) { return Commands{FocusPanel{"run_control"}}; }},
     {Text::kCommandMemory, 0, "", [](const Context&) { return Commands{FocusPanel{"memory"}}; }},

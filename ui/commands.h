@@ -57,8 +57,9 @@ struct ShowStep {    // that step with its neighbours
 struct GoToLink {  // of the open run, once what it names is there
   Link link;
 };
-struct CopyLink {};     // to the view, into the clipboard
-struct AddBookmark {};  // opens the form of one at what is selected, else at what is in view
+struct LoadAllSteps {};  // of a run that is loaded in part, if they fit into memory
+struct CopyLink {};      // to the view, into the clipboard
+struct AddBookmark {};   // opens the form of one at what is selected, else at what is in view
 struct EditBookmark {
   std::string id;
 };  // opens its form
@@ -235,18 +236,17 @@ struct DismissNotice {};
 struct DismissProblems {};  // puts the banner over the panels away
 struct Quit {};
 
-using Command =
-    std::variant<OpenRun, CloseRun, CancelImport, StartRun, SetView, UndoView, RedoView, ShowStep,
-                 GoToLink, CopyLink, AddBookmark, EditBookmark, KeepBookmark, RemoveBookmark,
-                 CopyBookmark, SetFollow, HoldView, SelectOp, SelectSpan, SelectArea,
-                 SelectNeighbour, FitSelection, JumpToOp, SetHover, ShowRank, PlaceRanks,
-                 ToggleRank, FoldRanks, SetKnob, SetScope, ShowKey, RevertPending, DoAction,
-                 SetLanguage, SetTheme, SetScale, ResetLayout, ShowOverlay, ShowSearch, SearchFor,
-                 SelectHit, AskBlocks, CompareBlocks, ShowMemoryChoices, OpenLens, CloseLens,
-                 PlayLens, SetLensSlowness, SeekLens, StepLens, CheckSchedule, RunSchedule,
-                 ShowPlan, ShowCriticalPath, ShowLegend, FocusPanel, OpenSql, RunSql, CancelSql,
-                 OpenLessons, ShowLesson, StartLesson, AnswerLesson, CompareWith, ShowBeside,
-                 CloseCompare, SaveTable, SavePicture, DismissNotice, DismissProblems, Quit>;
+using Command = std::variant<
+    OpenRun, CloseRun, CancelImport, StartRun, SetView, UndoView, RedoView, ShowStep, GoToLink,
+    LoadAllSteps, CopyLink, AddBookmark, EditBookmark, KeepBookmark, RemoveBookmark, CopyBookmark,
+    SetFollow, HoldView, SelectOp, SelectSpan, SelectArea, SelectNeighbour, FitSelection, JumpToOp,
+    SetHover, ShowRank, PlaceRanks, ToggleRank, FoldRanks, SetKnob, SetScope, ShowKey,
+    RevertPending, DoAction, SetLanguage, SetTheme, SetScale, ResetLayout, ShowOverlay, ShowSearch,
+    SearchFor, SelectHit, AskBlocks, CompareBlocks, ShowMemoryChoices, OpenLens, CloseLens,
+    PlayLens, SetLensSlowness, SeekLens, StepLens, CheckSchedule, RunSchedule, ShowPlan,
+    ShowCriticalPath, ShowLegend, FocusPanel, OpenSql, RunSql, CancelSql, OpenLessons, ShowLesson,
+    StartLesson, AnswerLesson, CompareWith, ShowBeside, CloseCompare, SaveTable, SavePicture,
+    DismissNotice, DismissProblems, Quit>;
 using Commands = std::vector<Command>;
 
 }  // namespace shardscope::ui

@@ -405,11 +405,9 @@ Keys TrainKeys() {
       Int("train.micro_batches", 1, 1, 64,
           "Micro-batches per step, whose gradients are accumulated."),
       In("tokens", Int("train.logits_block", 0, 0, 1048576,
-                       "Tokens of the vocabulary whose logits are there at a time: the loss is "
-                       "added up block "
-                       "by block, and backward computes each block once more; 0 = all at once, "
-                       "which are kept "
-                       "until then.")),
+                       "Tokens of the vocabulary whose logits are there at a time, 16 or more: the "
+                       "loss is added up block by block, and backward computes each block once "
+                       "more; 0 = all at once, which are kept until then.")),
       Live(KeyInfo{.name = "train.lr",
                    .type = KeyType::kFloat,
                    .default_value = "0.001",

@@ -440,7 +440,7 @@ void AddLogits(const at::Tensor& block, int64_t first, const int64_t* targets, L
   });
 }
 
-void BlockGradient(const at::Tensor& log_sum, int64_t first, const int64_t* targets,
+void BlockGradient(const at::Tensor& log_sum, int64_t first, const int64_t* targets, double scale,
                    at::Tensor* block) {
   const int64_t width = block->size(1);
   Dispatch(*block, [&](auto type) {
@@ -455,10 +455,11 @@ void BlockGradient(const at::Tensor& log_sum, int64_t first, const int64_t* targ
       }
       W* row = WideRow<T>(out, width, &room);
       const W all = log_sum.const_data_ptr<W>()[t];
+      const W factor = static_cast<W>(scale);
 #pragma omp simd
-      for (int64_t i = 0; i < width; ++i) row[i] = FastExp(row[i] - all);
+      for (int64_t i = 0; i < width; ++i) row[i] = FastExp(row[i] - all) * factor;
       const int64_t column = targets[t] - first;
-      if (column >= 0 && column < width) row[column] -= 1;
+      if (column >= 0 && column < width) row[column] -= factor;
       if constexpr (!std::is_same_v<T, W>) {
         for (int64_t i = 0; i < width; ++i) out[i] = static_cast<T>(row[i]);
       }

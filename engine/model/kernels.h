@@ -82,9 +82,9 @@ struct LogitRows {
   at::Tensor of_target;
 };
 void AddLogits(const at::Tensor& block, int64_t first, const int64_t* targets, LogitRows* rows);
-// In the block's place: softmax less the target; 0 in rows whose target is negative. log_sum [T],
-// wide: of exp(logit) over the vocabulary.
-void BlockGradient(const at::Tensor& log_sum, int64_t first, const int64_t* targets,
+// In the block's place: softmax less the target, times `scale`; 0 in rows whose target is negative.
+// log_sum [T], wide: of exp(logit) over the vocabulary.
+void BlockGradient(const at::Tensor& log_sum, int64_t first, const int64_t* targets, double scale,
                    at::Tensor* block);
 
 }  // namespace shardscope::model

@@ -57,8 +57,8 @@ struct ModelConfig {
   bool tied = false;      // the head's matrix is the embedding's
   bool qkv_bias = false;  // Qwen2
 
-  // Columns of the logits that are there at a time; 0: all of them, which backward finds as they
-  // are. Else it computes them again.
+  // Columns of the logits that are there at a time, 16 or more; 0: all of them, which backward
+  // finds as they are. Else it computes them again.
   int64_t logits_block = 0;
 
   Lora lora;
@@ -77,7 +77,7 @@ struct ModelConfig {
   int64_t key_columns() const { return num_kv_heads() * head_dim() / tensor_ranks; }
   int64_t inner_columns() const { return ffn_width() / tensor_ranks; }
   int64_t logits_columns() const {
-    return logits_block > 0 ? std::min(logits_block, vocab) : vocab;
+    return logits_block > 0 ? std::min(std::max<int64_t>(logits_block, 16), vocab) : vocab;
   }
   // Reductions inside a segment (norms, softmax) are kept in at least fp32.
   int64_t wide_bytes() const { return dtype == plan::DType::kFp64 ? 8 : 4; }

@@ -347,7 +347,9 @@ Saved SegmentModel::BlockedHeadForward(const ForwardArgs& args) const {
     AddLogitsOf(at::mm(normed, weight.narrow(0, first, columns).t()), first, args.tokens, &rows);
   }
   const at::Tensor log_sum = rows.sum.log_().add_(rows.largest);
-  const at::Tensor of_rows = rows.of_target.sub_(log_sum).mul_(args.tokens.targets.ge(0));
+  // Rows that do not count may be anything.
+  const at::Tensor of_rows =
+      rows.of_target.sub_(log_sum).masked_fill_(args.tokens.targets.lt(0), 0);
   saved.output = of_rows.sum(at::kDouble).div_(-args.tokens.loss_rows()).to(wide_);
   saved.tensors.push_back(log_sum);
   return saved;
@@ -364,15 +366,15 @@ at::Tensor SegmentModel::BlockedHeadBackward(const BackwardArgs& args, Tensors* 
     const int64_t columns = std::min(config_.logits_columns(), config_.vocab - first);
     const at::Tensor weight = args.parameters[1].narrow(0, first, columns);
     at::Tensor block = at::mm(normed, weight.t());
-    GradientOfBlock(args.saved.tensors[2], first, args.tokens, &block);
+    GradientOfBlock(args.saved.tensors[2], first, args.tokens, scale, &block);
     if (weight_gradient.defined()) {
       at::Tensor part = weight_gradient.narrow(0, first, columns);
-      at::addmm_out(part, part, block.t(), normed, 0, scale);
+      WeightGradient(block, normed, &part);
     }
     if (type_ == wide_) {
-      gradient.addmm_(block, weight, 1, scale);
+      gradient.addmm_(block, weight);
     } else {
-      gradient.add_(at::mm(block, weight), scale);
+      gradient.add_(at::mm(block, weight));
     }
   }
   return gradient.to(type_);
@@ -501,8 +503,8 @@ void Model::AddLogitsOf(const at::Tensor& block, int64_t first, const TokenBatch
 }
 
 void Model::GradientOfBlock(const at::Tensor& log_sum, int64_t first, const TokenBatch& tokens,
-                            at::Tensor* block) const {
-  BlockGradient(log_sum, first, tokens.targets.const_data_ptr<int64_t>(), block);
+                            double scale, at::Tensor* block) const {
+  BlockGradient(log_sum, first, tokens.targets.const_data_ptr<int64_t>(), scale, block);
 }
 
 }  // namespace shardscope::model

@@ -194,7 +194,7 @@ class SegmentModel {
   virtual void AddLogitsOf(const at::Tensor& block, int64_t first, const TokenBatch& tokens,
                            LogitRows* rows) const = 0;
   virtual void GradientOfBlock(const at::Tensor& log_sum, int64_t first, const TokenBatch& tokens,
-                               at::Tensor* block) const = 0;
+                               double scale, at::Tensor* block) const = 0;
 
   // What a segment starts from: its norm, or that which was given.
   Saved StartOf(const ForwardArgs& args) const;
@@ -290,7 +290,7 @@ class Model final : public SegmentModel {
   void AddLogitsOf(const at::Tensor& block, int64_t first, const TokenBatch& tokens,
                    LogitRows* rows) const override;
   void GradientOfBlock(const at::Tensor& log_sum, int64_t first, const TokenBatch& tokens,
-                       at::Tensor* block) const override;
+                       double scale, at::Tensor* block) const override;
 };
 
 }  // namespace shardscope::model

@@ -98,6 +98,23 @@ TEST_F(RunPartTest, TimesLeadToOtherParts) {
   EXPECT_TRUE(is_in_view(602 * kMs));
 }
 
+// The view stays where it was.
+TEST_F(RunPartTest, AllStepsAreLoadedWhereTheyFit) {
+  ASSERT_TRUE(Shows(kSteps - 1));
+  GoTo(5);
+  ASSERT_TRUE(Shows(5));
+  harness_.shell().Post(ui::LoadAllSteps{});
+  ASSERT_TRUE(harness_.Until(
+      [this] {
+        const query::Snapshot& snapshot = *harness_.context().snapshot;
+        return !snapshot.loading && !snapshot.part &&
+               harness_.log().Find("timeline", "step:5") != nullptr;
+      },
+      kSeconds));
+  EXPECT_EQ(harness_.context().snapshot->ranks.at(0).op_runs.size(), size_t{kSteps});
+  EXPECT_EQ(harness_.log().Find("banner", "part"), nullptr);
+}
+
 TEST_F(RunPartTest, BookmarksInOtherPartsSaySo) {
   const std::string file = bookmarks::FileOf(folder_.path(), folder_.path());
   const bookmarks::Bookmark early = bookmarks::NewBookmark("step=5", "");

@@ -268,13 +268,10 @@ Result<int64_t> ParseMoment(const query::Snapshot& snapshot, std::string_view te
     if (error != std::errc() || step < 0) return malformed();
     offset_ns = ParseOffset(rest.substr(static_cast<size_t>(end - rest.data())));
     if (!offset_ns) return malformed();
+    const Result<Interval> times = TimesOfStep(snapshot, step);
     const auto elsewhere = snapshot.part ? snapshot.part->StartOf(step) : std::nullopt;
-    if (elsewhere) {
-      start_ns = *elsewhere;
-    } else {
-      SHARDSCOPE_ASSIGN_OR_RETURN(const Interval times, TimesOfStep(snapshot, step));
-      start_ns = times.start_ns;
-    }
+    if (!times.ok() && !elsewhere) return times.status();
+    start_ns = times.ok() ? times->start_ns : *elsewhere;
   } else {
     offset_ns = ParseDuration(text);
   }

@@ -19,6 +19,8 @@ constexpr int64_t kStepsBefore = 4;
 constexpr int64_t kStepsAtOnce = 16;
 // Of them the app shows these first: the last ones, or up to the step of the newest change.
 constexpr int64_t kStepsInView = 3;
+// What loads in half a minute.
+constexpr int64_t kMostBytesOfRows = 3'000'000'000;
 // Of a part of several files, whose collectives are read to know how clocks differ.
 constexpr int64_t kStepsToMatch = 4;
 // Kernels and ranges that are read at once: some 0.2 s. Of fewer steps where they are more.
@@ -66,15 +68,15 @@ Status ReadSpansOf(const FirstSteps& steps, size_t most_rows, store::FinishedSou
   return Status::Ok();
 }
 
-// No more than loads in half a minute, unless somebody says so. What is free is not taken to the
-// last byte: others need some, and frames are drawn. What this process has is mostly of the run
-// that is closed for this one.
-int64_t MemoryToUse(const ReadLimits& limits) {
-  constexpr int64_t kMostBytes = 3'000'000'000;
+// What is free is not taken to the last byte: others need some, and frames are drawn. What this
+// process has is mostly of the run that is closed for this one.
+int64_t MemoryToUse(const ReadLimits& limits, const RunMemory& needed) {
   if (limits.memory_bytes > 0) return limits.memory_bytes;
+  const int64_t most_bytes = kMostBytesOfRows + needed.by_ranks;
   const int64_t free_bytes = FreeMemoryBytes();
-  if (free_bytes == INT64_MAX) return kMostBytes;
-  return std::min(kMostBytes, (free_bytes + OwnMemoryBytes()) / 4 * 3);
+  if (free_bytes == INT64_MAX) return most_bytes;
+  const int64_t own_bytes = limits.keeps_own ? 0 : OwnMemoryBytes();
+  return std::min(most_bytes, (free_bytes + own_bytes) / 4 * 3);
 }
 
 // Of all files together; times are those of the first one.
@@ -123,7 +125,8 @@ Result<std::unique_ptr<LiveTrace>> FinishedTrace::OpenLarge(const store::RunFile
   }
   if (bytes < least_bytes) return std::unique_ptr<LiveTrace>();
   trace->around_step_ = limits.around_step;
-  SHARDSCOPE_RETURN_IF_ERROR(trace->Start(MemoryForRun(bytes, num_ranks), MemoryToUse(limits)));
+  const RunMemory needed = MemoryForRun(bytes, num_ranks);
+  SHARDSCOPE_RETURN_IF_ERROR(trace->Start(needed, MemoryToUse(limits, needed)));
   return std::unique_ptr<LiveTrace>(std::move(trace));
 }
 
@@ -176,20 +179,17 @@ Result<store::RowBatch> FinishedTrace::ReadTimes() {
   const int64_t matched = std::max(part_->first_step, first + 1);
   const int64_t last_matched = std::min(part_->first_step + kStepsToMatch - 1, part_->last_step);
   std::vector<store::RowBatch> files(sources_.size());
-  for (size_t i = 0; i < files.size(); ++i) {
-    // Of its own: what it has read of memory does not come again.
-    SHARDSCOPE_ASSIGN_OR_RETURN(const auto source, store::FinishedSource::Open(run_.traces[i], 0));
-    if (source == nullptr) return Status::Error(run_.path + ": has changed; open it again");
-    SHARDSCOPE_ASSIGN_OR_RETURN(files[i], source->ReadMemory());  // of before the first step
+  for (size_t i = 0; i < files.size() && !stopping_; ++i) {
+    store::FinishedSource* const source = sources_[i].get();
     SHARDSCOPE_RETURN_IF_ERROR(source->ReadSmallTables(&files[i]));
-    SHARDSCOPE_RETURN_IF_ERROR(
-        source->ReadSpans(INT64_MIN, bounds_.start_ns, kSpansAtOnce, &files[i]).status());
+    SHARDSCOPE_RETURN_IF_ERROR(source->ReadEarliest(&files[i]));
     SHARDSCOPE_RETURN_IF_ERROR(source->ReadSteps(first, first, &files[i]));
     SHARDSCOPE_RETURN_IF_ERROR(source->ReadStepRows(first + 1, matched - 1, &files[i]));
     SHARDSCOPE_RETURN_IF_ERROR(source->ReadSteps(matched, last_matched, &files[i]));
     SHARDSCOPE_RETURN_IF_ERROR(
         source->ReadStepRows(last_matched + 1, bounds_.last_step, &files[i]));
   }
+  if (stopping_) return Status::Error(run_.path + ": reading was stopped");
   return store::MergeFiles(run_, std::move(files));
 }
 

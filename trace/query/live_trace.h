@@ -19,10 +19,12 @@ struct RunFiles;
 
 namespace shardscope::query {
 
-// What of a finished run is read, if all of it would take more memory than there is.
+// What of a finished run is read, if all of it would take more memory than it shall.
 struct ReadLimits {
-  int64_t memory_bytes = 0;  // for the rows and what is made of them; 0: most of what is free
+  // For the rows and what is made of them; 0: 3 GB of rows, or most of what is free.
+  int64_t memory_bytes = 0;
   std::optional<int64_t> around_step;  // none: the newest change of a knob, or the last steps
+  bool keeps_own = false;              // what this process has is not freed for the run
 };
 
 class LiveTrace {

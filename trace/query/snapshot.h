@@ -182,9 +182,8 @@ struct RunPart {
   int64_t first_of_run = 0;
   int64_t last_of_run = 0;
   int64_t needed_bytes = 0;  // of memory, for all steps
-  // Of all of the run.
-  int64_t start_ns = 0;
-  int64_t end_ns = 0;
+  int64_t start_ns = 0;      // of all of the run, as Snapshot::start_ns
+  int64_t end_ns = 0;        // of its last step
   std::shared_ptr<const std::vector<StepStart>> step_starts;  // ascending; null: not known yet
 
   bool Contains(int64_t step) const { return step >= first_step && step <= last_step; }
@@ -250,7 +249,7 @@ struct Snapshot {
 
   // Of all of the run: what its times are told from, and to.
   int64_t RunStartNs() const { return part ? part->start_ns : start_ns; }
-  int64_t RunEndNs() const { return part ? part->end_ns : end_ns; }
+  int64_t RunEndNs() const { return part ? std::max(part->end_ns, end_ns) : end_ns; }
 };
 
 using SnapshotPtr = std::shared_ptr<const Snapshot>;

@@ -324,6 +324,27 @@ Status FinishedSource::ReadRowsOf(const Table& table, int64_t first_step, int64_
   return rows->ReadAll(batch);
 }
 
+Status FinishedSource::ReadEarliest(RowBatch* batch) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(
+      const auto memory,
+      Cursor::Open(kTable<schema::MemoryEventRow>,
+                   fmt::format("WHERE id = (SELECT id FROM (SELECT id, issued_ns FROM memory_event "
+                               "ORDER BY id LIMIT {}) ORDER BY issued_ns LIMIT 1)",
+                               kRowsAtATime),
+                   &reader_));
+  SHARDSCOPE_RETURN_IF_ERROR(memory->ReadAll(batch));
+  SHARDSCOPE_ASSIGN_OR_RETURN(
+      const auto spans, Cursor::Open(kTable<schema::SpanRow>,
+                                     "WHERE track = ? ORDER BY start_ns, id LIMIT 1", &reader_));
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::vector<schema::TrackId> tracks, TracksOfSpans());
+  for (const schema::TrackId track : tracks) {
+    spans->statement().Bind(1, track.value());
+    SHARDSCOPE_RETURN_IF_ERROR(spans->ReadAll(batch));
+    spans->statement().Reset();
+  }
+  return Status::Ok();
+}
+
 Status FinishedSource::ReadStepRows(int64_t first_step, int64_t last_step, RowBatch* batch) {
   return ReadRowsOf(kTable<schema::StepRow>, first_step, last_step, batch);
 }

@@ -93,7 +93,11 @@ class FinishedSource {
   // Step rows, op runs and collectives of the steps [first_step, last_step].
   Status ReadSteps(int64_t first_step, int64_t last_step, RowBatch* batch);
 
-  // Their step rows alone.
+  // Of memory events, of the 100,000 that were committed first, and of the spans of each track the
+  // one that began first.
+  Status ReadEarliest(RowBatch* batch);
+
+  // Step rows alone, of the steps [first_step, last_step].
   Status ReadStepRows(int64_t first_step, int64_t last_step, RowBatch* batch);
 
   // Spans that begin in [from_ns, to_ns], and the rows of kernels and copies among them. false, and

@@ -39,7 +39,7 @@ struct ShellOptions {
   bool headless = false;        // no animation, no hover, no clock
   bool log_drawing = false;     // fill draw_log()
   bool log_widgets = false;     // with every text and control of the widgets
-  int64_t memory_bytes = 0;     // for a run; 0: most of what is free (query::ReadLimits)
+  int64_t memory_bytes = 0;     // for a run; 0: as query::ReadLimits
   std::function<void()> wake;   // called on any thread when there is something new to draw
 };
 
@@ -108,8 +108,10 @@ class Shell {
   void UpdateLessons();
   void DrawWindow(ui::Commands* commands);
   void DrawBanner(ui::Commands* commands);
-  // Loads the steps around this one, of a run that does not fit into memory.
-  void OpenAround(int32_t step);
+  // Loads the steps around this one, of a run that does not fit into `memory_bytes`
+  // (query::ReadLimits); and all, if they fit into memory.
+  void OpenAround(int32_t step, int64_t memory_bytes);
+  void OpenAll();
   void DrawDockSpace();
   void Say(const std::string& message);
   void Notify(const std::string& text, bool is_error);

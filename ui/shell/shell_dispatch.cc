@@ -8,7 +8,9 @@
 #include "lesson/run_folders.h"
 #include "trace/analysis/moment.h"
 #include "trace/base/assets.h"
+#include "trace/base/free_memory.h"
 #include "trace/base/text.h"
+#include "trace/base/units.h"
 #include "trace/import/cache.h"
 #include "ui/link.h"
 #include "ui/shell/shell.h"
@@ -46,6 +48,9 @@ struct Dispatcher {
   void operator()(const ui::GoToLink& command) const {
     shell.link_ = {command.link, false};
     shell.wants_.frame = true;
+  }
+  void operator()(const ui::LoadAllSteps&) const {
+    if (shell.context_.snapshot != nullptr && shell.context_.snapshot->part) shell.OpenAll();
   }
   void operator()(const ui::CopyLink&) const {
     if (shell.context_.snapshot == nullptr) {
@@ -613,9 +618,23 @@ Status Shell::ShowLink(const ui::Link& link) {
   return Status::Ok();
 }
 
+// The view stays.
+void Shell::OpenAll() {
+  const query::RunPart part = *context_.snapshot->part;
+  const int64_t free_bytes = FreeMemoryBytes();
+  if (free_bytes < part.needed_bytes - OwnMemoryBytes()) {
+    return Notify(TrFormat(context_.language, ui::Text::kAllStepsDoNotFit,
+                           FormatBytes(part.needed_bytes), FormatBytes(free_bytes)),
+                  true);
+  }
+  link_ = {timeline::LinkOfView(context_), false};
+  const int64_t step = std::clamp<int64_t>(context_.focus.step, part.first_step, part.last_step);
+  OpenAround(static_cast<int32_t>(step), part.needed_bytes);
+}
+
 // The link stays, for when its step is there; so does what is not of single steps.
-void Shell::OpenAround(int32_t step) {
-  auto session = RunSession::Open(session_->path(), options_.wake, {options_.memory_bytes, step});
+void Shell::OpenAround(int32_t step, int64_t memory_bytes) {
+  auto session = RunSession::Open(session_->path(), options_.wake, {memory_bytes, step});
   if (!session.ok()) {
     link_.reset();
     Notify(session.message(), true);
@@ -646,7 +665,9 @@ void Shell::UpdateLink() {
     if (is_of_step && !needs_ops && ShowLink(link_->link).ok()) link_.reset();
     return;
   }
-  if (const auto step = timeline::StepInOtherPart(snapshot, link_->link)) return OpenAround(*step);
+  if (const auto step = timeline::StepInOtherPart(snapshot, link_->link)) {
+    return OpenAround(*step, options_.memory_bytes);
+  }
   ui::Link link = std::exchange(link_, std::nullopt)->link;
   if (snapshot.part && link.last_step) {  // of a range what is loaded
     link.last_step = std::min(*link.last_step, static_cast<int32_t>(snapshot.part->last_step));

@@ -11,7 +11,7 @@ namespace shardscope::shell {
 struct WindowOptions {
   std::string run;           // opened at once; empty: none
   std::string with;          // that it is compared with; empty: none
-  int64_t memory_bytes = 0;  // for the run; 0: most of what is free
+  int64_t memory_bytes = 0;  // for the run; 0: as query::ReadLimits
   // Called when the first frame is on screen, with a run the first one with rows of it; then the
   // app quits. Empty: it goes on until the user quits.
   std::function<void()> first_frame_only;

@@ -239,9 +239,11 @@ std::optional<int32_t> StepInOtherPart(const query::Snapshot& snapshot, const ui
     if (!link.at && !times) return std::nullopt;
     const int64_t from_ns = NsOf(snapshot, {}, link.at ? *link.at : times->from);
     const int64_t to_ns = NsOf(snapshot, {}, link.at ? *link.at : times->to);
-    if (from_ns <= snapshot.end_ns && to_ns >= snapshot.start_ns) return std::nullopt;
-    if (from_ns > part->end_ns || to_ns < part->start_ns) return std::nullopt;
-    step = part->StepAt(from_ns + (to_ns - from_ns) / 2);
+    if (from_ns > snapshot.RunEndNs() || to_ns < part->start_ns) return std::nullopt;
+    const int64_t middle_ns = from_ns + (to_ns - from_ns) / 2;
+    if (middle_ns >= snapshot.start_ns && middle_ns <= snapshot.end_ns) return std::nullopt;
+    // What came before the first step is in the part that has it.
+    step = part->StepAt(middle_ns).value_or(static_cast<int32_t>(part->first_of_run));
   }
   const bool is_in_run = step && *step >= part->first_of_run && *step <= part->last_of_run;
   return is_in_run && !part->Contains(*step) ? step : std::nullopt;

@@ -24,8 +24,8 @@ struct LinkPlace {
 std::variant<LinkPlace, ui::LinkError> PlaceOf(const query::Snapshot& snapshot,
                                                const ui::Link& link);
 
-// The step that what it names is in, or begins in, if that is one of the run's but not among those
-// that are loaded of it.
+// The step that what it names is in, or the middle of it, if that is one of the run's but not among
+// those that are loaded of it.
 std::optional<int32_t> StepInOtherPart(const query::Snapshot& snapshot, const ui::Link& link);
 
 // From `from_ns` to `to_ns`, told from the start of the run.

@@ -189,7 +189,7 @@ TEST_F(LinkPlaceTest, WhatLiesInOtherPartsOfTheRunIsToldByItsStep) {
     starts->push_back({step, FindStep(whole, step)->start_ns});
   }
   part.step_starts = starts;
-  part.start_ns = whole.start_ns;
+  part.start_ns = whole.start_ns - 5'000'000;  // when the model was made
   part.end_ns = whole.end_ns;
   some.part = part;
   some.start_ns = FindStep(whole, 4)->start_ns;
@@ -204,13 +204,24 @@ TEST_F(LinkPlaceTest, WhatLiesInOtherPartsOfTheRunIsToldByItsStep) {
     const ui::Link link = LinkOfTimes(some, span.start_ns + margin_ns, span.end_ns - margin_ns);
     EXPECT_EQ(StepInOtherPart(some, link), step) << PrintLink(link);
     EXPECT_EQ(StepInOtherPart(whole, link), std::nullopt);
-    // From the start of the run, which all of it begins at.
-    EXPECT_EQ(TimesOf(some, link), TimesOf(whole, link));
+    const Range times = *TimesOf(some, link);
+    EXPECT_NEAR(times.start_ns, span.start_ns + margin_ns, 1'000);
+    EXPECT_NEAR(times.end_ns, span.end_ns - margin_ns, 1'000);
   }
   EXPECT_EQ(step_of("step=5"), std::nullopt);
   EXPECT_EQ(step_of("step=12"), std::nullopt);
   EXPECT_EQ(step_of("rank=1"), std::nullopt);
+  EXPECT_EQ(step_of("t=0ns..1ms"), 0);  // before the first step
   const StepSpan inside = *FindStep(whole, 5);
+  // The middle of a view decides; what came after the last step is in the part that has that.
+  const StepSpan before = *FindStep(whole, 2);
+  EXPECT_EQ(
+      StepInOtherPart(some, LinkOfTimes(some, before.start_ns,
+                                        before.end_ns + 1 + 2 * (some.start_ns - before.end_ns))),
+      std::optional<int32_t>(3));
+  some.end_ns = whole.end_ns + 1'000;
+  EXPECT_EQ(some.RunEndNs(), some.end_ns);
+  some.end_ns = FindStep(whole, 7)->end_ns;
   EXPECT_EQ(StepInOtherPart(some, LinkOfTimes(some, inside.start_ns, inside.end_ns)), std::nullopt);
   EXPECT_EQ(StepInOtherPart(some, LinkOfTimes(some, whole.end_ns + 1, whole.end_ns + 2)),
             std::nullopt);

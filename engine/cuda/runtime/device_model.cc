@@ -314,10 +314,11 @@ void DeviceModel::AddLogitsOf(const at::Tensor& block, int64_t first,
 }
 
 void DeviceModel::GradientOfBlock(const at::Tensor& log_sum, int64_t first,
-                                  const model::TokenBatch& tokens, at::Tensor* block) const {
+                                  const model::TokenBatch& tokens, double scale,
+                                  at::Tensor* block) const {
   at::Tensor gradient = block->to(wide_).sub(log_sum.unsqueeze(1)).exp_();
-  gradient.sub_(Hits(tokens, first, block->size(1)));
-  block->copy_(gradient.mul_(tokens.targets.ge(0).unsqueeze(1)));
+  gradient.sub_(Hits(tokens, first, block->size(1))).mul_(scale);
+  block->copy_(gradient.masked_fill_(tokens.targets.lt(0).unsqueeze(1), 0));
 }
 
 }  // namespace shardscope::cuda

@@ -50,7 +50,7 @@ class DeviceModel final : public model::SegmentModel {
   void AddLogitsOf(const at::Tensor& block, int64_t first, const model::TokenBatch& tokens,
                    model::LogitRows* rows) const override;
   void GradientOfBlock(const at::Tensor& log_sum, int64_t first, const model::TokenBatch& tokens,
-                       at::Tensor* block) const override;
+                       double scale, at::Tensor* block) const override;
 
  private:
   // Which of the tokens from `first` on is each row's target, [T, count].

@@ -129,18 +129,25 @@ void DrawPart(const ui::Context& context, const query::RunPart& part, const ui::
   list->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1}, theme.surface.panel, rounding);
   list->AddRect({box.x0, box.y0}, {box.x1, box.y1}, theme.surface.line, rounding, look.Px(1));
   float end = box.x1 - look.Px(4);
-  const auto button = [&](const char* id, Text text, int64_t step) {
+  const auto button = [&](const char* id, Text text, const ui::Command& command) {
     end -= look.Px(kPartButtonWidth);
     ImGui::SetCursorScreenPos({end, box.y0 + look.Px(3)});
     if (widgets::Button(look, id, ui::Tr(context.language, text), widgets::Emphasis::kQuiet,
                         look.Px(kPartButtonWidth))) {
-      commands->push_back(ui::GoToLink{{.step = static_cast<int32_t>(step)}});
+      commands->push_back(command);
     }
     end -= look.Px(4);
   };
-  if (part.last_step < part.last_of_run) button("later", Text::kLaterSteps, part.last_step + 1);
-  if (part.first_step > part.first_of_run)
-    button("earlier", Text::kEarlierSteps, part.first_step - 1);
+  const auto to_step = [](int64_t step) {
+    return ui::GoToLink{{.step = static_cast<int32_t>(step)}};
+  };
+  button("all", Text::kAllSteps, ui::LoadAllSteps{});
+  if (part.last_step < part.last_of_run) {
+    button("later", Text::kLaterSteps, to_step(part.last_step + 1));
+  }
+  if (part.first_step > part.first_of_run) {
+    button("earlier", Text::kEarlierSteps, to_step(part.first_step - 1));
+  }
   const std::string sentence =
       ui::TrFormat(context.language, Text::kPartOfRun, part.first_step, part.last_step,
                    part.first_of_run, part.last_of_run, FormatBytes(part.needed_bytes));

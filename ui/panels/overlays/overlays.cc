@@ -258,8 +258,13 @@ bool IsMoment(const std::string& typed) {
 ui::SetView ViewAround(const ui::Context& context, int64_t time_ns) {
   constexpr int64_t kMostSteps = 3;
   int64_t width_ns = context.view.end_ns - context.view.start_ns;
-  const int32_t step = analysis::FinishedStepAt(*context.snapshot, time_ns);
-  const auto times = analysis::TimesOfStep(*context.snapshot, std::max(step, 0));
+  const query::Snapshot& snapshot = *context.snapshot;
+  int32_t step = std::max(analysis::FinishedStepAt(snapshot, time_ns), 0);
+  // One that is not loaded takes about as long as the first of those that are.
+  if (snapshot.part && !snapshot.part->Contains(step)) {
+    step = static_cast<int32_t>(snapshot.part->first_step);
+  }
+  const auto times = analysis::TimesOfStep(snapshot, step);
   if (times.ok()) {
     width_ns = std::min(width_ns, kMostSteps * (times->end_ns - times->start_ns));
   }

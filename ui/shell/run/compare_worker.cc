@@ -22,6 +22,15 @@ Status CheckSteps(const char* side, const std::optional<analysis::Scope>& steps,
   return status.ok() ? status : Status::Error(std::string(side) + ": " + status.message());
 }
 
+// All; where A is loaded in part its steps, if B has any of them.
+analysis::Scope StepsOf(const query::Snapshot& a, const query::Snapshot& b) {
+  if (!a.part) return {};
+  const analysis::Scope loaded{.kind = analysis::ScopeKind::kSteps,
+                               .first = static_cast<int32_t>(a.part->first_step),
+                               .last = static_cast<int32_t>(a.part->last_step)};
+  return analysis::CheckHasSteps(loaded, analysis::Breakdowns(b)).ok() ? loaded : analysis::Scope();
+}
+
 }  // namespace
 
 Status CompareMaker::ReadB(const query::Snapshot& a, const ui::ComparedWith& with,
@@ -29,13 +38,14 @@ Status CompareMaker::ReadB(const query::Snapshot& a, const ui::ComparedWith& wit
   if (read_for_ != with) {
     read_for_.reset();
     b_ = query::SnapshotPtr();  // freed before the next one is read
-    b_ = Read(a, with.path, stop);
+    b_ = Read(a, with, stop);
     if (!stop.stop_requested()) read_for_ = with;
   }
   return b_.status();
 }
 
-Result<query::SnapshotPtr> CompareMaker::Read(const query::Snapshot& a, const std::string& path,
+Result<query::SnapshotPtr> CompareMaker::Read(const query::Snapshot& a,
+                                              const ui::ComparedWith& with,
                                               const std::stop_token& stop) const {
   imports::ImportOptions options;
   options.progress = [this, &stop](int64_t read_bytes, int64_t all_bytes) {
@@ -45,10 +55,14 @@ Result<query::SnapshotPtr> CompareMaker::Read(const query::Snapshot& a, const st
     return !stop.stop_requested();
   };
   if (progress_) progress_(0);
-  SHARDSCOPE_ASSIGN_OR_RETURN(const std::string run, imports::RunOf(path, options));
-  // A stays. Where it is loaded in part, B is around the same steps.
-  query::ReadLimits limits{.memory_bytes = std::max<int64_t>(free_bytes_() / 4 * 3, 1)};
-  if (a.part) limits.around_step = (a.part->first_step + a.part->last_step) / 2;
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::string run, imports::RunOf(with.path, options));
+  // If it does not fit, around the steps that are asked for, else those that are loaded of A.
+  query::ReadLimits limits{.memory_bytes = memory_bytes_, .keeps_own = true};
+  if (with.steps_b) {
+    limits.around_step = (int64_t{with.steps_b->first} + with.steps_b->last) / 2;
+  } else if (a.part) {
+    limits.around_step = (a.part->first_step + a.part->last_step) / 2;
+  }
   return query::ReadSnapshotWithin(run, limits, stop);
 }
 
@@ -69,7 +83,7 @@ std::shared_ptr<const ui::Compared> CompareMaker::Make(const CompareRequest& req
   }
   if (!with.path.empty()) made->b = *b_;
   made->comparison = analysis::Compare({&a, with.steps_a.value_or(analysis::Scope()), a.name},
-                                       {&b, with.steps_b.value_or(analysis::Scope()), b.name});
+                                       {&b, with.steps_b.value_or(StepsOf(a, b)), b.name});
   return made;
 }
 

@@ -10,7 +10,6 @@
 #include <optional>
 #include <stop_token>
 
-#include "trace/base/free_memory.h"
 #include "ui/beside_step.h"
 #include "ui/comparison.h"
 #include "ui/context.h"
@@ -29,10 +28,10 @@ struct CompareRequest {
 // each question; newer rows of A are compared with what was read.
 class CompareMaker {
  public:
-  // `progress` is called while B is imported, on any thread. `free_bytes`: of memory, for B.
-  explicit CompareMaker(std::function<void(double share)> progress = {},
-                        std::function<int64_t()> free_bytes = FreeMemoryBytes)
-      : progress_(std::move(progress)), free_bytes_(std::move(free_bytes)) {}
+  // `progress` is called while B is imported, on any thread. `memory_bytes`: for B, as
+  // query::ReadLimits.
+  explicit CompareMaker(std::function<void(double share)> progress = {}, int64_t memory_bytes = 0)
+      : progress_(std::move(progress)), memory_bytes_(memory_bytes) {}
 
   // Null: stopped.
   std::shared_ptr<const ui::Compared> Make(const CompareRequest& request,
@@ -41,11 +40,11 @@ class CompareMaker {
  private:
   // What is wrong with it is kept, too, until somebody asks again.
   Status ReadB(const query::Snapshot& a, const ui::ComparedWith& with, const std::stop_token& stop);
-  Result<query::SnapshotPtr> Read(const query::Snapshot& a, const std::string& path,
+  Result<query::SnapshotPtr> Read(const query::Snapshot& a, const ui::ComparedWith& with,
                                   const std::stop_token& stop) const;
 
   const std::function<void(double share)> progress_;
-  const std::function<int64_t()> free_bytes_;
+  const int64_t memory_bytes_;
   std::optional<ui::ComparedWith> read_for_;
   Result<query::SnapshotPtr> b_ = query::SnapshotPtr();
 };

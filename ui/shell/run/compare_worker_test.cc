@@ -68,7 +68,7 @@ TEST(CompareMaker, BIsAroundTheSameSteps) {
   ASSERT_TRUE(recorder->Finish().ok());
   query::Snapshot some = *analysis::MakeLessonSnapshot(2, 16, 99);
   some.part = query::RunPart{0, 15, 0, 99, 1};
-  CompareMaker maker({}, [] { return 1; });
+  CompareMaker maker({}, 1);
   const auto made =
       maker.Make(AskFor(std::make_shared<query::Snapshot>(some), {folder.path(), {}, {}, 1}), {});
   ASSERT_NE(made, nullptr);
@@ -76,6 +76,19 @@ TEST(CompareMaker, BIsAroundTheSameSteps) {
   ASSERT_TRUE(made->b->part);
   EXPECT_TRUE(made->b->part->Contains(7));
   EXPECT_FALSE(made->b->part->Contains(63));
+  EXPECT_EQ(made->comparison.b.last_step, 14);  // the newest of both that all ranks have
+  // Steps that were asked for come first.
+  const analysis::Scope late{.kind = analysis::ScopeKind::kSteps, .first = 40, .last = 44};
+  const auto asked =
+      maker.Make(AskFor(std::make_shared<query::Snapshot>(some), {folder.path(), {}, late, 2}), {});
+  EXPECT_EQ(asked->error, "");
+  EXPECT_EQ(asked->comparison.b.first_step, 40);
+  EXPECT_EQ(asked->comparison.b.last_step, 44);
+  // Where B fits, its other steps do not count either.
+  const auto whole = CompareMaker().Make(
+      AskFor(std::make_shared<query::Snapshot>(some), {folder.path(), {}, {}, 1}), {});
+  EXPECT_FALSE(whole->b->part);
+  EXPECT_EQ(whole->comparison.b.last_step, 15);
 }
 
 TEST(CompareMaker, ARangeWithoutStepsIsNamedWithItsSide) {
