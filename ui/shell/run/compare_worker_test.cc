@@ -76,7 +76,7 @@ TEST(CompareMaker, BIsAroundTheSameSteps) {
   ASSERT_TRUE(made->b->part);
   EXPECT_TRUE(made->b->part->Contains(7));
   EXPECT_FALSE(made->b->part->Contains(63));
-  EXPECT_EQ(made->comparison.b.last_step, 14);  // the newest of both that all ranks have
+  EXPECT_EQ(made->comparison.b.last_step, 15);
   // Steps that were asked for come first.
   const analysis::Scope late{.kind = analysis::ScopeKind::kSteps, .first = 40, .last = 44};
   const auto asked =
