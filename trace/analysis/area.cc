@@ -1,9 +1,11 @@
 #include "trace/analysis/area.h"
 
 #include <algorithm>
+#include <future>
 #include <limits>
 #include <map>
 #include <set>
+#include <thread>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -312,14 +314,21 @@ class Measurer {
     return !rows.steps.empty() && rows.steps.back().start_ns >= area_.query.time.end_ns;
   }
 
-  // In parts: what finds the stalls takes memory for each op of their steps.
+  // In parts, one on each core: what finds the stalls takes memory for each op of their steps.
   void FindStalls() {
-    for (auto first = steps_.begin(); first != steps_.end() && !stop_.stop_requested();) {
-      auto end = first;
-      auto last = first;
-      for (int i = 0; i < kStepsOfARange && end != steps_.end(); ++i) last = end++;
-      for (const Stall& stall : Stalls(snapshot_, *first, *last)) TakeStall(stall);
-      first = end;
+    const size_t cores = std::max(std::thread::hardware_concurrency(), 1U);
+    for (auto step = steps_.begin(); step != steps_.end() && !stop_.stop_requested();) {
+      std::vector<std::future<std::vector<Stall>>> parts;
+      while (parts.size() < cores && step != steps_.end()) {
+        const int32_t first = *step;
+        int32_t last = first;
+        for (int i = 0; i < kStepsOfARange && step != steps_.end(); ++i) last = *step++;
+        parts.push_back(std::async(std::launch::async,
+                                   [this, first, last] { return Stalls(snapshot_, first, last); }));
+      }
+      for (auto& part : parts) {
+        for (const Stall& stall : part.get()) TakeStall(stall);
+      }
     }
   }
 

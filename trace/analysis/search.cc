@@ -1,6 +1,8 @@
 #include "trace/analysis/search.h"
 
 #include <algorithm>
+#include <future>
+#include <thread>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -57,6 +59,15 @@ class Collector {
     if (most_hits_ == 0 || is_late) return;
     result_.hits.push_back(hit);
     if (result_.hits.size() >= 2 * most_hits_) DropLast();
+  }
+
+  void Add(Collector&& other) {
+    result_.count += other.result_.count;
+    result_.sum_ns += other.result_.sum_ns;
+    result_.longest_ns = std::max(result_.longest_ns, other.result_.longest_ns);
+    result_.hits.insert(result_.hits.end(), other.result_.hits.begin(), other.result_.hits.end());
+    durations_.insert(durations_.end(), other.durations_.begin(), other.durations_.end());
+    DropLast();
   }
 
   SearchResult Take() {
@@ -118,14 +129,19 @@ class Searcher {
   Searcher(const Snapshot& snapshot, const SearchQuery& query, const SearchOptions& options)
       : snapshot_(snapshot), query_(query), stop_(options.stop), found_(options.most_hits) {}
 
-  SearchResult Run() {
+  SearchResult Run(size_t rows_a_thread) {
     ChooseOps();
-    for (const RankRows& rows : snapshot_.ranks) {
-      if (query_.rank && rows.rank != *query_.rank) continue;
-      SearchOps(rows);
-      SearchWork(rows);
-      SearchRanges(rows);
+    std::vector<Searcher> others(NumThreads(rows_a_thread) - 1, *this);
+    const size_t num_threads = others.size() + 1;
+    std::vector<std::future<void>> running;
+    for (size_t i = 0; i < others.size(); ++i) {
+      running.push_back(std::async(std::launch::async, [&others, i, num_threads] {
+        others[i].SearchRanks(i + 1, num_threads);
+      }));
     }
+    SearchRanks(0, num_threads);
+    for (std::future<void>& one : running) one.get();
+    for (Searcher& other : others) found_.Add(std::move(other.found_));
     SearchMarkers();
     if (stop_.stop_requested()) {
       SearchResult stopped;
@@ -136,6 +152,27 @@ class Searcher {
   }
 
  private:
+  size_t NumThreads(size_t rows_a_thread) const {
+    size_t num_rows = 0;
+    for (const RankRows& rows : snapshot_.ranks) {
+      num_rows += rows.op_runs.size() + rows.gpu_work.size() + rows.spans.size();
+    }
+    const size_t cores = std::max(std::thread::hardware_concurrency(), 1U);
+    return std::clamp<size_t>(num_rows / rows_a_thread, 1,
+                              std::clamp<size_t>(snapshot_.ranks.size(), 1, cores));
+  }
+
+  // Those at `first`, `first` + `stride` and so on.
+  void SearchRanks(size_t first, size_t stride) {
+    for (size_t at = first; at < snapshot_.ranks.size(); at += stride) {
+      const RankRows& rows = snapshot_.ranks[at];
+      if (query_.rank && rows.rank != *query_.rank) continue;
+      SearchOps(rows);
+      SearchWork(rows);
+      SearchRanges(rows);
+    }
+  }
+
   // Ops of the Schedule have names, kinds and units, their millions of runs have not.
   void ChooseOps() {
     first_ops_.resize(snapshot_.plan_ops.size() + 1);
@@ -351,7 +388,7 @@ std::string KindOf(const Snapshot& snapshot, const SearchHit& hit) {
 
 SearchResult Search(const Snapshot& snapshot, const SearchQuery& query,
                     const SearchOptions& options) {
-  return Searcher(snapshot, query, options).Run();
+  return Searcher(snapshot, query, options).Run(options.rows_a_thread);
 }
 
 }  // namespace shardscope::analysis

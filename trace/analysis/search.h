@@ -97,6 +97,8 @@ struct SearchResult {
 struct SearchOptions {
   size_t most_hits = kMostHits;  // that are kept
   std::stop_token stop = {};     // looked at every few thousand rows
+  // Ranks are searched on as many threads as the machine has cores, each of which has so many rows.
+  size_t rows_a_thread = 1'000'000;
 };
 
 // Besides the hits it takes 8 bytes for each thing found, while it runs.

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "tests/lesson/lesson_snapshot.h"
 #include "trace/analysis/snapshot_test_util.h"
 
 namespace shardscope::analysis {
@@ -268,6 +269,26 @@ TEST_F(SearchTest, KeepsTheFirstHitsAndCountsAll) {
     const std::vector<SearchHit> all = Find("kind:op").hits;
     EXPECT_EQ(found.hits,
               std::vector<SearchHit>(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(most)));
+  }
+}
+
+TEST(SearchThreads, FindTheSame) {
+  const query::SnapshotPtr snapshot = MakeLessonSnapshot(5, 6, 3);
+  for (const char* text :
+       {"kind:op", "gather", "exposed", "rank:2 block", "step:4", "slower:1ms"}) {
+    const SearchQuery query = std::get<SearchQuery>(ParseSearch(text));
+    for (const size_t most : {0u, 7u, 100'000u}) {
+      const SearchResult one = Search(*snapshot, query, {.most_hits = most});
+      const SearchResult several =
+          Search(*snapshot, query, {.most_hits = most, .rows_a_thread = 1});
+      EXPECT_GT(one.count, 0) << text;
+      EXPECT_EQ(several.count, one.count) << text;
+      EXPECT_EQ(several.hits, one.hits) << text;
+      EXPECT_EQ(several.sum_ns, one.sum_ns) << text;
+      EXPECT_EQ(several.longest_ns, one.longest_ns) << text;
+      EXPECT_EQ(several.duration_ns.p50, one.duration_ns.p50) << text;
+      EXPECT_EQ(several.duration_ns.p95, one.duration_ns.p95) << text;
+    }
   }
 }
 

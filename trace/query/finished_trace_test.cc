@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -412,6 +413,23 @@ TEST_F(FinishedTraceTest, WhatFitsIsReadAtOnce) {
   EXPECT_EQ(ReadSnapshotWithin(folder_.path(), {1, 20}, stop.get_token()).status().message(),
             folder_.path() + ": reading was stopped");
   EXPECT_FALSE(ReadSnapshotWithin(folder_.path() + "/gone", {}, {}).ok());
+}
+
+// Whenever it comes, the answer is what was read or that it was stopped.
+TEST_F(FinishedTraceTest, ReadingMayBeStoppedAtAnyTime) {
+  for (int at = 0; at < 20; ++at) {
+    std::stop_source stop;
+    const std::jthread stopper([&stop, at] {
+      std::this_thread::sleep_for(std::chrono::microseconds(500 * at));
+      stop.request_stop();
+    });
+    const Result<SnapshotPtr> read = ReadSnapshotWithin(folder_.path(), {1, 20}, stop.get_token());
+    if (read.ok()) {
+      EXPECT_EQ((*read)->ranks[0].steps.size(), size_t{16});
+    } else {
+      EXPECT_EQ(read.status().message(), folder_.path() + ": reading was stopped");
+    }
+  }
 }
 
 TEST_F(FinishedTraceTest, SeveralFilesThatDoNotFitAreThereInPart) {
