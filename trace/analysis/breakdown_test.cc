@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <functional>
 #include <random>
 #include <string>
 #include <tuple>
@@ -255,6 +257,35 @@ StepBreakdown Row(int32_t rank, int32_t step, int64_t step_ns, int64_t exposed_n
   row.tokens = 100;
   row.loss = loss;
   return row;
+}
+
+// Of many values they are found in another way.
+TEST(Percentile, OfManyIsThatOfFew) {
+  std::mt19937_64 random(5);
+  const auto drawn = [&random](double most) {
+    return [&random, most] {
+      return std::floor(std::uniform_real_distribution<double>(0, most)(random));
+    };
+  };
+  const std::function<double()> kinds[] = {
+      drawn(1),
+      drawn(2),
+      drawn(3),
+      drawn(1e3),
+      drawn(1e6),
+      drawn(1e18),
+      [&random] { return std::exp(std::uniform_real_distribution<double>(0, 40)(random)); },
+      [&random] { return random() % 20 < 19 ? -0.0 : 1e9; },
+      [&random] { return random() % 2 == 0 ? -3.0 : 3.0; }};
+  for (const auto& kind : kinds) {
+    for (const size_t count : {100'000u, 100'001u, 123'456u}) {
+      std::vector<double> values(count);
+      for (double& value : values) value = kind();
+      const Percentiles found = PercentilesOf(values);
+      EXPECT_EQ(found.p50, Percentile(values, 0.5));
+      EXPECT_EQ(found.p95, Percentile(values, 0.95));
+    }
+  }
 }
 
 TEST(Percentile, IsLinearBetweenNeighbours) {
