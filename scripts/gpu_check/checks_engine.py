@@ -30,8 +30,9 @@ def largest_difference(ours, theirs, column=0):
 def parity_cpu(lab):
     cpu = lab.losses("parity-cpu", "run.device=cpu", "run.ranks=3", "transport=shared_memory", *SMALL, f"train.steps={STEPS}")
     gpu = lab.losses("parity-gpu", *UNEVEN, *SMALL, f"train.steps={STEPS}")
+    blocks = lab.losses("parity-blocks", *UNEVEN, *SMALL, f"train.steps={STEPS}", "train.logits_block=100")
     return {"largest_relative_difference": largest_difference(gpu, cpu), "of_gradient_norm": largest_difference(gpu, cpu, 1),
-            "steps": len(gpu)}
+            "with_logits_in_blocks": largest_difference(blocks, cpu), "steps": len(gpu)}
 
 
 def schedules_bitwise(lab):
