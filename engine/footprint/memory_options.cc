@@ -135,8 +135,12 @@ std::vector<Settings> LogitsInBlocks(const Config& config) {
   std::vector<Settings> settings;
   if (!model.ok()) return settings;
   for (const int64_t share : {4, 16}) {
-    const int64_t block = model->logits_columns() / share;
-    if (block > 0) settings.push_back(One("train.logits_block", std::to_string(block)));
+    model::ModelConfig fewer = *model;
+    fewer.logits_block = std::max<int64_t>(model->logits_columns() / share, 1);
+    const int64_t block = fewer.logits_columns();  // no less than there can be
+    const Settings setting = One("train.logits_block", std::to_string(block));
+    const bool is_new = settings.empty() || settings.back() != setting;
+    if (block < model->logits_columns() && is_new) settings.push_back(setting);
   }
   return settings;
 }

@@ -347,7 +347,7 @@ Saved SegmentModel::BlockedHeadForward(const ForwardArgs& args) const {
     AddLogitsOf(at::mm(normed, weight.narrow(0, first, columns).t()), first, args.tokens, &rows);
   }
   const at::Tensor log_sum = rows.sum.log_().add_(rows.largest);
-  // Rows that do not count may be anything.
+  // What rows are that do not count is no part of the loss.
   const at::Tensor of_rows =
       rows.of_target.sub_(log_sum).masked_fill_(args.tokens.targets.lt(0), 0);
   saved.output = of_rows.sum(at::kDouble).div_(-args.tokens.loss_rows()).to(wide_);

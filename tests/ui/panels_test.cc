@@ -590,7 +590,7 @@ TEST_F(PanelsTest, WhatIsLoadedOfARunThatDoesNotFitStandsOverThePanels) {
 TEST_F(PanelsTest, WhatIsNotReadYetIsGoneToWhenItIs) {
   query::Snapshot some = *analysis::MakeLessonSnapshot(2, 24, 12);
   some.loading = true;
-  for (const char* place : {"100", "1us"}) {
+  for (const char* place : {"100", "1us", "step=100+2ms"}) {
     harness_.shell().OpenSnapshot(std::make_shared<query::Snapshot>(some));
     harness_.Frames(8);
     const ui::View before = harness_.context().view;

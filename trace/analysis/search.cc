@@ -61,12 +61,14 @@ class Collector {
     if (result_.hits.size() >= 2 * most_hits_) DropLast();
   }
 
-  void Add(Collector&& other) {
-    result_.count += other.result_.count;
-    result_.sum_ns += other.result_.sum_ns;
-    result_.longest_ns = std::max(result_.longest_ns, other.result_.longest_ns);
-    result_.hits.insert(result_.hits.end(), other.result_.hits.begin(), other.result_.hits.end());
-    durations_.insert(durations_.end(), other.durations_.begin(), other.durations_.end());
+  // Of `other` nothing stays: millions of durations take memory.
+  void Add(Collector* other) {
+    result_.count += other->result_.count;
+    result_.sum_ns += other->result_.sum_ns;
+    result_.longest_ns = std::max(result_.longest_ns, other->result_.longest_ns);
+    result_.hits.insert(result_.hits.end(), other->result_.hits.begin(), other->result_.hits.end());
+    durations_.insert(durations_.end(), other->durations_.begin(), other->durations_.end());
+    other->durations_ = {};
     DropLast();
   }
 
@@ -141,7 +143,7 @@ class Searcher {
     }
     SearchRanks(0, num_threads);
     for (std::future<void>& one : running) one.get();
-    for (Searcher& other : others) found_.Add(std::move(other.found_));
+    for (Searcher& other : others) found_.Add(&other.found_);
     SearchMarkers();
     if (stop_.stop_requested()) {
       SearchResult stopped;

@@ -92,6 +92,7 @@ void SetRunTimes(const Snapshot& run, RunPart* part) {
   std::map<int32_t, int64_t> starts;
   for (const RankRows& rank : run.ranks) {
     for (const Step& row : rank.steps) {
+      part->end_ns = std::max(part->end_ns, row.end_ns);
       const auto [at, is_new] = starts.emplace(row.step, row.start_ns);
       if (!is_new) at->second = std::min(at->second, row.start_ns);
     }
@@ -103,7 +104,6 @@ void SetRunTimes(const Snapshot& run, RunPart* part) {
   }
   part->step_starts = std::move(ascending);
   part->start_ns = run.start_ns;
-  part->end_ns = run.end_ns;
 }
 
 }  // namespace

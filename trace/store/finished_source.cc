@@ -327,15 +327,17 @@ Status FinishedSource::ReadRowsOf(const Table& table, int64_t first_step, int64_
 Status FinishedSource::ReadEarliest(RowBatch* batch) {
   SHARDSCOPE_ASSIGN_OR_RETURN(
       const auto memory,
-      Cursor::Open(kTable<schema::MemoryEventRow>,
-                   fmt::format("WHERE id = (SELECT id FROM (SELECT id, issued_ns FROM memory_event "
-                               "ORDER BY id LIMIT {}) ORDER BY issued_ns LIMIT 1)",
-                               kRowsAtATime),
-                   &reader_));
+      Cursor::Open(
+          kTable<schema::MemoryEventRow>,
+          fmt::format("WHERE id = (SELECT id FROM (SELECT id, issued_ns FROM memory_event "
+                      "ORDER BY id LIMIT {}) WHERE issued_ns >= 0 ORDER BY issued_ns LIMIT 1)",
+                      kRowsAtATime),
+          &reader_));
   SHARDSCOPE_RETURN_IF_ERROR(memory->ReadAll(batch));
   SHARDSCOPE_ASSIGN_OR_RETURN(
-      const auto spans, Cursor::Open(kTable<schema::SpanRow>,
-                                     "WHERE track = ? ORDER BY start_ns, id LIMIT 1", &reader_));
+      const auto spans,
+      Cursor::Open(kTable<schema::SpanRow>,
+                   "WHERE track = ? AND start_ns >= 0 ORDER BY start_ns, id LIMIT 1", &reader_));
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::vector<schema::TrackId> tracks, TracksOfSpans());
   for (const schema::TrackId track : tracks) {
     spans->statement().Bind(1, track.value());

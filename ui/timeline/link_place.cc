@@ -244,6 +244,8 @@ std::optional<int32_t> StepInOtherPart(const query::Snapshot& snapshot, const ui
     if (middle_ns >= snapshot.start_ns && middle_ns <= snapshot.end_ns) return std::nullopt;
     // What came before the first step is in the part that has it.
     step = part->StepAt(middle_ns).value_or(static_cast<int32_t>(part->first_of_run));
+    // What is between the last step and the next one, as an evaluation, comes with that one.
+    if (*step == part->last_step && middle_ns > snapshot.end_ns) ++*step;
   }
   const bool is_in_run = step && *step >= part->first_of_run && *step <= part->last_of_run;
   return is_in_run && !part->Contains(*step) ? step : std::nullopt;

@@ -219,6 +219,9 @@ TEST_F(LinkPlaceTest, WhatLiesInOtherPartsOfTheRunIsToldByItsStep) {
       StepInOtherPart(some, LinkOfTimes(some, before.start_ns,
                                         before.end_ns + 1 + 2 * (some.start_ns - before.end_ns))),
       std::optional<int32_t>(3));
+  // Between the last step and the next: of the part that begins with that one.
+  some.end_ns = FindStep(whole, 8)->start_ns - 2'000;
+  EXPECT_EQ(StepInOtherPart(some, LinkOfTimes(some, some.end_ns + 500, some.end_ns + 1'500)), 8);
   some.end_ns = whole.end_ns + 1'000;
   EXPECT_EQ(some.RunEndNs(), some.end_ns);
   some.end_ns = FindStep(whole, 7)->end_ns;

@@ -22,13 +22,14 @@ Status CheckSteps(const char* side, const std::optional<analysis::Scope>& steps,
   return status.ok() ? status : Status::Error(std::string(side) + ": " + status.message());
 }
 
-// All; where A is loaded in part its steps, if B has any of them.
-analysis::Scope StepsOf(const query::Snapshot& a, const query::Snapshot& b) {
-  if (!a.part) return {};
+// All; where `other` is loaded in part its steps, if `one` has any of them.
+analysis::Scope StepsLike(const query::Snapshot& other, const query::Snapshot& one) {
+  if (!other.part) return {};
   const analysis::Scope loaded{.kind = analysis::ScopeKind::kSteps,
-                               .first = static_cast<int32_t>(a.part->first_step),
-                               .last = static_cast<int32_t>(a.part->last_step)};
-  return analysis::CheckHasSteps(loaded, analysis::Breakdowns(b)).ok() ? loaded : analysis::Scope();
+                               .first = static_cast<int32_t>(other.part->first_step),
+                               .last = static_cast<int32_t>(other.part->last_step)};
+  return analysis::CheckHasSteps(loaded, analysis::Breakdowns(one)).ok() ? loaded
+                                                                         : analysis::Scope();
 }
 
 }  // namespace
@@ -82,14 +83,14 @@ std::shared_ptr<const ui::Compared> CompareMaker::Make(const CompareRequest& req
     return made;
   }
   if (!with.path.empty()) made->b = *b_;
-  made->comparison = analysis::Compare({&a, with.steps_a.value_or(analysis::Scope()), a.name},
-                                       {&b, with.steps_b.value_or(StepsOf(a, b)), b.name});
+  made->comparison = analysis::Compare({&a, with.steps_a.value_or(StepsLike(b, a)), a.name},
+                                       {&b, with.steps_b.value_or(StepsLike(a, b)), b.name});
   return made;
 }
 
-CompareWorker::CompareWorker(std::function<void()> wake)
+CompareWorker::CompareWorker(std::function<void()> wake, int64_t memory_bytes)
     : wake_(wake),
-      maker_([this](double share) { Progress(share); }),
+      maker_([this](double share) { Progress(share); }, memory_bytes),
       worker_([this](const CompareRequest& request,
                      const std::stop_token& stop) { return maker_.Make(request, stop); },
               std::move(wake), kCompareInterval) {}

@@ -68,7 +68,8 @@ inline std::shared_ptr<const ui::BesideStep> MakeBeside(const BesideRequest& req
 
 class CompareWorker {
  public:
-  explicit CompareWorker(std::function<void()> wake);
+  // `memory_bytes`: for B, as query::ReadLimits.
+  explicit CompareWorker(std::function<void()> wake, int64_t memory_bytes = 0);
 
   void Ask(CompareRequest request) { worker_.Ask(std::move(request)); }
   void Forget() { worker_.Forget(); }

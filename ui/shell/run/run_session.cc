@@ -164,6 +164,7 @@ Result<std::unique_ptr<RunSession>> RunSession::Open(const std::string& path,
   SHARDSCOPE_ASSIGN_OR_RETURN(auto trace, query::LiveTrace::Open(path, wake, limits));
   session->wake_ = wake;
   session->path_ = path;
+  session->memory_bytes_ = limits.memory_bytes;
   session->trace_ = std::move(trace);
   session->worker_ = std::make_unique<ReportWorker>(wake);
   session->control_ = std::make_unique<ControlLink>(session->trace_->Latest()->run_folder);
@@ -443,10 +444,10 @@ void RunSession::UpdateCompare(bool at_once, bool in_front, ui::CompareState* co
   if (shown_->loading) return;  // of a preview there are only some rows
   const CompareRequest request{shown_, compare->asked};
   if (at_once) {
-    if (compare->is_making()) compare->made = CompareMaker().Make(request, {});
+    if (compare->is_making()) compare->made = CompareMaker({}, memory_bytes_).Make(request, {});
     return;
   }
-  if (worker == nullptr) worker = std::make_unique<CompareWorker>(wake_);
+  if (worker == nullptr) worker = std::make_unique<CompareWorker>(wake_, memory_bytes_);
   if (in_front || compare->is_making()) worker->Ask(request);
   if (auto latest = worker->Latest()) compare->made = std::move(latest);
   compare->share = worker->share();

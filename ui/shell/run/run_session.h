@@ -221,6 +221,7 @@ class RunSession {
     BesideRequest asked;                     // of it
   };
   CompareWorkers compare_workers_;
+  int64_t memory_bytes_ = 0;  // of it, and of what it is compared with (query::ReadLimits)
   std::unique_ptr<SqlWorker> sql_;
   std::unique_ptr<BookmarksWorker> bookmarks_;
   BookmarkPlacer bookmark_placer_;
