@@ -215,10 +215,13 @@ double TokensPerSecond(const StepBreakdown& row) {
 
 namespace {
 
-// Those in front of `sorted_from` are smaller than what is asked for, and no value behind is
-// smaller than they are.
-double PercentileBehind(size_t sorted_from, double share, std::vector<double>* values) {
-  const double position = share * static_cast<double>(values->size() - 1);
+double PositionOf(double share, size_t num_values) {
+  return share * static_cast<double>(num_values - 1);
+}
+
+// At a place between two of the values in order. Those in front of `sorted_from` are smaller than
+// what is asked for, and no value behind is smaller than they are.
+double ValueAt(double position, size_t sorted_from, std::vector<double>* values) {
   // Only these two have to be in their place: sorting millions takes a second.
   const auto below = values->begin() + static_cast<std::ptrdiff_t>(position);
   std::nth_element(values->begin() + static_cast<std::ptrdiff_t>(sorted_from), below,
@@ -236,11 +239,13 @@ size_t BucketOf(double value) {
   return std::bit_cast<uint64_t>(value + 0.0) >> kDroppedBits;  // -0 becomes 0
 }
 
-// The values at the places `first` and after it once all were sorted, in two passes that look at
-// each value once: nth_element() looks several times, which takes most of a search's time where
-// millions are found.
-std::vector<double> TwoInOrder(size_t first, const std::vector<uint32_t>& counts,
-                               const std::vector<double>& values) {
+// `counts`: of the values, by bucket. Looks at each value once more, and only then at those near
+// the place that is asked for: nth_element() looks at all several times, which takes most of a
+// search's time where millions are found.
+double PercentileOfMany(double share, const std::vector<uint32_t>& counts,
+                        const std::vector<double>& values) {
+  const double position = PositionOf(share, values.size());
+  const auto first = static_cast<size_t>(position);
   size_t before = 0;
   size_t low = 0;
   while (before + counts[low] <= first) before += counts[low++];
@@ -253,23 +258,13 @@ std::vector<double> TwoInOrder(size_t first, const std::vector<uint32_t>& counts
     const size_t bucket = BucketOf(value);
     if (bucket >= low && bucket <= high) near.push_back(value);
   }
-  const auto at = near.begin() + static_cast<std::ptrdiff_t>(first - before);
-  std::nth_element(near.begin(), at, near.end());
-  const auto above = std::min_element(at + 1, near.end());
-  return {*at, above == near.end() ? *at : *above};
-}
-
-double PercentileOfMany(double share, const std::vector<uint32_t>& counts,
-                        const std::vector<double>& values) {
-  const double position = share * static_cast<double>(values.size() - 1);
-  const std::vector<double> two = TwoInOrder(static_cast<size_t>(position), counts, values);
-  return two[0] + (position - std::floor(position)) * (two[1] - two[0]);
+  return ValueAt(position - static_cast<double>(before), 0, &near);
 }
 
 }  // namespace
 
 double Percentile(std::vector<double> values, double share) {
-  return values.empty() ? 0 : PercentileBehind(0, share, &values);
+  return values.empty() ? 0 : ValueAt(PositionOf(share, values.size()), 0, &values);
 }
 
 Percentiles PercentilesOf(std::vector<double> values) {
@@ -280,9 +275,9 @@ Percentiles PercentilesOf(std::vector<double> values) {
     for (const double value : values) ++counts[BucketOf(value)];
     return {PercentileOfMany(0.5, counts, values), PercentileOfMany(0.95, counts, values)};
   }
-  const double p50 = PercentileBehind(0, 0.5, &values);
+  const double p50 = ValueAt(PositionOf(0.5, values.size()), 0, &values);
   // The larger half holds the other.
-  return {p50, PercentileBehind((values.size() - 1) / 2, 0.95, &values)};
+  return {p50, ValueAt(PositionOf(0.95, values.size()), (values.size() - 1) / 2, &values)};
 }
 
 Summary SummarizeRange(const std::vector<StepBreakdown>& steps, int first_step, int last_step) {

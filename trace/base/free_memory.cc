@@ -58,4 +58,10 @@ int64_t OwnMemoryBytes() {
   return file >> whole >> resident ? resident * sysconf(_SC_PAGESIZE) : 0;
 }
 
+int64_t MemoryToTake(bool own_goes) {
+  const int64_t free_bytes = FreeMemoryBytes();
+  if (free_bytes == INT64_MAX) return INT64_MAX;
+  return (free_bytes + (own_goes ? OwnMemoryBytes() : 0)) / 4 * 3;
+}
+
 }  // namespace shardscope

@@ -12,4 +12,8 @@ int64_t FreeMemoryBytes();
 // What of its own is in memory (VmRSS). 0: not known.
 int64_t OwnMemoryBytes();
 
+// What one may take of what is free, and of its own where `own_goes` for it: not to the last byte,
+// as others need some. INT64_MAX: not known.
+int64_t MemoryToTake(bool own_goes);
+
 }  // namespace shardscope

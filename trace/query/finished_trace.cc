@@ -68,15 +68,10 @@ Status ReadSpansOf(const FirstSteps& steps, size_t most_rows, store::FinishedSou
   return Status::Ok();
 }
 
-// What is free is not taken to the last byte: others need some, and frames are drawn. What this
-// process has is mostly of the run that is closed for this one.
+// What this process has is mostly of the run that is closed for this one.
 int64_t MemoryToUse(const ReadLimits& limits, const RunMemory& needed) {
   if (limits.memory_bytes > 0) return limits.memory_bytes;
-  const int64_t most_bytes = kMostBytesOfRows + needed.by_ranks;
-  const int64_t free_bytes = FreeMemoryBytes();
-  if (free_bytes == INT64_MAX) return most_bytes;
-  const int64_t own_bytes = limits.keeps_own ? 0 : OwnMemoryBytes();
-  return std::min(most_bytes, (free_bytes + own_bytes) / 4 * 3);
+  return std::min(kMostBytesOfRows + needed.by_ranks, MemoryToTake(!limits.keeps_own));
 }
 
 // Of all files together; times are those of the first one.

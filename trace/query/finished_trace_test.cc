@@ -134,6 +134,12 @@ std::string RecordTrace(const std::string& folder) {
 
 class FinishedTraceTest : public testing::Test {
  protected:
+  void ChangeFile(const std::string& sql) const {
+    auto database = store::Database::Open(path_, store::Database::Mode::kReadWrite);
+    ASSERT_TRUE(database.ok());
+    ASSERT_TRUE(database->Execute(sql).ok());
+  }
+
   // For half of the rows: two thirds of these steps are loaded.
   int64_t MemoryForHalf(int64_t num_files = 1) const {
     const RunMemory needed =
@@ -347,19 +353,14 @@ TEST_F(FinishedTraceTest, ARunThatDoesNotFitIsThereInPart) {
 }
 
 TEST_F(FinishedTraceTest, APartBeginsWithWhatWasHeldAndChangedBefore) {
-  {
-    auto database = store::Database::Open(path_, store::Database::Mode::kReadWrite);
-    ASSERT_TRUE(database.ok());
-    ASSERT_TRUE(database
-                    ->Execute("UPDATE memory_event SET bytes = 2 * bytes WHERE bytes > 0 AND "
-                              "rank = 1 AND step < 38;"
-                              "INSERT INTO config VALUES('prefetch.forward', '1');"
-                              "INSERT INTO marker VALUES"
-                              "(1, 1200000, 20, 'change', 'prefetch.forward', '1', '2'),"
-                              "(2, 1450000, 45, 'change', 'prefetch.forward', '2', '3'),"
-                              "(3, 1599000, 59, 'error', '', '', 'out of memory')")
-                    .ok());
-  }
+  ChangeFile(
+      "UPDATE memory_event SET bytes = 2 * bytes WHERE bytes > 0 AND "
+      "rank = 1 AND step < 38;"
+      "INSERT INTO config VALUES('prefetch.forward', '1');"
+      "INSERT INTO marker VALUES"
+      "(1, 1200000, 20, 'change', 'prefetch.forward', '1', '2'),"
+      "(2, 1450000, 45, 'change', 'prefetch.forward', '2', '3'),"
+      "(3, 1599000, 59, 'error', '', '', 'out of memory')");
   const SnapshotPtr some = Whole(*Open({MemoryForHalf(), 48}));
   ASSERT_TRUE(some->part);
   ASSERT_EQ(some->part->first_step, 38);
@@ -378,16 +379,11 @@ TEST_F(FinishedTraceTest, APartBeginsWithWhatWasHeldAndChangedBefore) {
 
 // It is when the first row of the whole run is, not the first step.
 TEST_F(FinishedTraceTest, TheStartOfARunIsKnownWhateverPartOfItIsLoaded) {
-  {
-    auto database = store::Database::Open(path_, store::Database::Mode::kReadWrite);
-    ASSERT_TRUE(database.ok());
-    ASSERT_TRUE(database
-                    ->Execute("UPDATE memory_event SET issued_ns = 700000, executed_ns = 800000 "
-                              "WHERE id = (SELECT min(id) FROM memory_event);"
-                              "UPDATE span SET start_ns = 650000 WHERE id = (SELECT max(id) FROM "
-                              "span WHERE category = 'host')")
-                    .ok());
-  }
+  ChangeFile(
+      "UPDATE memory_event SET issued_ns = 700000, executed_ns = 800000 "
+      "WHERE id = (SELECT min(id) FROM memory_event);"
+      "UPDATE span SET start_ns = 650000 WHERE id = (SELECT max(id) FROM "
+      "span WHERE category = 'host')");
   const SnapshotPtr whole = Whole(*Open());
   EXPECT_EQ(whole->start_ns, 650'000);
   for (const int64_t around : {0, kSteps - 1}) {
@@ -537,17 +533,11 @@ TEST(PartThatFits, IsAroundTheStepAndWithinTheRun) {
 
 // No snapshot takes such steps, so they are not what to begin with either.
 TEST_F(FinishedTraceTest, StepsThatCannotBeDoNotMoveWhatIsShownFirst) {
-  {
-    auto database = store::Database::Open(path_, store::Database::Mode::kReadWrite);
-    ASSERT_TRUE(database.ok());
-    ASSERT_TRUE(
-        database
-            ->Execute("INSERT INTO step VALUES(100000, 0, 9223372036854775807, 1, 5, 6, 0, 0, 0),"
-                      "(100001, 0, -9223372036854775807, 1, 5, 6, 0, 0, 0),"
-                      "(100002, 0, 2147483647, 1, 5, 6, 0, 0, 0),"
-                      "(100003, 0, -2, 1, 5, 6, 0, 0, 0)")
-            .ok());
-  }
+  ChangeFile(
+      "INSERT INTO step VALUES(100000, 0, 9223372036854775807, 1, 5, 6, 0, 0, 0),"
+      "(100001, 0, -9223372036854775807, 1, 5, 6, 0, 0, 0),"
+      "(100002, 0, 2147483647, 1, 5, 6, 0, 0, 0),"
+      "(100003, 0, -2, 1, 5, 6, 0, 0, 0)");
   auto source = store::FinishedSource::Open(store::TraceFileOf(path_), 1);
   ASSERT_TRUE(source.ok());
   const Result<store::StepBounds> bounds = source.value()->Bounds();

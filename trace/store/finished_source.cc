@@ -29,6 +29,13 @@ Status Repeats(const std::string& path, const char* table) {
       fmt::format("{} is damaged: its table {} repeats itself; copy it again", path, table));
 }
 
+// That a file can have.
+size_t MostRowsOf(const std::string& path) {
+  std::error_code error;
+  const auto bytes = std::filesystem::file_size(path, error);
+  return error ? 0 : bytes / kLeastRowBytes;
+}
+
 // Rows of a table that a statement gives, one after the other.
 class Cursor {
  public:
@@ -37,10 +44,7 @@ class Cursor {
     SHARDSCOPE_ASSIGN_OR_RETURN(Statement select, reader->database().Prepare(fmt::format(
                                                       "{} {}", table.select, condition)));
     const std::string& path = reader->database().path();
-    std::error_code error;
-    const auto bytes = std::filesystem::file_size(path, error);
-    return std::unique_ptr<Cursor>(
-        new Cursor(table, std::move(select), path, error ? 0 : bytes / kLeastRowBytes));
+    return std::unique_ptr<Cursor>(new Cursor(table, std::move(select), path, MostRowsOf(path)));
   }
   Statement& statement() { return select_; }
 
@@ -139,9 +143,7 @@ Status Drain(std::unique_ptr<Cursor>* cursor, size_t* left, RowBatch* batch) {
 template <typename Visit>
 Status ForEachRow(const std::string& path, const char* table, Statement* select,
                   const Visit& visit) {
-  std::error_code error;
-  const auto bytes = std::filesystem::file_size(path, error);
-  for (size_t left = error ? 0 : bytes / kLeastRowBytes;; --left) {
+  for (size_t left = MostRowsOf(path);; --left) {
     SHARDSCOPE_ASSIGN_OR_RETURN(const bool row, select->Step());
     if (!row) return Status::Ok();
     if (left == 0) return Repeats(path, table);

@@ -621,12 +621,9 @@ Status Shell::ShowLink(const ui::Link& link) {
 // The view stays.
 void Shell::OpenAll() {
   const query::RunPart part = *context_.snapshot->part;
-  // Not to the last byte: others need some. The part that is there goes.
-  const int64_t free_bytes = FreeMemoryBytes();
-  const bool is_known = free_bytes != INT64_MAX;
-  if (is_known && (free_bytes + OwnMemoryBytes()) / 4 * 3 < part.needed_bytes) {
+  if (MemoryToTake(/*own_goes=*/true) < part.needed_bytes) {
     return Notify(TrFormat(context_.language, ui::Text::kAllStepsDoNotFit,
-                           FormatBytes(part.needed_bytes), FormatBytes(free_bytes)),
+                           FormatBytes(part.needed_bytes), FormatBytes(FreeMemoryBytes())),
                   true);
   }
   link_ = {timeline::LinkOfView(context_), false};

@@ -1,6 +1,5 @@
 #include "ui/shell/run/compare_worker.h"
 
-#include <algorithm>
 #include <chrono>
 #include <utility>
 
