@@ -321,6 +321,7 @@ int Main(int argc, char** argv) {
   }
   KeepFreedPages();
   IgnoreFullFiles();
+  IgnoreLostPeers();
   auto launch = config::ReadLaunch([](const char* name) { return std::getenv(name); });
   if (launch.ok()) arguments.launch = *launch;
   if (arguments.launch) arguments.launch->say = Say;

@@ -83,4 +83,6 @@ void StopBy(int number) { Note(number); }
 
 void IgnoreFullFiles() { std::signal(SIGXFSZ, SIG_IGN); }
 
+void IgnoreLostPeers() { std::signal(SIGPIPE, SIG_IGN); }
+
 }  // namespace shardscope::app

@@ -29,4 +29,8 @@ void StopBy(int number);
 // A file that may not grow (ulimit -f) is a failed write, which is told as one, and no signal.
 void IgnoreFullFiles();
 
+// Nor is a process of this run that goes while the ranks meet, before CatchSignals(): Gloo writes
+// to it with writev, which cannot leave the signal out.
+void IgnoreLostPeers();
+
 }  // namespace shardscope::app
