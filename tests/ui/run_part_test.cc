@@ -113,6 +113,11 @@ TEST_F(RunPartTest, AllStepsAreLoadedWhereTheyFit) {
       kSeconds));
   EXPECT_EQ(harness_.context().snapshot->ranks.at(0).op_runs.size(), size_t{kSteps});
   EXPECT_EQ(harness_.log().Find("banner", "part"), nullptr);
+
+  harness_.shell().Post(ui::LoadAllSteps{});  // as the palette may, at any time
+  const auto notice = [this] { return harness_.log().Find("notice", "done"); };
+  ASSERT_TRUE(harness_.Until([&] { return notice() != nullptr; }, kSeconds));
+  EXPECT_EQ(notice()->text, "No steps are left to load.");
 }
 
 TEST_F(RunPartTest, BookmarksInOtherPartsSaySo) {

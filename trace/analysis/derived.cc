@@ -270,6 +270,7 @@ std::vector<MemoryPeak> DerivedMemoryPeaks(const query::Snapshot& snapshot) {
           query::ParseMemoryCategory(row.category);
       if (!category) continue;
       peak.peak_of[static_cast<size_t>(*category)] = row.peak_bytes;
+      peak.peak_of_time_ns[static_cast<size_t>(*category)] = row.peak_ns;
       peak.at_peak[static_cast<size_t>(*category)] = row.at_total_peak_bytes;
     }
     peaks.push_back(peak);

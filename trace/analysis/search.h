@@ -101,7 +101,8 @@ struct SearchOptions {
   size_t rows_a_thread = 1'000'000;
 };
 
-// Besides the hits it takes 8 bytes for each thing found, while it runs.
+// Besides the hits it takes up to 24 bytes for each thing found, while it runs: its length, which
+// is copied as threads' findings are joined.
 SearchResult Search(const query::Snapshot& snapshot, const SearchQuery& query,
                     const SearchOptions& options = {});
 

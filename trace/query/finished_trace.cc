@@ -101,6 +101,14 @@ void SetRunTimes(const Snapshot& run, RunPart* part) {
   part->start_ns = run.start_ns;
 }
 
+// Figures of the whole run, which are not made anew. GPUs have none.
+Status AddDerived(store::FinishedSource* source, SnapshotBuilder* builder) {
+  store::RowBatch derived;
+  SHARDSCOPE_RETURN_IF_ERROR(source->ReadDerived(&derived));
+  if (!derived.Get<schema::StepPartRow>().empty()) builder->AddDerived(std::move(derived));
+  return Status::Ok();
+}
+
 }  // namespace
 
 Result<std::unique_ptr<LiveTrace>> FinishedTrace::OpenLarge(const store::RunFiles& run,
@@ -206,7 +214,11 @@ Status FinishedTrace::LoadFile(PartFilter* filter, SnapshotBuilder* builder) {
   store::FinishedSource* const source = sources_.front().get();
   store::RowBatch batch;
   SHARDSCOPE_RETURN_IF_ERROR(source->ReadSmallTables(&batch));
-  if (filter != nullptr) {
+  if (filter == nullptr) {
+    builder->Add(batch);
+    SHARDSCOPE_RETURN_IF_ERROR(source->ReadNext(&batch));
+    SHARDSCOPE_RETURN_IF_ERROR(AddDerived(source, builder));  // while it reads ahead
+  } else {
     source->Limit(filter->limits());
     SHARDSCOPE_RETURN_IF_ERROR(source->ReadMemoryHeld(stopping_, &batch));
   }

@@ -184,6 +184,21 @@ TEST_F(FinishedTraceTest, FirstSomeWholeStepsThenEverythingInNewRows) {
   }
 }
 
+TEST_F(FinishedTraceTest, AWholeRunComesWithWhatItsFileKeepsOfItsSteps) {
+  EXPECT_EQ(Whole(*Open())->derived, nullptr);
+  ChangeFile("INSERT INTO step_part SELECT id, rank, step, 5, 4, 0, 3, 0, 0 FROM step");
+  changed_ = false;
+  const SnapshotPtr whole = Whole(*Open());
+  ASSERT_NE(whole->derived, nullptr);
+  EXPECT_EQ(whole->derived->step_parts.size(), size_t{kSteps * kRanks});
+  EXPECT_EQ(whole->summed_op_runs, std::nullopt);  // all rows are here, too
+  EXPECT_EQ(whole->ranks.at(0).op_runs.size(), size_t{kSteps * kOpsAStep});
+  changed_ = false;
+  const SnapshotPtr part = Whole(*Open({.memory_bytes = MemoryForHalf()}));
+  ASSERT_TRUE(part->part);
+  EXPECT_EQ(part->derived, nullptr);
+}
+
 // Here a second file has all rows once more.
 TEST_F(FinishedTraceTest, SeveralFilesAreOneRunFromTheFirstSnapshotOn) {
   const SnapshotPtr one = Whole(*Open());

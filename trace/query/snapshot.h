@@ -227,9 +227,11 @@ struct Snapshot {
   std::vector<OverheadStep> overhead_steps;
   RowList<FlightEntry> flight_entries;  // of flight recorders' dumps, of each rank in its order
   RowList<FlightGroup> flight_groups;
-  // Of a summary (trace/query/summary.h), which has these instead of the rows that they are made
-  // of.
+  // What the file keeps of its steps (trace/query/summary.h); null: none, or not all steps are
+  // here.
   std::shared_ptr<const DerivedRows> derived;
+  // Op runs of the whole run, of a summary: it has derived rows instead of what they are made of.
+  std::optional<int64_t> summed_op_runs;
   std::optional<RunPart> part;  // none: all of the run
 
   // Another program's trace: its ops and what they waited for are inferred (trace/import).

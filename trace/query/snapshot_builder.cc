@@ -463,7 +463,7 @@ SnapshotPtr SnapshotBuilder::Publish(store::SourceState state) {
   return snapshot;
 }
 
-void SnapshotBuilder::AddDerived(store::RowBatch&& batch, int64_t num_op_runs) {
+void SnapshotBuilder::AddDerived(store::RowBatch&& batch) {
   const auto has_rank = [this](int64_t rank) {
     const std::vector<RankRows>& ranks = current_.ranks;
     const auto place =
@@ -478,7 +478,6 @@ void SnapshotBuilder::AddDerived(store::RowBatch&& batch, int64_t num_op_runs) {
     refused_ += static_cast<int64_t>(refused);
   };
   auto derived = std::make_shared<DerivedRows>();
-  derived->num_op_runs = num_op_runs;
   take(&derived->step_parts);
   take(&derived->stalls);
   take(&derived->slow_collectives);

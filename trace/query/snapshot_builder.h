@@ -29,9 +29,12 @@ class SnapshotBuilder {
   // Of rows that are only some of a finished trace; its rows are replaced by another builder's.
   SnapshotPtr PublishLoading(store::SourceState state);
 
-  // Takes the rows of derived tables (trace/query/summary.h), all at once and after the ranks,
-  // and how many op runs the file has. Rows that cannot be are left out and counted as by Add().
-  void AddDerived(store::RowBatch&& batch, int64_t num_op_runs);
+  // Takes the rows of derived tables (trace/query/summary.h), all at once and after the ranks. Rows
+  // that cannot be are left out and counted as by Add().
+  void AddDerived(store::RowBatch&& batch);
+
+  // Most rows do not come: of so many op runs they are in derived rows only.
+  void SetSummary(int64_t num_op_runs) { current_.summed_op_runs = num_op_runs; }
 
   // Tells times of rows that are not added.
   void Extend(int64_t from_ns, int64_t to_ns);

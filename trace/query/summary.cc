@@ -141,7 +141,8 @@ class SummaryReader {
     builder_.Add(tables);
     builder_.Add(derived);  // the steps
     SHARDSCOPE_ASSIGN_OR_RETURN(const int64_t num_op_runs, source_->NumOpRuns());
-    builder_.AddDerived(std::move(derived), num_op_runs);
+    builder_.SetSummary(num_op_runs);
+    builder_.AddDerived(std::move(derived));
     SHARDSCOPE_ASSIGN_OR_RETURN(const store::StepBounds bounds, source_->Bounds());
     first_step_ = bounds.first_step;
     return Status::Ok();

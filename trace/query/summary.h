@@ -17,7 +17,6 @@ namespace shardscope::query {
 // What a finished trace keeps of its steps, so that figures of all of them need not read all of its
 // rows. trace/analysis/derived.h makes and uses them.
 struct DerivedRows {
-  int64_t num_op_runs = 0;                                  // of the whole run
   std::vector<schema::StepPartRow> step_parts;              // by step, rank
   std::vector<schema::StallRow> stalls;                     // by step
   std::vector<schema::SlowCollectiveRow> slow_collectives;  // by step, longest first

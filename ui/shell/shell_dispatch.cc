@@ -50,7 +50,12 @@ struct Dispatcher {
     shell.wants_.frame = true;
   }
   void operator()(const ui::LoadAllSteps&) const {
-    if (shell.context_.snapshot != nullptr && shell.context_.snapshot->part) shell.OpenAll();
+    const query::SnapshotPtr& snapshot = shell.context_.snapshot;
+    if (snapshot != nullptr && snapshot->part) {
+      shell.OpenAll();
+    } else if (snapshot == nullptr || !snapshot->loading) {
+      shell.Notify(Tr(shell.context_.language, ui::Text::kAllStepsLoaded), false);
+    }
   }
   void operator()(const ui::CopyLink&) const {
     if (shell.context_.snapshot == nullptr) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <stop_token>
 
 #include "tests/lesson/lesson_snapshot.h"
 #include "trace/analysis/breakdown.h"
@@ -246,6 +247,34 @@ TEST(RunIndexTest, PiecesGiveTheSameAsTheWhole) {
       EXPECT_EQ(a.gaps.size(), b.gaps.size());
     }
   }
+}
+
+TEST(RunIndexTest, RanksSideBySideGiveTheSameAsOneAfterTheOther) {
+  const query::SnapshotPtr snapshot = analysis::MakeLessonSnapshot(4, 6, 3);
+  RunIndex one;
+  EXPECT_TRUE(one.Advance(*snapshot));
+  RunIndex all;
+  EXPECT_TRUE(all.AdvanceAll(*snapshot, {}));
+  EXPECT_TRUE(all.AdvanceAll(*snapshot, {}));  // nothing is new
+  EXPECT_EQ(all.NewestNs(), one.NewestNs());
+  ASSERT_EQ(all.ranks().size(), 4u);
+  for (size_t at = 0; at < 4; ++at) {
+    const RankIndex& a = all.ranks()[at];
+    const RankIndex& b = one.ranks()[at];
+    for (size_t kind = 0; kind < kNumColumns; ++kind) {
+      EXPECT_EQ(a.columns[kind].size(), b.columns[kind].size());
+    }
+    EXPECT_EQ(a.collective_of_row, b.collective_of_row);
+    EXPECT_EQ(a.memory.size(), b.memory.size());
+    for (const query::Collective& collective : snapshot->ranks[at].collectives) {
+      ASSERT_NE(all.ArrivalOf(collective), nullptr);
+      EXPECT_EQ(all.ArrivalOf(collective)->last_rank, one.ArrivalOf(collective)->last_rank);
+      EXPECT_EQ(all.ArrivalOf(collective)->num_ranks, 4);
+    }
+  }
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_FALSE(RunIndex().AdvanceAll(*snapshot, stop.get_token()));
 }
 
 TEST(RunIndexTest, RowBudgetSpreadsALargeTraceOverFrames) {

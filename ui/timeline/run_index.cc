@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include "trace/analysis/breakdown.h"
+#include "trace/base/check.h"
+#include "trace/base/parallel.h"
 
 namespace shardscope::timeline {
 namespace {
@@ -16,6 +19,10 @@ using query::OpClass;
 
 // Of a loaded run: the intervals of all its ops at once would be tens of megabytes.
 constexpr size_t kStepsAtATime = 64;
+
+constexpr size_t kRowsToLookAhead = 16;  // cheaper than a search
+
+constexpr size_t kRowsBetweenLooks = 4096;  // at whether the index is still wanted
 
 // The unit's part of "block3.mlp".
 std::string UnitName(const query::PlanOp& op) {
@@ -136,7 +143,7 @@ uint32_t FindRow(const query::RankRows& rows, query::OpRunId id) {
   return static_cast<uint32_t>(found - rows.op_runs.begin());
 }
 
-bool RunIndex::Advance(const query::Snapshot& snapshot, size_t max_rows) {
+bool RunIndex::Begin(const query::Snapshot& snapshot) {
   const bool other_run = snapshot.run_folder != run_folder_ || snapshot.generation < generation_ ||
                          ranks_.size() > snapshot.ranks.size();
   // A rank that comes late may stand before others.
@@ -145,41 +152,70 @@ bool RunIndex::Advance(const query::Snapshot& snapshot, size_t max_rows) {
     moved = moved || ranks_[at].rank != snapshot.ranks[at].rank;
   }
   if (other_run || moved) Reset(snapshot);
-  if (generation_ == snapshot.generation && version_ > 0) return true;
+  if (generation_ == snapshot.generation && version_ > 0) return false;
   LearnPlan(snapshot);
+  for (size_t at = ranks_.size(); at < snapshot.ranks.size(); ++at) {
+    ranks_.emplace_back(snapshot.ranks[at].rank);
+    consumed_.emplace_back();
+  }
+  return true;
+}
+
+size_t RunIndex::TakeRank(const query::Snapshot& snapshot, size_t at, size_t max_rows,
+                          bool* complete) {
+  const query::RankRows& rows = snapshot.ranks[at];
+  RankIndex* const rank = &ranks_[at];
+  Consumed& consumed = consumed_[at];
+  size_t taken = 0;
+  TakeRows(rows.op_runs, rank);
+  while (consumed.op_runs < rows.op_runs.size() && taken < max_rows) {
+    TakeOpRun(rows.op_runs[consumed.op_runs], static_cast<uint32_t>(consumed.op_runs), rank);
+    ++consumed.op_runs;
+    ++taken;
+  }
+  *complete = *complete && consumed.op_runs == rows.op_runs.size();
+  // Before the next rank's columns grow.
+  if (consumed.op_runs == rows.op_runs.size()) ShrinkToFit(snapshot, rank);
+  taken += rank->tracks.Advance(snapshot, rows, look_of_plan_op_, max_rows - taken);
+  *complete = *complete && rank->tracks.Complete(rows);
+  taken += TakeMemory(snapshot, rows, max_rows - taken, &rank->memory, complete);
+  if (!rows.gpu_work.empty() || !rows.segments.empty()) {
+    taken += TakeMemory(snapshot, rows, max_rows - taken, &rank->issued_memory, complete);
+  }
+  return taken;
+}
+
+bool RunIndex::Advance(const query::Snapshot& snapshot, size_t max_rows) {
+  if (!Begin(snapshot)) return true;
   size_t taken = 0;
   bool complete = true;
   for (size_t at = 0; at < snapshot.ranks.size(); ++at) {
-    const query::RankRows& rows = snapshot.ranks[at];
-    if (at == ranks_.size()) {
-      ranks_.emplace_back(rows.rank);
-      consumed_.emplace_back();
-    }
-    Consumed& consumed = consumed_[at];
-    TakeRows(rows.op_runs, &ranks_[at]);
-    while (consumed.op_runs < rows.op_runs.size() && taken < max_rows) {
-      TakeOpRun(rows.op_runs[consumed.op_runs], static_cast<uint32_t>(consumed.op_runs),
-                &ranks_[at]);
-      ++consumed.op_runs;
-      ++taken;
-    }
-    complete = complete && consumed.op_runs == rows.op_runs.size();
-    // Before the next rank's columns grow.
-    if (consumed.op_runs == rows.op_runs.size()) ShrinkToFit(snapshot, &ranks_[at]);
-    TakeCollectives(rows, &ranks_[at], &consumed);
-    taken += ranks_[at].tracks.Advance(snapshot, rows, look_of_plan_op_, max_rows - taken);
-    complete = complete && ranks_[at].tracks.Complete(rows);
-    TakeNccl(snapshot, rows, &ranks_[at], &consumed);
-    taken += TakeMemory(snapshot, rows, max_rows - taken, &ranks_[at].memory, &complete);
-    if (!rows.gpu_work.empty() || !rows.segments.empty()) {
-      taken += TakeMemory(snapshot, rows, max_rows - taken, &ranks_[at].issued_memory, &complete);
-    }
+    taken += TakeRank(snapshot, at, max_rows - taken, &complete);
+    TakeCollectives(snapshot.ranks[at], &ranks_[at], &consumed_[at]);
+    TakeNccl(snapshot, snapshot.ranks[at], &ranks_[at], &consumed_[at]);
   }
   ++version_;
   if (!complete) return false;
   UpdateSettled(snapshot);
   generation_ = snapshot.generation;
   return true;
+}
+
+bool RunIndex::AdvanceAll(const query::Snapshot& snapshot, const std::stop_token& stop) {
+  if (!Begin(snapshot)) return true;
+  const auto take = [&](size_t at) {
+    bool complete = false;
+    while (!complete && !stop.stop_requested()) {
+      complete = true;
+      TakeRank(snapshot, at, kRowsBetweenLooks, &complete);
+    }
+    if (complete) UpdateExposed(snapshot, at);
+    return Status::Ok();
+  };
+  settled_step_ = SettledStep(snapshot);
+  const size_t cores = std::max(std::thread::hardware_concurrency(), 1U);
+  SHARDSCOPE_CHECK(ForEachIndex(ranks_.size(), cores, take).ok());
+  return !stop.stop_requested() && Advance(snapshot);  // what ranks have in common
 }
 
 // Shares their storage. For a loaded trace there is room for all at once.
@@ -217,7 +253,7 @@ void RunIndex::LearnPlan(const query::Snapshot& snapshot) {
   }
 }
 
-void RunIndex::TakeOpRun(const query::OpRun& run, uint32_t row, RankIndex* rank) {
+void RunIndex::TakeOpRun(const query::OpRun& run, uint32_t row, RankIndex* rank) const {
   rank->collective_of_row.push_back(kNoRow);
   const auto look = look_of_plan_op_.find(run.plan_op);
   const auto lane = lane_of_track_.find(run.track);
@@ -253,7 +289,14 @@ void RunIndex::Arrive(uint64_t key, int64_t arrived_ns, int32_t rank) {
 }
 
 void RunIndex::TakeCollectives(const query::RankRows& rows, RankIndex* rank, Consumed* consumed) {
-  const auto row_of = [&](uint32_t row) { return FindRow(rows, rows.collectives[row].op_run); };
+  uint32_t next = 0;  // mostly a few rows behind the one before
+  const auto row_of = [&](uint32_t row) {
+    const query::OpRunId id = rows.collectives[row].op_run;
+    const size_t end = std::min<size_t>(rows.op_runs.size(), next + kRowsToLookAhead);
+    while (next < end && rows.op_runs[next].id != id) ++next;
+    if (next >= end) next = FindRow(rows, id);
+    return next;
+  };
   const std::vector<uint32_t> early = std::exchange(consumed->early_collectives, {});
   for (const uint32_t row : early) {
     const uint32_t op_row = row_of(row);
@@ -278,15 +321,17 @@ void RunIndex::TakeCollectives(const query::RankRows& rows, RankIndex* rank, Con
 
 void RunIndex::UpdateSettled(const query::Snapshot& snapshot) {
   settled_step_ = SettledStep(snapshot);
-  for (size_t at = 0; at < ranks_.size(); ++at) {
-    const query::RowList<query::Step>& steps = snapshot.ranks[at].steps;
-    for (size_t step = kStepsAtATime; step < steps.size(); step += kStepsAtATime) {
-      if (steps[step].step <= settled_step_) SettleExposed(steps[step].end_ns, at);
-    }
-    if (settled_step_ >= 0) SettleExposed(EndOfStep(snapshot.ranks[at], settled_step_), at);
-    UpdateExposedTail(&ranks_[at], consumed_[at].exposed_until_ns);
-    ShrinkToFit(snapshot, &ranks_[at]);
+  for (size_t at = 0; at < ranks_.size(); ++at) UpdateExposed(snapshot, at);
+}
+
+void RunIndex::UpdateExposed(const query::Snapshot& snapshot, size_t at) {
+  const query::RowList<query::Step>& steps = snapshot.ranks[at].steps;
+  for (size_t step = kStepsAtATime; step < steps.size(); step += kStepsAtATime) {
+    if (steps[step].step <= settled_step_) SettleExposed(steps[step].end_ns, at);
   }
+  if (settled_step_ >= 0) SettleExposed(EndOfStep(snapshot.ranks[at], settled_step_), at);
+  UpdateExposedTail(&ranks_[at], consumed_[at].exposed_until_ns);
+  ShrinkToFit(snapshot, &ranks_[at]);
 }
 
 // What was never looked at first, then what was looked at longest ago, so that while a run grows

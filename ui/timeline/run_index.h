@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -65,6 +66,10 @@ class RunIndex {
   // at most `max_rows` rows, so that a frame stays short; false: call again to go on.
   bool Advance(const query::Snapshot& snapshot, size_t max_rows = SIZE_MAX);
 
+  // The same of all rows, ranks side by side on every core; false if stopped, less than a
+  // millisecond later.
+  bool AdvanceAll(const query::Snapshot& snapshot, const std::stop_token& stop);
+
   // Looks for the stalls of all ranks in `range`, for RankIndex::stalls, in the steps of at least
   // `least_ns`: the stalls of shorter ones are too narrow to see. Looks at no more than `max_steps`
   // that it has not looked at before; false: call again to go on.
@@ -117,9 +122,14 @@ class RunIndex {
   };
 
   void Reset(const query::Snapshot& snapshot);
+  // false: nothing is new.
+  bool Begin(const query::Snapshot& snapshot);
+  // What is of this rank alone: threads may do so for several. Returns how many rows were taken,
+  // and not *complete if there are more.
+  size_t TakeRank(const query::Snapshot& snapshot, size_t at, size_t max_rows, bool* complete);
   static void TakeRows(const query::RowList<query::OpRun>& op_runs, RankIndex* rank);
   static void ShrinkToFit(const query::Snapshot& snapshot, RankIndex* rank);
-  void TakeOpRun(const query::OpRun& run, uint32_t row, RankIndex* rank);
+  void TakeOpRun(const query::OpRun& run, uint32_t row, RankIndex* rank) const;
   void TakeCollective(const query::RankRows& rows, uint32_t row, uint32_t op_row, RankIndex* rank);
   void TakeCollectives(const query::RankRows& rows, RankIndex* rank, Consumed* consumed);
   void TakeNccl(const query::Snapshot& snapshot, const query::RankRows& rows, RankIndex* rank,
@@ -127,6 +137,7 @@ class RunIndex {
   bool TakeNcclKernel(const query::RankRows& rows, uint32_t row, RankIndex* rank);
   void Arrive(uint64_t key, int64_t arrived_ns, int32_t rank);
   void UpdateSettled(const query::Snapshot& snapshot);
+  void UpdateExposed(const query::Snapshot& snapshot, size_t at);  // once its rank is taken
   std::vector<int32_t> StepsToLookAt(const query::Snapshot& snapshot, Range range,
                                      int64_t least_ns) const;
   void LookForStalls(const query::Snapshot& snapshot, int32_t first_step, int32_t last_step);

@@ -34,7 +34,7 @@ const char* ConnectionText(const ui::Context& context) {
 }
 
 int64_t NumOpRuns(const query::Snapshot& snapshot) {
-  if (snapshot.derived) return snapshot.derived->num_op_runs;
+  if (snapshot.summed_op_runs) return *snapshot.summed_op_runs;
   size_t count = 0;
   for (const query::RankRows& rank : snapshot.ranks) count += rank.op_runs.size();
   return static_cast<int64_t>(count);

@@ -70,7 +70,7 @@ void FindingsMaker::AddRanks(const FindingsRequest& request, Findings* findings)
 
 FindingsPtr FindingsMaker::Make(FindingsRequest request) {
   std::shared_ptr<Findings> findings = MakeReported(request);
-  const bool is_whole = !request.snapshot->loading && request.snapshot->derived == nullptr;
+  const bool is_whole = !request.snapshot->loading && !request.snapshot->summed_op_runs;
   if (is_whole && request.ranks && findings->ranks == nullptr) {
     AddRanks(request, findings.get());
   }

@@ -24,8 +24,6 @@ int32_t FinishedStepFor(const query::Snapshot& snapshot, int32_t step) {
 constexpr double kStatusSeconds = 0.25;
 constexpr double kReconnectSeconds = 1;
 
-constexpr size_t kRowsBetweenLooks = 4096;  // at whether the index is still wanted
-
 // What one frame may take into the index: rows for some 4 ms, steps for some 8 ms. What is more
 // arrives over some frames.
 constexpr size_t kRowsPerFrame = 30'000;
@@ -137,9 +135,7 @@ IndexMaker::IndexMaker(query::SnapshotPtr snapshot, std::function<void()> wake)
 void IndexMaker::Make(const std::stop_token& stop, const query::Snapshot& snapshot,
                       const std::function<void()>& wake) {
   auto index = std::make_shared<timeline::RunIndex>();
-  while (!index->Advance(snapshot, kRowsBetweenLooks)) {
-    if (stop.stop_requested()) return;
-  }
+  if (!index->AdvanceAll(snapshot, stop)) return;
   {
     const MutexLock lock(mutex_);
     index_ = std::move(index);
