@@ -46,18 +46,18 @@ void AppendStalls(const std::vector<Stall>& stalls, const PlanOps& plan_ops,
     const auto found = plan_ops.find(op_run);
     return found == plan_ops.end() ? query::PlanOpId::None() : found->second;
   };
-  const size_t begin = rows->stalls.size();
-  for (const Stall& stall : stalls) {
-    rows->stalls.push_back({schema::StallId(), stall.rank, stall.step, stall.op_run,
-                            plan_op(stall.op_run), stall.start_ns, stall.end_ns,
-                            stall.waiting_op_run, stall.blocking_op_run,
-                            plan_op(stall.blocking_op_run), std::string(Name(stall.cause)),
-                            stall.cause_object, stall.sentence});
+  std::vector<const Stall*> sorted;
+  sorted.reserve(stalls.size());
+  for (const Stall& stall : stalls) sorted.push_back(&stall);
+  std::stable_sort(sorted.begin(), sorted.end(), [](const Stall* a, const Stall* b) {
+    return std::pair(a->step, a->rank) < std::pair(b->step, b->rank);
+  });
+  for (const Stall* stall : sorted) {
+    rows->stalls.Add({schema::StallId(), stall->rank, stall->step, stall->op_run,
+                      plan_op(stall->op_run), stall->start_ns, stall->end_ns, stall->waiting_op_run,
+                      stall->blocking_op_run, plan_op(stall->blocking_op_run),
+                      std::string(Name(stall->cause)), stall->cause_object, stall->sentence});
   }
-  std::stable_sort(rows->stalls.begin() + static_cast<std::ptrdiff_t>(begin), rows->stalls.end(),
-                   [](const schema::StallRow& a, const schema::StallRow& b) {
-                     return std::pair(a.step, a.rank) < std::pair(b.step, b.rank);
-                   });
 }
 
 void AppendSlowest(const query::Snapshot& part, std::vector<CollectiveRun> collectives,
@@ -194,24 +194,26 @@ std::vector<StepBreakdown> DerivedBreakdowns(const query::Snapshot& snapshot) {
 
 std::vector<Stall> DerivedStalls(const query::Snapshot& snapshot, int first_step, int last_step) {
   std::vector<Stall> stalls;
-  for (const schema::StallRow& row : OfSteps(snapshot.derived->stalls, first_step, last_step)) {
+  const query::KeptStalls& kept = snapshot.derived->stalls;
+  for (const query::KeptStall& row : OfSteps(kept.all(), first_step, last_step)) {
+    const query::StallWords& words = kept.WordsOf(row);
+    const query::PlanOp* op = snapshot.FindPlanOp(row.plan_op);
+    const query::PlanOp* blocking = snapshot.FindPlanOp(row.blocking_plan_op);
     Stall stall;
-    stall.rank = static_cast<int32_t>(row.rank);
-    stall.step = static_cast<int32_t>(row.step);
+    stall.rank = row.rank;
+    stall.step = row.step;
     stall.op_run = row.op_run;
-    stall.op_name = PlanName(snapshot, row.plan_op);
+    if (op != nullptr) stall.op_name = op->name;
     stall.start_ns = row.start_ns;
     stall.end_ns = row.end_ns;
     stall.stall_ns = row.end_ns - row.start_ns;
     stall.waiting_op_run = row.waiting_op_run;
     stall.blocking_op_run = row.blocking_op_run;
-    stall.blocking_name = PlanName(snapshot, row.blocking_plan_op);
-    const query::PlanOp* op = snapshot.FindPlanOp(row.plan_op);
-    const query::PlanOp* blocking = snapshot.FindPlanOp(row.blocking_plan_op);
+    if (blocking != nullptr) stall.blocking_name = blocking->name;
     if (op != nullptr) stall.title = blocking ? StallTitle(*blocking, *op) : ShortName(*op);
-    stall.cause = ParseCause(row.cause);
-    stall.cause_object = row.cause_object;
-    stall.sentence = row.sentence;
+    stall.cause = ParseCause(words.cause);
+    stall.cause_object = words.cause_object;
+    stall.sentence = words.sentence;
     stalls.push_back(std::move(stall));
   }
   return stalls;

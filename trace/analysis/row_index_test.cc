@@ -51,12 +51,13 @@ TEST(StepRanges, AStepWithoutARowBetweenTwoOfThemIsLookedAt) {
 
   query::DerivedRows rows;
   MakeDeriver().derive_steps(*snapshot, &rows);
-  ASSERT_EQ(rows.stalls.size(), stalls.size());
+  ASSERT_EQ(rows.stalls.all().size(), stalls.size());
   for (size_t i = 0; i < stalls.size(); ++i) {
-    EXPECT_EQ(rows.stalls[i].step, stalls[i].step);
-    EXPECT_EQ(rows.stalls[i].end_ns, stalls[i].end_ns);
-    EXPECT_EQ(rows.stalls[i].blocking_op_run, stalls[i].blocking_op_run);
-    EXPECT_EQ(rows.stalls[i].sentence, stalls[i].sentence);
+    const query::KeptStall& kept = rows.stalls.all()[i];
+    EXPECT_EQ(kept.step, stalls[i].step);
+    EXPECT_EQ(kept.end_ns, stalls[i].end_ns);
+    EXPECT_EQ(kept.blocking_op_run, stalls[i].blocking_op_run);
+    EXPECT_EQ(rows.stalls.WordsOf(kept).sentence, stalls[i].sentence);
   }
   ASSERT_EQ(rows.slow_collectives.size(), static_cast<size_t>(kSteps));
   EXPECT_EQ(rows.slow_collectives[kWithoutRow].ended_ns, slowest.ended_ns);

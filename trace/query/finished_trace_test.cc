@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "trace/query/finished_trace.h"
+#include "trace/query/summary.h"
 #include "trace/query/trace_test_util.h"
 #include "trace/store/database.h"
 #include "trace/store/finished_source.h"

@@ -475,11 +475,16 @@ void SnapshotBuilder::AddDerived(store::RowBatch&& batch) {
     *rows = std::move(batch.Get<Row>());
     const size_t refused = std::erase_if(
         *rows, [&has_rank](const Row& row) { return !has_rank(row.rank) || !IsSane(row); });
+    rows->shrink_to_fit();  // kept as long as the run is open
     refused_ += static_cast<int64_t>(refused);
   };
   auto derived = std::make_shared<DerivedRows>();
   take(&derived->step_parts);
-  take(&derived->stalls);
+  std::vector<schema::StallRow> stalls;
+  take(&stalls);
+  for (const schema::StallRow& row : stalls) derived->stalls.Add(row);
+  derived->stalls.SortBySteps();
+  derived->stalls.ShrinkToFit();
   take(&derived->slow_collectives);
   take(&derived->memory_peaks);
   take(&derived->front_parts);
@@ -488,7 +493,6 @@ void SnapshotBuilder::AddDerived(store::RowBatch&& batch) {
     return std::pair(row.step, row.rank);
   };
   SortBy(step_and_rank, &derived->step_parts);
-  SortBy([](const schema::StallRow& row) { return row.step; }, &derived->stalls);
   SortBy([](const schema::SlowCollectiveRow& row) { return row.step; }, &derived->slow_collectives);
   SortBy([](const schema::MemoryPeakRow& row) { return row.rank; }, &derived->memory_peaks);
   SortBy([](const schema::FrontPartRow& row) { return row.step; }, &derived->front_parts);

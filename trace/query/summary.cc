@@ -82,7 +82,11 @@ Result<store::RowBatch> Derive(const Deriver& deriver, const std::string& path) 
   SHARDSCOPE_RETURN_IF_ERROR(DeriveSteps(deriver, tables, source.get(), &rows));
   SHARDSCOPE_RETURN_IF_ERROR(DeriveMemory(deriver, tables, source.get(), &rows));
   MoveNumbered(&rows.step_parts, &batch);
-  MoveNumbered(&rows.stalls, &batch);
+  std::vector<schema::StallRow> stalls;
+  stalls.reserve(rows.stalls.all().size());
+  for (const KeptStall& stall : rows.stalls.all()) stalls.push_back(rows.stalls.Row(stall));
+  rows.stalls = {};
+  MoveNumbered(&stalls, &batch);
   MoveNumbered(&rows.slow_collectives, &batch);
   MoveNumbered(&rows.memory_peaks, &batch);
   MoveNumbered(&rows.front_parts, &batch);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trace/base/status.h"
+#include "trace/query/kept_stalls.h"
 #include "trace/query/snapshot.h"
 #include "trace/schema/rows.h"
 
@@ -18,7 +19,7 @@ namespace shardscope::query {
 // rows. trace/analysis/derived.h makes and uses them.
 struct DerivedRows {
   std::vector<schema::StepPartRow> step_parts;              // by step, rank
-  std::vector<schema::StallRow> stalls;                     // by step
+  KeptStalls stalls;                                        // by step
   std::vector<schema::SlowCollectiveRow> slow_collectives;  // by step, longest first
   std::vector<schema::MemoryPeakRow> memory_peaks;          // by rank
   std::vector<schema::FrontPartRow> front_parts;            // by step, in order of stages

@@ -144,8 +144,8 @@ TEST_F(HostileTrace, DerivedRowsThatCannotBeAreLeftOutAndCountedAndTheOthersSort
   EXPECT_EQ(derived.step_parts[0].compute_ns, 4);  // the first of two of rank 0 and step 0
   EXPECT_EQ(derived.step_parts[1].rank, 1);
   EXPECT_EQ(derived.step_parts[2].step, 1);
-  ASSERT_EQ(derived.stalls.size(), 2u);
-  EXPECT_EQ(derived.stalls[0].step, 0);
+  ASSERT_EQ(derived.stalls.all().size(), 2u);
+  EXPECT_EQ(derived.stalls.all()[0].step, 0);
   ASSERT_EQ(derived.slow_collectives.size(), 2u);
   EXPECT_EQ(derived.slow_collectives[0].step, 0);
   ASSERT_EQ(derived.memory_peaks.size(), 2u);
