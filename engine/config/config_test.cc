@@ -109,6 +109,7 @@ TEST(Offload, IsRefusedWhereNothingComesAndGoes) {
   };
   EXPECT_EQ(refused({}), "");
   EXPECT_EQ(refused({{"strategy", "hybrid"}, {"run.ranks", "4"}, {"preset", "fsdp1"}}), "");
+  EXPECT_EQ(refused({{"strategy", "zero3"}}), "");
   EXPECT_THAT(refused({{"strategy", "ddp"}}),
               HasSubstr("offload=all does not go with strategy=ddp"));
   EXPECT_THAT(refused({{"strategy", "zero2"}}),

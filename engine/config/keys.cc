@@ -191,7 +191,7 @@ Keys ShardingKeys() {
           "What lies in the host's memory, and is updated there: optimizer = optimizer state, "
           "gradient shards and weights, of which ranks keep a copy, with strategies that "
           "shard that state; all = parameter shards too, during backward if train.clip=0, "
-          "with full, grad_op, hybrid and hybrid_grad_op. Not with double_buffer.")),
+          "with full, grad_op, hybrid, hybrid_grad_op and zero3. Not with double_buffer.")),
       Live(BucketCapKey()),
   };
 }

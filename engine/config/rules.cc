@@ -329,8 +329,7 @@ Status CheckOffload(const Config& config) {
     return refuse("strategy", "whose ranks all keep all of the optimizer's state",
                   "strategy=zero1 or strategy=full");
   }
-  const bool has_shards = strategy.has_presets && strategy.shards_parameters;
-  if (config.Get("offload") == "all" && !has_shards) {
+  if (config.Get("offload") == "all" && !strategy.shards_parameters) {
     return refuse("strategy", "which has no parameter shards to bring from the host",
                   "offload=optimizer, strategy=full");
   }

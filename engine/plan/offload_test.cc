@@ -154,6 +154,38 @@ TEST(OffloadOptimizer, ComesBackBeforeZeroGathersIt) {
   }
 }
 
+// Between uses as without, each copy in front of its gather; what every rank has whole stays there,
+// and its copy is renewed.
+TEST(Offload, OfZero3BringsWhatIsSplit) {
+  for (const bool clips : {true, false}) {
+    SCOPED_TRACE(clips);
+    Policy plain = TwoRanks(Preset::kFsdp2);
+    plain.strategy = FindStrategy("zero3");
+    plain.param_dtype = plain.reduce_dtype = DType::kBf16;
+    Policy policy = plain;
+    policy.offload = Offload::kAll;
+    policy.update.clips = clips;
+    const Schedule schedule = Build(policy);
+    EXPECT_EQ(CollectiveQueue(schedule), CollectiveQueue(Build(plain)));
+    EXPECT_THAT(schedule.name, HasSubstr("zero3 offload"));
+    int gathers = 0;
+    for (const Op& op : schedule.programs.front().ops) {
+      if (op.kind != OpKind::kCast || op.unit == kNone) continue;
+      ++gathers;
+      const Op& copy =
+          schedule.programs.front().ops[static_cast<size_t>(op.dependencies.back().target)];
+      EXPECT_EQ(copy.kind, OpKind::kCopyToDevice);
+      EXPECT_EQ(copy.unit, op.unit);
+      EXPECT_EQ(copy.phase, op.phase);
+      EXPECT_EQ(op.frees, copy.allocates);
+    }
+    EXPECT_GT(gathers, 0);
+    const MemoryPeak peak = PredictPeak(schedule, 0);
+    EXPECT_EQ(peak.by_category[static_cast<size_t>(MemoryCategory::kGradientShard)], 0);
+    EXPECT_EQ(peak.by_category[static_cast<size_t>(MemoryCategory::kOptimizer)], 0);
+  }
+}
+
 TEST(OffloadOptimizer, NeedsAStateThatIsSharded) {
   for (const char* strategy : {"ddp", "no_shard", "tensor"}) {
     Policy policy = Offloaded();

@@ -263,9 +263,9 @@ Status CheckOffload(const Policy& policy) {
         "only strategies that shard optimizer state, without preset double_buffer and parallelism "
         "of sequences, have it in the host's memory");
   }
-  if (can_go && strategy.has_presets && strategy.shards_parameters) return Status::Ok();
+  if (can_go && strategy.shards_parameters) return Status::Ok();
   return Status::Error(
-      "only strategies that shard parameters, with preset fsdp1 or fsdp2 and no parallelism of "
+      "only strategies that shard parameters, without preset double_buffer and parallelism of "
       "sequences, have shards in the host's memory");
 }
 
@@ -298,7 +298,7 @@ std::string ScheduleName(const Policy& policy) {
   const Strategy& strategy = *policy.strategy;
   if (!strategy.has_presets) {
     return std::string(strategy.name) + (policy.overlap_comm ? "" : " serial") +
-           PipelineName(policy) + TensorName(policy);
+           PipelineName(policy) + TensorName(policy) + OffloadName(policy);
   }
   if (HasSlots(policy)) {
     return "double_buffer " + std::string(strategy.name) + PipelineName(policy) +

@@ -15,6 +15,10 @@ bool KeepsWhole(const Unit& unit, const Policy& policy) {
          });
 }
 
+bool IsBroughtFromHost(const Unit& unit, const Policy& policy) {
+  return policy.offload == Offload::kAll && !KeepsWhole(unit, policy);
+}
+
 namespace {
 
 // Unit i takes slot i % kNumSlots; a slot is named after the largest of its units.
@@ -68,14 +72,14 @@ std::vector<Buffer> StateBuffers(const ModelDescription& model, const Policy& po
     const bool has_whole_parameters = KeepsWhole(description, policy);
     const bool has_whole_gradient = strategy.shards_optimizer && !strategy.shards_gradients;
     // What the host does not update stays where it is.
-    const bool has_host_master =
-        policy.offload == Offload::kAll || (policy.updates_on_host() && trained_elements > 0);
+    const bool is_brought = IsBroughtFromHost(description, policy);
+    const bool has_host_master = is_brought || (policy.updates_on_host() && trained_elements > 0);
     if (has_host_master) {
       add(BufferKind::kHostParameterShard, shard_bytes);
       add(BufferKind::kHostGradientShard, trained_elements * BytesOf(policy.master_dtype));
       add(BufferKind::kHostOptimizerState, state_bytes);
     }
-    if (policy.offload == Offload::kAll) continue;
+    if (is_brought) continue;
     if (!has_whole_parameters || (mixes && !has_host_master))
       add(BufferKind::kParameterShard, shard_bytes);
     if (has_whole_parameters) add(BufferKind::kUnsharded, whole_bytes);

@@ -18,6 +18,10 @@ int ShardRanks(const Policy& policy);
 // Whether ranks keep all of the unit's parameters, though a slice only of its optimizer state.
 bool KeepsWhole(const Unit& unit, const Policy& policy);
 
+// Whether the unit's shard lies in the host's memory, from where each gather brings a copy; what
+// ranks keep whole stays with them (DeepSpeed's persistent parameters under offload_param).
+bool IsBroughtFromHost(const Unit& unit, const Policy& policy);
+
 // Whether units take turns in slots, which ranks keep too.
 bool HasSlots(const Policy& policy);
 

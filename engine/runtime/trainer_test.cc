@@ -220,6 +220,27 @@ TEST_F(TrainerTest, OffloadChangesLiveAndNoBit) {
   EXPECT_EQ(Read("optimizer.safetensors"), Read("plain.safetensors"));
 }
 
+// Of zero3 too, whose ranks keep small parameters whole, in bf16.
+TEST_F(TrainerTest, OffloadOfZero3ChangesLiveAndNoBit) {
+  for (const char* clip : {"1", "0"}) {
+    SCOPED_TRACE(clip);
+    config_.ClearChanges();
+    const std::string name = fmt::format("clip{}", clip);
+    Set({{"strategy", "zero3"},
+         {"precision.param", "bf16"},
+         {"train.micro_batches", "2"},
+         {"train.clip", clip}});
+    Train(name + "plain");
+    config_.AddChange({.step = 1, .set = {{"offload", "all"}}});
+    config_.AddChange({.step = 3, .set = {{"offload", "optimizer"}}});
+    config_.AddChange({.step = 4, .set = {{"offload", "all"}, {"checkpointing", "full"}}});
+    config_.AddChange({.step = 5, .set = {{"strategy", "full"}}});
+    config_.AddChange({.step = 6, .set = {{"strategy", "zero3"}, {"offload", "none"}}});
+    Train(name + "offloaded");
+    EXPECT_EQ(Read(name + "offloaded.safetensors"), Read(name + "plain.safetensors"));
+  }
+}
+
 // The CPU, which hears when it is to leave times and rows, and whose ops can be held up.
 class SwitchedDevice final : public CpuDevice {
  public:
@@ -384,6 +405,7 @@ TEST_F(ResumeTest, GoesOnBitForBitWithEveryStrategyAndPreset) {
   ExpectSameBits({{"optimizer.state", "8bit"}, {"strategy", "ddp"}});
   ExpectSameBits({{"offload", "optimizer"}});
   ExpectSameBits({{"offload", "optimizer"}, {"strategy", "zero1"}, {"precision.param", "bf16"}});
+  ExpectSameBits({{"offload", "all"}, {"strategy", "zero3"}, {"train.clip", "0"}});
   ExpectSameBits({{"lora.rank", "2"}});
   ExpectSameBits({{"train.frozen", "embedding,block0"}, {"strategy", "zero2"}});
 }

@@ -1,18 +1,19 @@
 // Offload in a step: reduced gradients go to the host, and it updates. With Offload::kAll shards
 // come from its memory before they are gathered (FSDP2's CPUOffloadPolicy, _fsdp_collectives.py:
-// all_gather_copy_in, foreach_reduce); with kOptimizer the rank's copy of them is renewed after the
-// update (DeepSpeed, stage_1_and_2.py and stage3.py: step). Copies have a stream for each
-// direction.
+// all_gather_copy_in, foreach_reduce; DeepSpeed's offload_param, partition_parameters.py); with
+// kOptimizer, and where ranks keep a unit whole, the rank's copy is renewed after the update
+// (DeepSpeed, stage_1_and_2.py and stage3.py: step). Copies have a stream for each direction.
 #include <utility>
 
 #include "engine/plan/builders/step.h"
 
 namespace shardscope::plan {
 
-StepBuilder::Shard StepBuilder::BringShard(int32_t unit_index) {
+StepBuilder::Shard StepBuilder::BringShard(int32_t unit_index, Phase phase) {
   const BufferId kept = state(unit_index).parameter_shard;
-  if (policy_.offload != Offload::kAll) return {kept, kNone};
+  if (!IsBroughtFromHost(unit(unit_index), policy_)) return {kept, kNone};
   Op op = MakeOp(OpKind::kCopyToDevice, unit_index, offload_stream_);
+  op.phase = phase;
   const BufferId shard = NewBuffer(BufferKind::kParameterShard, unit_index,
                                    ShardBytes(unit_index, policy_.master_dtype));
   op.reads = {kept};
@@ -62,7 +63,7 @@ void StepBuilder::EmitToHost(int32_t unit_index, const Reduced& reduced, OpIndex
 }
 
 OpIndex StepBuilder::RenewShard(int32_t unit_index, OpIndex update) {
-  if (policy_.offload != Offload::kOptimizer) return update;
+  if (!policy_.updates_on_host() || IsBroughtFromHost(unit(unit_index), policy_)) return update;
   UnitState& unit_state = state(unit_index);
   Op copy = MakeOp(OpKind::kCopyToDevice, unit_index, offload_stream_);
   copy.reads = {unit_state.host_master};

@@ -230,7 +230,7 @@ void StepBuilder::AddPersistentBuffers() {
         break;
       case BufferKind::kHostParameterShard:
         unit_state.host_master = id;
-        if (policy_.offload == Offload::kAll) unit_state.parameter_shard = id;
+        if (IsBroughtFromHost(unit(buffer.unit), policy_)) unit_state.parameter_shard = id;
         break;
       case BufferKind::kUnsharded:
         unit_state.whole_parameters = id;

@@ -10,6 +10,7 @@
 #include "engine/plan/model_description.h"
 #include "engine/plan/policy.h"
 #include "engine/plan/schedule.h"
+#include "engine/plan/state.h"
 
 namespace shardscope::plan {
 
@@ -166,8 +167,9 @@ class StepBuilder {
     BufferId buffer = kNone;
     OpIndex brought = kNone;
   };
-  // Copies it there if it is offloaded: then the op that reads it frees it.
-  Shard BringShard(int32_t unit_index);
+  // Copies it there if it is offloaded, in `phase`: then the op that reads it frees it.
+  Shard BringShard(int32_t unit_index, Phase phase);
+  Shard BringShard(int32_t unit_index) { return BringShard(unit_index, now_.phase); }
   // Makes `op`, whose stream waits for the shard, read it, and free it if it is a copy.
   static void ReadShard(const Shard& shard, Op* op);
   // What follows: replicas reduce it in place, and it is added to the gradient shard where it is
@@ -214,7 +216,7 @@ class StepBuilder {
   // Offload (offload.cc): the reduced gradient goes to the host, which may update the unit then.
   void EmitToHost(int32_t unit_index, const Reduced& reduced, OpIndex last);
   bool UpdatesEarly(int32_t unit_index) const {
-    return policy_.offload == Offload::kAll && !policy_.update.clips &&
+    return IsBroughtFromHost(unit(unit_index), policy_) && !policy_.update.clips &&
            unit_index != trained_units_.front();
   }
   // Where gradients are added up and units updated.

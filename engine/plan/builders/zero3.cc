@@ -129,20 +129,22 @@ class Zero3Builder final : public ZeroBuilder {
   // Straight into the unsharded parameters.
   void Gather(size_t use_index) {
     const auto [unit_index, phase] = uses_[use_index];
+    const Shard own = BringShard(unit_index, phase);
     Op gather =
         MakeCollective(OpKind::kAllGather, unit_index, kAllGatherStream, policy().param_dtype);
     gather.phase = phase;
     // No gather may read shards that the last optimizer step still writes.
     const bool after_compute = use_index == 0 || !policy().overlap_comm;
     if (after_compute) gather.dependencies = {AfterStream(kComputeStream)};
-    gather.reads = {state(unit_index).parameter_shard};
-    if (policy().param_dtype != policy().master_dtype) {
+    if (policy().param_dtype == policy().master_dtype) {
+      ReadShard(own, &gather);
+    } else {
       Op cast = MakeOp(OpKind::kCast, unit_index, kAllGatherStream);
       cast.phase = phase;
       cast.dependencies = gather.dependencies;
-      cast.allocates = cast.writes = gather.frees = {NewBuffer(
+      cast.allocates = cast.writes = gather.reads = gather.frees = {NewBuffer(
           BufferKind::kCastShard, unit_index, ShardBytes(unit_index, policy().param_dtype))};
-      cast.reads = std::exchange(gather.reads, cast.writes);
+      ReadShard(own, &cast);
       Emit(std::move(cast));
     }
     const BufferId parameters = NewBuffer(BufferKind::kUnsharded, unit_index,
