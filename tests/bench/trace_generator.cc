@@ -264,6 +264,7 @@ Status Generate(const Wanted& wanted) {
   options.meta["name"] = fmt::format("bench-{}", wanted.op_runs);
   options.meta["truth"] = Name(base->truth);
   options.config = base->config;
+  options.config["run.ranks"] = options.meta["num_ranks"] = std::to_string(wanted.ranks);
   options.ring_records = kRingRecords;
   auto recorder = record::Recorder::Open(options);
   if (!recorder.ok()) return recorder.status();
