@@ -255,6 +255,7 @@ TEST(RunIndexTest, RanksSideBySideGiveTheSameAsOneAfterTheOther) {
   EXPECT_TRUE(one.Advance(*snapshot));
   RunIndex all;
   EXPECT_TRUE(all.AdvanceAll(*snapshot, {}));
+  EXPECT_NE(all.version(), one.version());     // what was drawn of one is not of the other
   EXPECT_TRUE(all.AdvanceAll(*snapshot, {}));  // nothing is new
   EXPECT_EQ(all.NewestNs(), one.NewestNs());
   ASSERT_EQ(all.ranks().size(), 4u);

@@ -1,6 +1,7 @@
 #include "ui/timeline/run_index.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <set>
 #include <thread>
@@ -23,6 +24,12 @@ constexpr size_t kStepsAtATime = 64;
 constexpr size_t kRowsToLookAhead = 16;  // cheaper than a search
 
 constexpr size_t kRowsBetweenLooks = 4096;  // at whether the index is still wanted
+
+// Of all indices: another run's is never equal, nor that of the same run when all of it is read.
+uint64_t NextVersion() {
+  static std::atomic<uint64_t> newest = 0;
+  return ++newest;
+}
 
 // The unit's part of "block3.mlp".
 std::string UnitName(const query::PlanOp& op) {
@@ -194,7 +201,7 @@ bool RunIndex::Advance(const query::Snapshot& snapshot, size_t max_rows) {
     TakeCollectives(snapshot.ranks[at], &ranks_[at], &consumed_[at]);
     TakeNccl(snapshot, snapshot.ranks[at], &ranks_[at], &consumed_[at]);
   }
-  ++version_;
+  version_ = NextVersion();
   if (!complete) return false;
   UpdateSettled(snapshot);
   generation_ = snapshot.generation;
@@ -233,9 +240,8 @@ void RunIndex::ShrinkToFit(const query::Snapshot& snapshot, RankIndex* rank) {
 }
 
 void RunIndex::Reset(const query::Snapshot& snapshot) {
-  const uint64_t version = version_;
   *this = RunIndex();
-  version_ = version + 1;  // drawings of the run before must not be taken for this one's
+  version_ = NextVersion();
   run_folder_ = snapshot.run_folder;
 }
 
@@ -385,7 +391,7 @@ bool RunIndex::FindStalls(const query::Snapshot& snapshot, Range range, int64_t 
 
 void RunIndex::ShowStalls(int32_t first_step, int32_t last_step) {
   shown_steps_ = {first_step, last_step};
-  ++version_;
+  version_ = NextVersion();
   std::unordered_map<int32_t, RankIndex*> by_rank;
   for (RankIndex& rank : ranks_) {
     rank.stalls.clear();

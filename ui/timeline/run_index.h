@@ -76,8 +76,8 @@ class RunIndex {
   bool FindStalls(const query::Snapshot& snapshot, Range range, int64_t least_ns = 0,
                   size_t max_steps = SIZE_MAX);
 
-  // Grows when a call of Advance() or FindStalls() changed something: part of the key of cached
-  // drawings.
+  // Grows when a call of Advance() or FindStalls() changed something, and is no other index's: part
+  // of the key of cached drawings.
   uint64_t version() const { return version_; }
   const std::vector<RankIndex>& ranks() const { return ranks_; }
   const RankIndex* Find(int32_t rank) const;
