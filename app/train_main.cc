@@ -321,10 +321,12 @@ int Main(int argc, char** argv) {
   }
   KeepFreedPages();
   IgnoreFullFiles();
-  IgnoreLostPeers();
   auto launch = config::ReadLaunch([](const char* name) { return std::getenv(name); });
   if (launch.ok()) arguments.launch = *launch;
-  if (arguments.launch) arguments.launch->say = Say;
+  if (arguments.launch) {
+    arguments.launch->say = Say;
+    IgnoreLostPeers();
+  }
   const Result<int> exit_code = launch.ok() ? Train(arguments) : launch.status();
   if (exit_code.ok()) return *exit_code;
   const Status& status = exit_code.status();

@@ -298,7 +298,7 @@ std::string ScheduleName(const Policy& policy) {
   const Strategy& strategy = *policy.strategy;
   if (!strategy.has_presets) {
     return std::string(strategy.name) + (policy.overlap_comm ? "" : " serial") +
-           PipelineName(policy) + TensorName(policy) + OffloadName(policy);
+           PipelineName(policy) + TensorName(policy);
   }
   if (HasSlots(policy)) {
     return "double_buffer " + std::string(strategy.name) + PipelineName(policy) +

@@ -82,7 +82,7 @@ enum class Offload : uint8_t {
   // Its state, gradient shards, and the weights that it updates; the rank keeps a copy of these,
   // which it gathers from (DeepSpeed's offload_optimizer: ZeRO-Offload, arXiv 2101.06840).
   kOptimizer,
-  // Parameter shards too (FSDP2's CPUOffloadPolicy).
+  // Parameter shards too (FSDP2's CPUOffloadPolicy); of units that ranks keep whole, as the above.
   kAll,
 };
 

@@ -3,6 +3,8 @@
 #include <initializer_list>
 #include <string>
 
+#include "engine/plan/state.h"
+
 namespace shardscope::oracle {
 namespace {
 
@@ -192,11 +194,10 @@ plan::ModelDescription Divided(plan::ModelDescription model, plan::Policy* polic
     policy->preset = plan::Preset::kFsdp1;
   }
   const plan::Strategy& strategy = *policy->strategy;
-  const bool has_shards = strategy.has_presets && strategy.shards_parameters;
-  const bool has_slots = has_shards && policy->preset == plan::Preset::kDoubleBuffer;
+  const bool has_slots = plan::HasSlots(*policy);
   if (strategy.shards_optimizer && !has_slots && random.OneIn(3)) {
-    policy->offload =
-        has_shards && random.OneIn(2) ? plan::Offload::kAll : plan::Offload::kOptimizer;
+    policy->offload = strategy.shards_parameters && random.OneIn(2) ? plan::Offload::kAll
+                                                                    : plan::Offload::kOptimizer;
     policy->accumulation = plan::Accumulation();
   }
   policy->update.clips = random.OneIn(2) || policy->update.has_scaler;

@@ -409,9 +409,11 @@ class Reference {
           return OfUnit(kind, unit, Initial(kind, unit, static_cast<int>(rank)));
         };
         const Value gradient = reduced_[static_cast<size_t>(unit)][rank];
-        // Of the host's updates without clipping only the last one of a rank knows the norm.
+        // Of the host's updates without clipping only the last one of a rank knows the norm, and
+        // those of what ranks keep whole.
         const bool knows_norm = policy_.offload != plan::Offload::kAll || policy_.update.clips ||
-                                !IsTrained(static_cast<size_t>(unit)) || unit == FirstUnitOf(unit);
+                                !IsTrained(static_cast<size_t>(unit)) ||
+                                unit == FirstUnitOf(unit) || KeepsWhole(unit);
         updated[static_cast<size_t>(unit)].push_back(
             Symbol(Term::kOptimizer,
                    (knows_norm ? scalars : 0) + OfUnit(BufferKind::kGradientShard, unit, gradient) +
@@ -448,7 +450,9 @@ class Reference {
 
   // Apart from what the rank has for itself.
   bool HasHostMaster(int32_t unit) const {
-    return policy_.offload == plan::Offload::kOptimizer && IsTrained(static_cast<size_t>(unit));
+    const bool is_apart = policy_.offload == plan::Offload::kOptimizer ||
+                          (policy_.offload == plan::Offload::kAll && KeepsWhole(unit));
+    return is_apart && IsTrained(static_cast<size_t>(unit));
   }
 
   // What is in all persistent buffers at the end. `updated`: by unit, by rank.

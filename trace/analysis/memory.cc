@@ -185,8 +185,12 @@ std::map<int64_t, int64_t> NcclRanges(const query::Snapshot& snapshot,
 }  // namespace
 
 std::vector<MemoryPeak> MemoryPeaks(const query::Snapshot& snapshot, Ledger ledger) {
-  if (snapshot.derived && ledger == Ledger::kExecution) return DerivedMemoryPeaks(snapshot);
   std::vector<MemoryPeak> peaks;
+  if (snapshot.derived && ledger == Ledger::kExecution) {
+    peaks = DerivedMemoryPeaks(snapshot);
+    for (size_t at = 0; at < peaks.size(); ++at) AddDevice(snapshot.ranks[at], {}, &peaks[at]);
+    return peaks;
+  }
   for (const query::RankRows& rows : snapshot.ranks) peaks.push_back(PeakOf(rows, ledger, {}));
   return peaks;
 }

@@ -44,9 +44,9 @@ struct RankGrid {
   const RankCell& At(size_t rank, size_t step) const { return cells[rank * steps.size() + step]; }
 };
 
-// Of the whole run; `snapshot` has all rows, not a part of them (`derived`, `loading`). `steps`:
-// as Breakdowns() gives them. `before`: of an older Snapshot of the same run, whose settled steps
-// are taken over while the run goes on; may be null.
+// Of the whole run; `snapshot` has all rows, not a part of them (`summed_op_runs`, `loading`).
+// `steps`: as Breakdowns() gives them. `before`: of an older Snapshot of the same run, whose
+// settled steps are taken over while the run goes on; may be null.
 RankGrid MakeRankGrid(const query::Snapshot& snapshot, const std::vector<StepBreakdown>& steps,
                       const RankGrid* before = nullptr);
 

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/lesson/lesson_snapshot.h"
+#include "trace/analysis/derived.h"
+#include "trace/analysis/rank_step.h"
 #include "trace/analysis/snapshot_test_util.h"
 #include "trace/base/time.h"
 
@@ -152,6 +154,38 @@ TEST(Report, APeakOfAScheduleCountsWhatItsStepsFound) {
   test.Memory(0, query::MemoryCategory::kOther, 150, -30);
   const Report report = MakeReport(*test.Build());
   EXPECT_EQ(report.schedules.back().memory.peak_bytes, 40);
+}
+
+// As the app has a large finished run: what its file keeps of the steps beside all rows.
+TEST(ReportJson, IsTheSameOfRowsAndOfWhatWasDerivedFromThem) {
+  const query::SnapshotPtr rows = MakeLessonSnapshot(3, 8, 4);
+  auto derived = std::make_shared<query::DerivedRows>();
+  const query::Deriver deriver = MakeDeriver();
+  deriver.derive_steps(*rows, derived.get());
+  deriver.derive_memory(*rows, derived.get());
+  query::Snapshot both = *rows;
+  both.derived = derived;
+  ReportOptions options;
+  options.every_stall = options.collectives = options.step_table = true;
+  EXPECT_EQ(PrintReportJson(MakeReport(both, options)),
+            PrintReportJson(MakeReport(*rows, options)));
+
+  // An op of an evaluation has no derived stall, nor has one of a step that is not finished.
+  query::Snapshot evaluated = both;
+  for (query::RankRows& rank : evaluated.ranks) {
+    query::RowList<query::OpRun> moved;
+    for (query::OpRun run : rank.op_runs) {
+      if (run.step == 0) run.step = -2;
+      moved.Append(run);
+    }
+    rank.op_runs = moved;
+  }
+  const std::vector<Stall> stalls = RankStepOf(evaluated, 0, -2).stalls;
+  query::Snapshot of_rows = evaluated;
+  of_rows.derived = nullptr;
+  EXPECT_FALSE(stalls.empty());
+  EXPECT_EQ(stalls.size(), RankStepOf(of_rows, 0, -2).stalls.size());
+  EXPECT_EQ(Stalls(evaluated, -2, -2).size(), Stalls(of_rows, -2, -2).size());
 }
 
 TEST(ReportJson, ListsEveryStallIfAsked) {

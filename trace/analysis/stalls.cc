@@ -285,6 +285,19 @@ int LastFinishedStep(const query::Snapshot& snapshot) {
   return last;
 }
 
+// From where to where they are derived: batches of evaluations are not, nor steps that no rank has
+// finished.
+std::pair<int, int> DerivedSteps(const query::Snapshot& snapshot) {
+  const std::vector<schema::StepPartRow>& parts = snapshot.derived->step_parts;
+  const int first = parts.empty() ? 0 : static_cast<int>(parts.front().step);
+  return {first, std::max(first - 1, LastFinishedStep(snapshot))};
+}
+bool IsDerived(const query::Snapshot& snapshot, int step) {
+  if (!snapshot.derived) return false;
+  const auto [first, last] = DerivedSteps(snapshot);
+  return step >= first && step <= last;
+}
+
 // Ops that read gathered parameters; the optimizer reads shards.
 bool ReadsParameters(const query::PlanOp& op) { return op.category == query::Category::kCompute; }
 
@@ -355,16 +368,19 @@ int64_t DryNs(const StepIndex& step, const query::OpRun& waiter) {
 }  // namespace
 
 std::vector<Stall> Stalls(const query::Snapshot& snapshot, int first_step, int last_step) {
+  if (!snapshot.derived) return Stalls(StepRows(snapshot, first_step, last_step));
   std::vector<Stall> stalls;
-  if (snapshot.derived) {
-    stalls = DerivedStalls(snapshot, first_step, last_step);
-    // Nothing is derived of steps that no rank has finished.
-    first_step = std::max(first_step, LastFinishedStep(snapshot) + 1);
-    if (first_step > last_step) return stalls;
-  }
-  std::vector<Stall> others = Stalls(StepRows(snapshot, first_step, last_step));
-  stalls.insert(stalls.end(), std::make_move_iterator(others.begin()),
-                std::make_move_iterator(others.end()));
+  const auto append = [&stalls](std::vector<Stall> more) {
+    stalls.insert(stalls.end(), std::make_move_iterator(more.begin()),
+                  std::make_move_iterator(more.end()));
+  };
+  const auto append_of_rows = [&](int first, int last) {
+    if (first <= last) append(Stalls(StepRows(snapshot, first, last)));
+  };
+  const auto [first_derived, last_derived] = DerivedSteps(snapshot);
+  append_of_rows(first_step, std::min(last_step, first_derived - 1));
+  append(DerivedStalls(snapshot, first_step, last_step));
+  append_of_rows(std::max(first_step, last_derived + 1), last_step);
   return stalls;
 }
 
@@ -380,8 +396,8 @@ std::vector<Stall> Stalls(const StepRows& rows) {
 
 RankStep RankStepOf(const query::Snapshot& snapshot, int32_t rank, int32_t step) {
   std::vector<CollectiveRun> collectives = CollectivesOfRank(snapshot, rank, step);
-  if (snapshot.derived) {
-    std::vector<Stall> stalls = Stalls(snapshot, step, step);
+  if (IsDerived(snapshot, step)) {
+    std::vector<Stall> stalls = DerivedStalls(snapshot, step, step);
     std::erase_if(stalls, [rank](const Stall& stall) { return stall.rank != rank; });
     return {std::move(stalls), std::move(collectives)};
   }

@@ -101,12 +101,12 @@ void SetRunTimes(const Snapshot& run, RunPart* part) {
   part->start_ns = run.start_ns;
 }
 
-// Figures of the whole run, which are not made anew. GPUs have none.
-Status AddDerived(store::FinishedSource* source, SnapshotBuilder* builder) {
+// Figures of the whole run, which are not made anew. GPUs have none; and where they cannot be read,
+// all rows still can.
+void AddDerived(store::FinishedSource* source, SnapshotBuilder* builder) {
   store::RowBatch derived;
-  SHARDSCOPE_RETURN_IF_ERROR(source->ReadDerived(&derived));
-  if (!derived.Get<schema::StepPartRow>().empty()) builder->AddDerived(std::move(derived));
-  return Status::Ok();
+  if (!source->ReadDerived(&derived).ok() || derived.Get<schema::StepPartRow>().empty()) return;
+  builder->AddDerived(std::move(derived));
 }
 
 }  // namespace
@@ -217,7 +217,7 @@ Status FinishedTrace::LoadFile(PartFilter* filter, SnapshotBuilder* builder) {
   if (filter == nullptr) {
     builder->Add(batch);
     SHARDSCOPE_RETURN_IF_ERROR(source->ReadNext(&batch));
-    SHARDSCOPE_RETURN_IF_ERROR(AddDerived(source, builder));  // while it reads ahead
+    AddDerived(source, builder);  // while it reads ahead
   } else {
     source->Limit(filter->limits());
     SHARDSCOPE_RETURN_IF_ERROR(source->ReadMemoryHeld(stopping_, &batch));

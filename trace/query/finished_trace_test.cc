@@ -1,13 +1,16 @@
 // A large finished trace is read another way than others: the rows must be the same.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -141,6 +144,18 @@ class FinishedTraceTest : public testing::Test {
     ASSERT_TRUE(database->Execute(sql).ok());
   }
 
+  // Its first page has nothing that can be read.
+  void DamageTable(const std::string& table) const {
+    auto database = store::Database::Open(path_, store::Database::Mode::kReadWrite);
+    ASSERT_TRUE(database.ok());
+    const int64_t page = *database->QueryInteger(
+        fmt::format("SELECT rootpage FROM sqlite_master WHERE name = '{}'", table));
+    const int64_t page_bytes = *database->QueryInteger("PRAGMA page_size");
+    std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp((page - 1) * page_bytes);
+    file << std::string(static_cast<size_t>(page_bytes), '\xff');
+  }
+
   // For half of the rows: two thirds of these steps are loaded.
   int64_t MemoryForHalf(int64_t num_files = 1) const {
     const RunMemory needed =
@@ -194,6 +209,11 @@ TEST_F(FinishedTraceTest, AWholeRunComesWithWhatItsFileKeepsOfItsSteps) {
   EXPECT_EQ(whole->derived->step_parts.size(), size_t{kSteps * kRanks});
   EXPECT_EQ(whole->summed_op_runs, std::nullopt);  // all rows are here, too
   EXPECT_EQ(whole->ranks.at(0).op_runs.size(), size_t{kSteps * kOpsAStep});
+  DamageTable("stall");  // all rows stay as they are
+  changed_ = false;
+  const SnapshotPtr without = Whole(*Open());
+  EXPECT_EQ(without->derived, nullptr);
+  EXPECT_EQ(without->ranks.at(0).op_runs.size(), size_t{kSteps * kOpsAStep});
   changed_ = false;
   const SnapshotPtr part = Whole(*Open({.memory_bytes = MemoryForHalf()}));
   ASSERT_TRUE(part->part);

@@ -1,12 +1,15 @@
 #include "trace/query/kept_stalls.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace shardscope::query {
 
 void KeptStalls::Add(const schema::StallRow& row) {
-  std::string key = row.cause;
-  key.append(1, '\0').append(row.cause_object).append(1, '\0').append(row.sentence);
+  // With its lengths: parts of other texts may run together into the same.
+  std::string key = fmt::format("{} {} ", row.cause.size(), row.cause_object.size());
+  key.append(row.cause).append(row.cause_object).append(row.sentence);
   const auto [known, is_new] = index_.emplace(std::move(key), static_cast<uint32_t>(words_.size()));
   if (is_new) words_.push_back({row.cause, row.cause_object, row.sentence});
   all_.push_back({.rank = static_cast<int32_t>(row.rank),
@@ -26,6 +29,11 @@ void KeptStalls::SortBySteps() {
   if (!std::is_sorted(all_.begin(), all_.end(), before)) {
     std::stable_sort(all_.begin(), all_.end(), before);
   }
+}
+
+void KeptStalls::ShrinkToFit() {
+  all_.shrink_to_fit();
+  index_ = {};
 }
 
 schema::StallRow KeptStalls::Row(const KeptStall& stall) const {

@@ -39,7 +39,7 @@ class KeptStalls {
   void Add(const schema::StallRow& row);
   // Equal steps keep their order.
   void SortBySteps();
-  void ShrinkToFit() { all_.shrink_to_fit(); }
+  void ShrinkToFit();  // when no more are expected
 
   const std::vector<KeptStall>& all() const { return all_; }
   const StallWords& WordsOf(const KeptStall& stall) const { return words_[stall.words]; }

@@ -51,9 +51,13 @@ struct Dispatcher {
   }
   void operator()(const ui::LoadAllSteps&) const {
     const query::SnapshotPtr& snapshot = shell.context_.snapshot;
-    if (snapshot != nullptr && snapshot->part) {
+    if (snapshot == nullptr) return;
+    const auto& importing = shell.context_.importing;
+    const bool goes_on =
+        snapshot->loading || query::MayGrow(snapshot->state) || (importing && importing->previews);
+    if (snapshot->part) {
       shell.OpenAll();
-    } else if (snapshot == nullptr || !snapshot->loading) {
+    } else if (!goes_on) {
       shell.Notify(Tr(shell.context_.language, ui::Text::kAllStepsLoaded), false);
     }
   }

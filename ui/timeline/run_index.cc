@@ -216,13 +216,16 @@ bool RunIndex::AdvanceAll(const query::Snapshot& snapshot, const std::stop_token
       complete = true;
       TakeRank(snapshot, at, kRowsBetweenLooks, &complete);
     }
-    if (complete) UpdateExposed(snapshot, at);
+    if (!stop.stop_requested()) UpdateExposed(snapshot, at);
     return Status::Ok();
   };
   settled_step_ = SettledStep(snapshot);
   const size_t cores = std::max(std::thread::hardware_concurrency(), 1U);
   SHARDSCOPE_CHECK(ForEachIndex(ranks_.size(), cores, take).ok());
-  return !stop.stop_requested() && Advance(snapshot);  // what ranks have in common
+  for (size_t at = 0; at < ranks_.size() && !stop.stop_requested(); ++at) {
+    TakeCollectives(snapshot.ranks[at], &ranks_[at], &consumed_[at]);
+  }
+  return !stop.stop_requested() && Advance(snapshot);  // there is little left to take
 }
 
 // Shares their storage. For a loaded trace there is room for all at once.

@@ -66,8 +66,8 @@ class RunIndex {
   // at most `max_rows` rows, so that a frame stays short; false: call again to go on.
   bool Advance(const query::Snapshot& snapshot, size_t max_rows = SIZE_MAX);
 
-  // The same of all rows, ranks side by side on every core; false if stopped, less than a
-  // millisecond later.
+  // The same of all rows, ranks side by side on every core; false if stopped, once what was begun
+  // of a rank is done.
   bool AdvanceAll(const query::Snapshot& snapshot, const std::stop_token& stop);
 
   // Looks for the stalls of all ranks in `range`, for RankIndex::stalls, in the steps of at least

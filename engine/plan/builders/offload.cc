@@ -9,11 +9,13 @@
 
 namespace shardscope::plan {
 
-StepBuilder::Shard StepBuilder::BringShard(int32_t unit_index, Phase phase) {
+StepBuilder::Shard StepBuilder::BringShard(int32_t unit_index, Phase phase,
+                                           std::vector<Dependency> dependencies) {
   const BufferId kept = state(unit_index).parameter_shard;
   if (!IsBroughtFromHost(unit(unit_index), policy_)) return {kept, kNone};
   Op op = MakeOp(OpKind::kCopyToDevice, unit_index, offload_stream_);
   op.phase = phase;
+  op.dependencies = std::move(dependencies);
   const BufferId shard = NewBuffer(BufferKind::kParameterShard, unit_index,
                                    ShardBytes(unit_index, policy_.master_dtype));
   op.reads = {kept};

@@ -167,9 +167,10 @@ class StepBuilder {
     BufferId buffer = kNone;
     OpIndex brought = kNone;
   };
-  // Copies it there if it is offloaded, in `phase`: then the op that reads it frees it.
-  Shard BringShard(int32_t unit_index, Phase phase);
-  Shard BringShard(int32_t unit_index) { return BringShard(unit_index, now_.phase); }
+  // Copies it there if it is offloaded, in `phase` and after `dependencies`: then the op that reads
+  // it frees it.
+  Shard BringShard(int32_t unit_index, Phase phase, std::vector<Dependency> dependencies);
+  Shard BringShard(int32_t unit_index) { return BringShard(unit_index, now_.phase, {}); }
   // Makes `op`, whose stream waits for the shard, read it, and free it if it is a copy.
   static void ReadShard(const Shard& shard, Op* op);
   // What follows: replicas reduce it in place, and it is added to the gradient shard where it is

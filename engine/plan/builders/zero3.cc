@@ -129,13 +129,13 @@ class Zero3Builder final : public ZeroBuilder {
   // Straight into the unsharded parameters.
   void Gather(size_t use_index) {
     const auto [unit_index, phase] = uses_[use_index];
-    const Shard own = BringShard(unit_index, phase);
     Op gather =
         MakeCollective(OpKind::kAllGather, unit_index, kAllGatherStream, policy().param_dtype);
     gather.phase = phase;
     // No gather may read shards that the last optimizer step still writes.
     const bool after_compute = use_index == 0 || !policy().overlap_comm;
     if (after_compute) gather.dependencies = {AfterStream(kComputeStream)};
+    const Shard own = BringShard(unit_index, phase, gather.dependencies);
     if (policy().param_dtype == policy().master_dtype) {
       ReadShard(own, &gather);
     } else {

@@ -488,8 +488,11 @@ TEST(AllocatorTest, CountsTheMemoryOfTheHostApart) {
       }
     }
   }
-  // Of the optimizer alone: the rank keeps what it gathers from.
-  for (const char* strategy : {"full", "zero1", "zero2", "zero3"}) {
+  // Of the optimizer alone: the rank keeps what it gathers from; and with zero3 what is whole.
+  for (const auto& [strategy, offload] :
+       {std::pair("full", plan::Offload::kOptimizer), std::pair("zero1", plan::Offload::kOptimizer),
+        std::pair("zero2", plan::Offload::kOptimizer),
+        std::pair("zero3", plan::Offload::kOptimizer), std::pair("zero3", plan::Offload::kAll)}) {
     for (const plan::DType dtype : {plan::DType::kFp32, plan::DType::kBf16}) {
       SCOPED_TRACE(strategy);
       TestRun run;
@@ -498,12 +501,14 @@ TEST(AllocatorTest, CountsTheMemoryOfTheHostApart) {
       run.training.micro_batches = 2;
       run.policy.strategy = FindStrategy(strategy);
       run.policy.reshard_after_forward = run.policy.strategy->reshards_after_forward;
-      run.policy.offload = plan::Offload::kOptimizer;
+      run.policy.offload = offload;
+      run.policy.units.persistence_threshold = 100;
       ExpectEveryByteListed(run, unscoped);
       MemorySink sink;
       const Running running(run, &sink);
       const CpuWork& work = CpuWorkOf(*running.ranks, 0);
       EXPECT_EQ(work.pool().allocated_bytes(), work.memory().live_bytes());
+      EXPECT_GT(work.pool().allocated_bytes(), 0);
       EXPECT_EQ(work.host_pool().allocated_bytes(),
                 work.memory().live_bytes(MemoryCategory::kHost));
       EXPECT_EQ(work.memory().live_bytes(MemoryCategory::kOptimizer), 0);
