@@ -1,11 +1,9 @@
 #include "trace/analysis/area.h"
 
 #include <algorithm>
-#include <future>
 #include <limits>
 #include <map>
 #include <set>
-#include <thread>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -13,6 +11,7 @@
 #include "trace/analysis/op_share.h"
 #include "trace/analysis/row_index.h"
 #include "trace/analysis/time_split.h"
+#include "trace/base/parallel.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -316,18 +315,21 @@ class Measurer {
 
   // In parts, one on each core: what finds the stalls takes memory for each op of their steps.
   void FindStalls() {
-    const size_t cores = std::max(std::thread::hardware_concurrency(), 1U);
+    const size_t cores = NumCores();
     for (auto step = steps_.begin(); step != steps_.end() && !stop_.stop_requested();) {
-      std::vector<std::future<std::vector<Stall>>> parts;
-      while (parts.size() < cores && step != steps_.end()) {
-        const int32_t first = *step;
-        int32_t last = first;
-        for (int i = 0; i < kStepsOfARange && step != steps_.end(); ++i) last = *step++;
-        parts.push_back(std::async(std::launch::async,
-                                   [this, first, last] { return Stalls(snapshot_, first, last); }));
+      std::vector<std::pair<int32_t, int32_t>> ranges;  // first and last step
+      while (ranges.size() < cores && step != steps_.end()) {
+        ranges.emplace_back(*step, *step);
+        for (int i = 0; i < kStepsOfARange && step != steps_.end(); ++i) {
+          ranges.back().second = *step++;
+        }
       }
-      for (auto& part : parts) {
-        for (const Stall& stall : part.get()) TakeStall(stall);
+      std::vector<std::vector<Stall>> parts(ranges.size());
+      ForEachIndex(parts.size(), [&](size_t part) {
+        parts[part] = Stalls(snapshot_, ranges[part].first, ranges[part].second);
+      });
+      for (const std::vector<Stall>& part : parts) {
+        for (const Stall& stall : part) TakeStall(stall);
       }
     }
   }

@@ -46,17 +46,11 @@ void AppendStalls(const std::vector<Stall>& stalls, const PlanOps& plan_ops,
     const auto found = plan_ops.find(op_run);
     return found == plan_ops.end() ? query::PlanOpId::None() : found->second;
   };
-  std::vector<const Stall*> sorted;
-  sorted.reserve(stalls.size());
-  for (const Stall& stall : stalls) sorted.push_back(&stall);
-  std::stable_sort(sorted.begin(), sorted.end(), [](const Stall* a, const Stall* b) {
-    return std::pair(a->step, a->rank) < std::pair(b->step, b->rank);
-  });
-  for (const Stall* stall : sorted) {
-    rows->stalls.Add({schema::StallId(), stall->rank, stall->step, stall->op_run,
-                      plan_op(stall->op_run), stall->start_ns, stall->end_ns, stall->waiting_op_run,
-                      stall->blocking_op_run, plan_op(stall->blocking_op_run),
-                      std::string(Name(stall->cause)), stall->cause_object, stall->sentence});
+  for (const Stall& stall : stalls) {
+    rows->stalls.Add({schema::StallId(), stall.rank, stall.step, stall.op_run,
+                      plan_op(stall.op_run), stall.start_ns, stall.end_ns, stall.waiting_op_run,
+                      stall.blocking_op_run, plan_op(stall.blocking_op_run),
+                      std::string(Name(stall.cause)), stall.cause_object, stall.sentence});
   }
 }
 

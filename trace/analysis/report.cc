@@ -179,10 +179,6 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
   }
   if (options.every_stall) {
     report.every_stall = Stalls(snapshot, scope.first_timed, scope.last);
-    std::stable_sort(report.every_stall->begin(), report.every_stall->end(),
-                     [](const Stall& a, const Stall& b) {
-                       return std::pair(a.step, a.rank) < std::pair(b.step, b.rank);
-                     });
   }
   if (options.collectives) report.collectives = MakeCollectiveTable(snapshot, scope);
   if (options.step_table) {

@@ -1,8 +1,6 @@
 #include "trace/analysis/search.h"
 
 #include <algorithm>
-#include <future>
-#include <thread>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -11,6 +9,7 @@
 #include "trace/analysis/op_share.h"
 #include "trace/base/interval.h"
 #include "trace/base/letter_case.h"
+#include "trace/base/parallel.h"
 #include "trace/base/text.h"
 
 namespace shardscope::analysis {
@@ -135,14 +134,10 @@ class Searcher {
     ChooseOps();
     std::vector<Searcher> others(NumThreads(rows_a_thread) - 1, *this);
     const size_t num_threads = others.size() + 1;
-    std::vector<std::future<void>> running;
-    for (size_t i = 0; i < others.size(); ++i) {
-      running.push_back(std::async(std::launch::async, [&others, i, num_threads] {
-        others[i].SearchRanks(i + 1, num_threads);
-      }));
-    }
-    SearchRanks(0, num_threads);
-    for (std::future<void>& one : running) one.get();
+    ForEachIndex(num_threads, [&](size_t i) {
+      Searcher& searcher = i == 0 ? *this : others[i - 1];
+      searcher.SearchRanks(i, num_threads);
+    });
     for (Searcher& other : others) found_.Add(&other.found_);
     SearchMarkers();
     if (stop_.stop_requested()) {
@@ -159,9 +154,8 @@ class Searcher {
     for (const RankRows& rows : snapshot_.ranks) {
       num_rows += rows.op_runs.size() + rows.gpu_work.size() + rows.spans.size();
     }
-    const size_t cores = std::max(std::thread::hardware_concurrency(), 1U);
     return std::clamp<size_t>(num_rows / rows_a_thread, 1,
-                              std::clamp<size_t>(snapshot_.ranks.size(), 1, cores));
+                              std::clamp<size_t>(snapshot_.ranks.size(), 1, NumCores()));
   }
 
   // Those at `first`, `first` + `stride` and so on.

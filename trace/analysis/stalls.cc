@@ -390,7 +390,12 @@ std::vector<Stall> Stalls(const StepRows& rows) {
   for (const query::Track& track : rows.snapshot.tracks) {
     if (track.role == query::TrackRole::kCompute) compute_tracks.insert(track.id);
   }
-  for (const StepIndex& step : rows.steps) StallsOfStep(step, compute_tracks, &stalls);
+  std::vector<const StepIndex*> steps;  // which are there rank by rank
+  for (const StepIndex& step : rows.steps) steps.push_back(&step);
+  std::sort(steps.begin(), steps.end(), [](const StepIndex* a, const StepIndex* b) {
+    return std::pair(a->step, a->rank) < std::pair(b->step, b->rank);
+  });
+  for (const StepIndex* step : steps) StallsOfStep(*step, compute_tracks, &stalls);
   return stalls;
 }
 

@@ -52,4 +52,13 @@ Status ForEachIndex(size_t count, size_t num_threads, const std::function<Status
   return sharing.status();
 }
 
+void ForEachIndex(size_t count, const std::function<void(size_t)>& work) {
+  (void)ForEachIndex(count, NumCores(), [&work](size_t index) {
+    work(index);
+    return Status::Ok();
+  });
+}
+
+size_t NumCores() { return std::max(std::thread::hardware_concurrency(), 1U); }
+
 }  // namespace shardscope

@@ -12,4 +12,10 @@ namespace shardscope {
 // all is done. After an error none is begun; returns the first one.
 Status ForEachIndex(size_t count, size_t num_threads, const std::function<Status(size_t)>& work);
 
+// The same on every core, of what cannot fail.
+void ForEachIndex(size_t count, const std::function<void(size_t)>& work);
+
+// At least 1.
+size_t NumCores();
+
 }  // namespace shardscope

@@ -20,6 +20,13 @@ TEST(ForEachIndex, CallsEachOnceOnAnyNumberOfThreads) {
   }
 }
 
+TEST(ForEachIndex, CallsEachOnceOnEveryCore) {
+  EXPECT_GE(NumCores(), 1u);
+  std::vector<std::atomic<int>> calls(20);
+  ForEachIndex(calls.size(), [&calls](size_t index) { ++calls[index]; });
+  for (const std::atomic<int>& of_index : calls) EXPECT_EQ(of_index, 1);
+}
+
 TEST(ForEachIndex, ReturnsAnErrorAndBeginsNoMore) {
   std::atomic<size_t> num_calls = 0;
   const Status status = ForEachIndex(1'000'000, 2, [&num_calls](size_t index) {

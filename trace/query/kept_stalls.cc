@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace shardscope::query {
 
 void KeptStalls::Add(const schema::StallRow& row) {
@@ -22,13 +20,6 @@ void KeptStalls::Add(const schema::StallRow& row) {
                   .blocking_op_run = row.blocking_op_run,
                   .blocking_plan_op = row.blocking_plan_op,
                   .words = known->second});
-}
-
-void KeptStalls::SortBySteps() {
-  const auto before = [](const KeptStall& a, const KeptStall& b) { return a.step < b.step; };
-  if (!std::is_sorted(all_.begin(), all_.end(), before)) {
-    std::stable_sort(all_.begin(), all_.end(), before);
-  }
 }
 
 void KeptStalls::ShrinkToFit() {

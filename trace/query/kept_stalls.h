@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -37,8 +36,6 @@ class KeptStalls {
  public:
   // Its rank and step fit into 32 bits.
   void Add(const schema::StallRow& row);
-  // Equal steps keep their order.
-  void SortBySteps();
   void ShrinkToFit();  // when no more are expected
 
   const std::vector<KeptStall>& all() const { return all_; }

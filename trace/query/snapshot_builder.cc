@@ -482,8 +482,8 @@ void SnapshotBuilder::AddDerived(store::RowBatch&& batch) {
   take(&derived->step_parts);
   std::vector<schema::StallRow> stalls;
   take(&stalls);
+  SortBy([](const schema::StallRow& row) { return row.step; }, &stalls);
   for (const schema::StallRow& row : stalls) derived->stalls.Add(row);
-  derived->stalls.SortBySteps();
   derived->stalls.ShrinkToFit();
   take(&derived->slow_collectives);
   take(&derived->memory_peaks);

@@ -60,7 +60,7 @@ Status DeriveMemory(const Deriver& deriver, const store::RowBatch& tables,
   SnapshotBuilder memory("", "");
   memory.Add(tables);
   store::RowBatch steps;
-  SHARDSCOPE_RETURN_IF_ERROR(source->ReadDerived(&steps));  // none yet, but for the steps
+  SHARDSCOPE_RETURN_IF_ERROR(source->ReadStepRows(INT64_MIN, INT64_MAX, &steps));
   memory.Add(steps);
   while (true) {
     SHARDSCOPE_ASSIGN_OR_RETURN(const store::RowBatch events, source->ReadMemory());
@@ -143,7 +143,9 @@ class SummaryReader {
     store::RowBatch tables;
     SHARDSCOPE_RETURN_IF_ERROR(source_->ReadSmallTables(&tables));
     builder_.Add(tables);
-    builder_.Add(derived);  // the steps
+    store::RowBatch steps;
+    SHARDSCOPE_RETURN_IF_ERROR(source_->ReadStepRows(INT64_MIN, INT64_MAX, &steps));
+    builder_.Add(steps);
     SHARDSCOPE_ASSIGN_OR_RETURN(const int64_t num_op_runs, source_->NumOpRuns());
     builder_.SetSummary(num_op_runs);
     builder_.AddDerived(std::move(derived));

@@ -442,8 +442,7 @@ Status FinishedSource::ReadCounters(RowBatch* batch) {
 Status FinishedSource::ReadDerived(RowBatch* batch) {
   for (size_t i = 0; i < schema::kNumTables; ++i) {
     const Table& table = batch->At(i).table();
-    if (!table.derived && i != kTable<schema::StepRow>.index) continue;
-    if (i == kTable<schema::StepRangeRow>.index) continue;
+    if (!table.derived || i == kTable<schema::StepRangeRow>.index) continue;
     SHARDSCOPE_ASSIGN_OR_RETURN(const auto rows, Cursor::Open(table, "", &reader_));
     SHARDSCOPE_RETURN_IF_ERROR(rows->ReadAll(batch));
   }

@@ -75,7 +75,7 @@ class FinishedSource {
   Result<int64_t> NumOpRuns();
   Result<int64_t> NumRanks();
 
-  // All rows of derived tables, and of steps. None of derived ones: this trace has none.
+  // All rows of derived tables. None: this trace has none.
   Status ReadDerived(RowBatch* batch);
 
   // The next memory events, in commit order; empty at the end.

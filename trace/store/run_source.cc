@@ -11,7 +11,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -341,8 +340,7 @@ Result<bool> RunSource::Read(RowBatch* batch) {
   std::vector<RowBatch> rows(sources_.size());
   std::atomic<bool> more = false;
   // One after the other while a run lives: then it has few new rows.
-  const size_t num_threads =
-      purpose_ == Purpose::kReadOnce ? std::max(std::thread::hardware_concurrency(), 1U) : 1;
+  const size_t num_threads = purpose_ == Purpose::kReadOnce ? NumCores() : 1;
   SHARDSCOPE_RETURN_IF_ERROR(ForEachIndex(sources_.size(), num_threads, [&](size_t i) {
     SHARDSCOPE_ASSIGN_OR_RETURN(const bool left, sources_[i]->Read(&rows[i]));
     if (left) more = true;

@@ -4,11 +4,9 @@
 #include <atomic>
 #include <map>
 #include <set>
-#include <thread>
 #include <utility>
 
 #include "trace/analysis/breakdown.h"
-#include "trace/base/check.h"
 #include "trace/base/parallel.h"
 
 namespace shardscope::timeline {
@@ -217,11 +215,9 @@ bool RunIndex::AdvanceAll(const query::Snapshot& snapshot, const std::stop_token
       TakeRank(snapshot, at, kRowsBetweenLooks, &complete);
     }
     if (!stop.stop_requested()) UpdateExposed(snapshot, at);
-    return Status::Ok();
   };
   settled_step_ = SettledStep(snapshot);
-  const size_t cores = std::max(std::thread::hardware_concurrency(), 1U);
-  SHARDSCOPE_CHECK(ForEachIndex(ranks_.size(), cores, take).ok());
+  ForEachIndex(ranks_.size(), take);
   for (size_t at = 0; at < ranks_.size() && !stop.stop_requested(); ++at) {
     TakeCollectives(snapshot.ranks[at], &ranks_[at], &consumed_[at]);
   }
