@@ -22,11 +22,15 @@ namespace fs = std::filesystem;
 
 // Tells text from binaries, which may be well-formed but have NUL bytes.
 bool IsUtf8Text(std::string_view text) {
-  while (!text.empty()) {
+  const auto is_no_ascii = [](char byte) { return static_cast<signed char>(byte) <= 0; };
+  while (true) {
+    // ASCII, which nearly all is, at the speed of memory.
+    text.remove_prefix(
+        static_cast<size_t>(std::find_if(text.begin(), text.end(), is_no_ascii) - text.begin()));
+    if (text.empty()) return true;
     const std::optional<char32_t> point = TakeCodePoint(&text);
     if (!point || *point == 0) return false;
   }
-  return true;
 }
 
 // Nothing if it is no text. A NUL says so before the rest is read: binaries may be larger than
@@ -38,7 +42,7 @@ Result<std::optional<std::string>> ReadText(const fs::path& path) {
   };
   if (!file) return cannot_read();
   std::string text;
-  std::vector<char> block(size_t{1} << 20);
+  std::array<char, size_t{1} << 15> block;  // folders have thousands of small files
   while (file) {
     file.read(block.data(), static_cast<std::streamsize>(block.size()));
     const std::string_view read(block.data(), static_cast<size_t>(file.gcount()));
