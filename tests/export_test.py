@@ -214,6 +214,40 @@ class ExportTest(ImportTestCase):
         self.assertIn("v_step", self.export(run, "csv", "--table", "no_such", check=1))
         self.assertFalse((self.root / "out-csv").exists())
 
+    def test_force_replaces_exports_alone(self):
+        run = self.train_run()
+
+        def refused(to, form, *options, error):
+            kept = {path: path.read_bytes() for path in self.root.rglob("*") if path.is_file()}
+            done = self.run_program(APP, "export", run, "--format", form, "-o", to, "--force", *options, check=False)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(error, done.stderr)
+            self.assertIn("-o", done.stderr)
+            self.assertEqual(kept, {path: path.read_bytes() for path in self.root.rglob("*") if path.is_file()})
+
+        trace, = run.glob("trace-*.db")
+        mine = self.root / "mine"
+        mine.mkdir()
+        (mine / "rank0.json").write_text("{}")
+        (mine / "thesis.txt").write_text("years of work")
+        for form in ("kineto", "chakra", "csv"):
+            refused(run, form, error="is no earlier export")
+            refused(run.parent, form, error="is no earlier export")
+            refused(mine, form, error="is no earlier export")
+            refused(trace, form, error="is a file")
+        refused(mine, "perfetto", error="is a folder")
+        refused(trace, "perfetto", error="is a file of the run")
+        refused(run / "run.toml", "csv", "--table", "step", error="is a file of the run")
+        refused(run / "schedules" / "0.txt", "html", error="is a file of the run")
+        for form in ("kineto", "csv"):
+            to = self.root / f"out-{form}"
+            self.run_program(APP, "export", run, "--format", form, "-o", f"{to}/")
+            names = sorted(path.name for path in to.iterdir())
+            (to / names[0]).write_text("old")
+            self.run_program(APP, "export", run, "--format", form, "-o", to, "--force")
+            self.assertEqual(sorted(path.name for path in to.iterdir()), names)
+            self.assertNotEqual((to / names[0]).read_text(), "old")
+
 
 if __name__ == "__main__":
     unittest.main()

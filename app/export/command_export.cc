@@ -3,7 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -60,6 +62,57 @@ std::string DefaultOutput(const store::RunFiles& run, const exports::Format& for
   return fmt::format("{}-{}", run.name, format.key);
 }
 
+// Without its digits, which count ranks: that of every file of an export is one of a few.
+std::string ShapeOf(const fs::path& file) {
+  std::string shape = file.filename().string();
+  std::erase_if(shape, [](char c) { return c >= '0' && c <= '9'; });
+  return shape;
+}
+
+// Whether the folder `old` has nothing but files as an export of this kind, `made`, has them. A
+// folder that holds anything else, above all the run itself, must not go.
+Status CheckIsExport(const std::string& old, const std::string& made) {
+  std::set<std::string> shapes;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(made, error))
+    shapes.insert(ShapeOf(entry.path()));
+  for (const fs::directory_entry& entry : fs::directory_iterator(old, error)) {
+    std::error_code unreachable;
+    if (entry.is_regular_file(unreachable) && shapes.contains(ShapeOf(entry.path()))) continue;
+    return Status::Error(
+        fmt::format("{} is no earlier export of this format, it has {} in it: "
+                    "give another place with -o",
+                    old, entry.path().filename().string()));
+  }
+  return error ? Status::Error(fmt::format("cannot list {}: {}", old, error.message()))
+               : Status::Ok();
+}
+
+bool IsSameFile(const fs::path& a, const fs::path& b) {
+  std::error_code is_not_there;
+  return fs::equivalent(a, b, is_not_there);
+}
+
+// Whether what is at `to` may be replaced by a file, or by a folder if `ending` is empty.
+Status CheckIsReplaceable(const std::string& to, std::string_view ending, const std::string& read,
+                          const store::RunFiles& run) {
+  std::error_code error;
+  if (fs::is_directory(to, error) != ending.empty()) {
+    return Status::Error(fmt::format("{} is a {}, and this format a {}: give another place with -o",
+                                     to, ending.empty() ? "file" : "folder",
+                                     ending.empty() ? "folder" : "file"));
+  }
+  if (ending.empty()) return Status::Ok();  // its files say more: CheckIsExport
+  if (IsSameFile(to, read))
+    return Status::Error(to + " is what is exported: give another place with -o");
+  const fs::path folder = fs::absolute(to).parent_path();
+  const bool is_of_run =
+      IsSameFile(folder.parent_path(), run.path) && folder.filename() != "exports";
+  const bool is_in_run = IsSameFile(folder, run.path) && fs::path(to).extension() != ending;
+  if (!is_of_run && !is_in_run) return Status::Ok();
+  return Status::Error(to + " is a file of the run: give another place with -o");
+}
+
 // A folder is made beside its place and takes it when it is whole; files do so themselves.
 Status WriteFolder(const exports::Format& format, const store::RunFiles& run,
                    const exports::ExportOptions& options, const std::string& to) {
@@ -67,6 +120,7 @@ Status WriteFolder(const exports::Format& format, const store::RunFiles& run,
   std::error_code error;
   fs::remove_all(temporary, error);
   Status status = format.write(run, temporary, options);
+  if (status.ok() && fs::exists(to, error)) status = CheckIsExport(to, temporary);
   if (status.ok()) {
     fs::remove_all(to, error);
     fs::rename(temporary, to, error);
@@ -88,8 +142,9 @@ Status Export(const ExportArguments& arguments) {
     return Status::Error("--table is for --format csv");
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::string path, RunOfPath(arguments.run));
   SHARDSCOPE_ASSIGN_OR_RETURN(const store::RunFiles run, store::FindRun(path));
-  const std::string to =
+  std::string to =
       arguments.output.empty() ? DefaultOutput(run, *format, arguments.table) : arguments.output;
+  while (to.size() > 1 && to.ends_with('/')) to.pop_back();
   std::error_code ignored;
   const bool is_there = fs::exists(to, ignored) && !fs::is_other(to, ignored) &&
                         !fs::is_character_file(to, ignored) && !fs::is_fifo(to, ignored);
@@ -97,10 +152,13 @@ Status Export(const ExportArguments& arguments) {
     return Status::Error(
         fmt::format("{} is already there: give another place with -o, or --force", to));
   }
-  const bool is_file = !format->ending.empty() || !arguments.table.empty();
+  const std::string_view ending = arguments.table.empty() ? format->ending : ".csv";
+  if (is_there) {
+    SHARDSCOPE_RETURN_IF_ERROR(CheckIsReplaceable(to, ending, arguments.run, run));
+  }
   const exports::ExportOptions options{arguments.table};
-  SHARDSCOPE_RETURN_IF_ERROR(is_file ? format->write(run, to, options)
-                                     : WriteFolder(*format, run, options, to));
+  SHARDSCOPE_RETURN_IF_ERROR(ending.empty() ? WriteFolder(*format, run, options, to)
+                                            : format->write(run, to, options));
   Print(fmt::format("{}\n", to));
   return Status::Ok();
 }

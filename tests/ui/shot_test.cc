@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/lesson/lesson_snapshot.h"
@@ -268,6 +269,25 @@ TEST(Shot, FiguresOfNoStepAreDashes) {
     EXPECT_EQ(shot->log.Find("top_bar", id)->text, "–") << id;
   }
   EXPECT_EQ(shot->log.Find("overlap", "no_stalls"), nullptr);
+}
+
+// Nothing was there to be hidden, or to overlap.
+TEST(Shot, ARunWithoutCommunicationDoesNotClaimToHideIt) {
+  query::Snapshot alone = *Lesson();
+  for (query::RankRows& rows : alone.ranks) {
+    const query::RowList<query::OpRun> all = std::exchange(rows.op_runs, {});
+    for (const query::OpRun& run : all) {
+      const bool sends = query::IsCommunication(alone.plan_ops.at(run.plan_op).op_class);
+      if (!sends) rows.op_runs.Append(run);
+    }
+    rows.collectives = {};
+  }
+  const auto shot = TakeShot(std::make_shared<query::Snapshot>(alone), {});
+  ASSERT_TRUE(shot.ok()) << shot.message();
+  EXPECT_EQ(shot->log.Find("top_bar", "overlap_ratio")->text, "–");
+  ASSERT_NE(shot->log.Find("overlap", "no_stalls"), nullptr);
+  EXPECT_EQ(shot->log.Find("overlap", "no_stalls")->text,
+            "No stall: these steps have no communication.");
 }
 
 // The lesson turned prefetch on at step 12.

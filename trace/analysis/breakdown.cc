@@ -302,8 +302,9 @@ Summary SummarizeRange(const std::vector<StepBreakdown>& steps, int first_step, 
   summary.compute_ns = PercentilesOfField(rows, &StepBreakdown::compute_ns);
   summary.communication_ns = PercentilesOfField(rows, &StepBreakdown::communication_ns);
   summary.exposed_share = Ratio(summary.exposed_ns.p50, summary.step_ns.p50);
-  summary.overlap_ratio =
-      Ratio(Sum(rows, &StepBreakdown::overlap_ns), Sum(rows, &StepBreakdown::communication_ns));
+  const double communication_ns = Sum(rows, &StepBreakdown::communication_ns);
+  summary.communicates = communication_ns > 0;
+  summary.overlap_ratio = Ratio(Sum(rows, &StepBreakdown::overlap_ns), communication_ns);
   const double tokens_per_step =
       Sum(rows, &StepBreakdown::tokens) / static_cast<double>(rows.size()) * summary.num_ranks;
   summary.tokens_per_second = Ratio(tokens_per_step, summary.step_ns.p50 / 1e9);

@@ -103,6 +103,7 @@ struct Summary {
   Percentiles communication_ns;
   double exposed_share = 0;      // p50 of exposed / p50 of step
   double overlap_ratio = 0;      // sum of overlap / sum of communication; 0 without any
+  bool communicates = false;     // whether there is any
   double tokens_per_second = 0;  // of all ranks, over the p50 step
   double last_loss = 0;          // mean over ranks of the newest step
   double first_loss = 0;

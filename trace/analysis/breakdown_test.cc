@@ -74,7 +74,9 @@ TEST_F(OneStep, WithoutCommunicationNothingIsExposed) {
   EXPECT_EQ(row.communication_ns, 0);
   EXPECT_EQ(row.exposed_ns, 0);
   EXPECT_EQ(row.idle_ns, 0);
-  EXPECT_EQ(SummarizeRange({row}, 0, 0).overlap_ratio, 0);
+  const Summary summary = SummarizeRange({row}, 0, 0);
+  EXPECT_EQ(summary.overlap_ratio, 0);
+  EXPECT_FALSE(summary.communicates);
 }
 
 TEST_F(OneStep, HostAndBookkeepingCountForNothing) {
@@ -311,6 +313,7 @@ TEST(Summary, LeavesWarmUpOutButItsLosses) {
   EXPECT_EQ(summary.step_ns.p95, 1'000);
   EXPECT_DOUBLE_EQ(summary.exposed_share, 0.1);
   EXPECT_DOUBLE_EQ(summary.overlap_ratio, 0.5);
+  EXPECT_TRUE(summary.communicates);
   EXPECT_DOUBLE_EQ(summary.tokens_per_second, 200 / 1e-6);
   EXPECT_DOUBLE_EQ(summary.first_loss, 5.25);
   EXPECT_DOUBLE_EQ(summary.last_loss, 2.25);

@@ -147,8 +147,10 @@ std::string SummaryText(const Report& report) {
   add("exposed communication" + word, summary.exposed_ns);
   add("idle", summary.idle_ns);
   text += table.Print();
-  text += fmt::format("  overlap ratio {}, exposed {} of the step\n",
-                      FormatPercent(summary.overlap_ratio), FormatPercent(summary.exposed_share));
+  text += summary.communicates ? fmt::format("  overlap ratio {}, exposed {} of the step\n",
+                                             FormatPercent(summary.overlap_ratio),
+                                             FormatPercent(summary.exposed_share))
+                               : "  no communication\n";
   // Of another program nobody knows what it trains on.
   if (summary.tokens_per_second > 0) {
     text +=

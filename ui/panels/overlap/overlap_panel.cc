@@ -182,7 +182,9 @@ void DrawStalls(const ui::Context& context, const ui::Box& box, ui::DrawLog* log
   if (context.figures->scope.empty()) return;  // nothing was looked at: no stall would be a claim
   float y = box.y0 + look.Px(kStallHeading - 4);
   if (stalls.empty()) {
-    const char* text = ui::Tr(context.language, ui::Text::kOverlapNoStalls);
+    const char* text = ui::Tr(context.language, context.figures->summary.communicates
+                                                    ? ui::Text::kOverlapNoStalls
+                                                    : ui::Text::kOverlapNoCommunication);
     log->Text("no_stalls", text, widgets::DrawText(look, widgets::DimOf(look), {box.x0, y}, text));
     return;
   }

@@ -208,7 +208,8 @@ void DrawNumbers(Line* line, ui::Commands* commands) {
   real("exposed_ns_p50", exposed, summary.exposed_ns.p50, "ns", box);
   real("exposed_share", exposed, summary.exposed_share, "share", box);
 
-  const std::string overlap = or_dash(FormatPercent(summary.overlap_ratio));
+  const std::string overlap =
+      summary.communicates ? or_dash(FormatPercent(summary.overlap_ratio)) : "–";
   box = DrawNumber(line, {Text::kOverlap, 34, overlap, colors.good, Text::kTipOverlap});
   real("overlap_ratio", overlap, summary.overlap_ratio, "share", box);
 
