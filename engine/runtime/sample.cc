@@ -11,10 +11,20 @@
 
 #include "engine/model/initialize.h"
 #include "engine/runtime/checkpoint/whole_model.h"
+#include "engine/runtime/ranks/thread_setup.h"
 #include "engine/runtime/setup.h"
 
 namespace shardscope::runtime {
 namespace {
+
+// The products of smaller models are too short to be shared among threads, which only wait then.
+constexpr int64_t kLeastForThreads = 16 << 20;  // parameters
+
+int64_t NumParameters(const model::ParameterMap& parameters) {
+  int64_t count = 0;
+  for (const auto& [name, values] : parameters) count += values.numel();
+  return count;
+}
 
 // Which token a number in [0, 1) means where tokens are as likely as their logits say.
 size_t Drawn(const std::vector<double>& logits, double temperature, double number) {
@@ -93,6 +103,7 @@ Result<std::string> TextSampler::Continue(const std::string& prompt,
                                           const SampleOptions& options) const {
   SHARDSCOPE_ASSIGN_OR_RETURN(std::vector<int64_t> tokens, Encode(prompt));
   const c10::InferenceMode no_autograd;
+  if (NumParameters(parameters_) < kLeastForThreads) ComputeOnOneThread();
   std::vector<int64_t> written;
   for (int64_t i = 0; i < options.tokens; ++i) {
     const std::vector<double> logits = Logits(tokens);

@@ -3,8 +3,12 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
 #include <exception>
 #include <functional>
+#include <iterator>
 
 #include <minja.hpp>
 
@@ -16,10 +20,13 @@ namespace {
 
 constexpr size_t kMaxTemplateBytes = 64 << 10;
 constexpr int kMaxBrackets =
-    32;  // in one another: minja tries some readings of each again and again
+    32;                         // in one another: minja tries some readings of each again and again
+constexpr int kMaxBlocks = 64;  // in one another: the time to read them grows with the square
 // minja and std::regex call themselves for every level, or byte, of what they read; of this only
 // what is used is taken.
 constexpr size_t kStackBytes = size_t{512} << 20;
+constexpr std::ptrdiff_t kMaxRenderBytes = kStackBytes / 4;  // of the stack
+constexpr int64_t kMaxRange = 1'000'000;  // numbers that all calls of range() may give
 
 void OnLargeStack(const std::function<void()>& work) {
   pthread_attr_t attributes;
@@ -38,6 +45,43 @@ void OnLargeStack(const std::function<void()>& work) {
   pthread_join(thread, nullptr);
 }
 
+// Not an exception of the library's: at each level minja would write the place into those.
+struct TooMuch {
+  const char* what;
+};
+
+// The names of a conversation. Stops templates that would not end, or take all memory.
+class BoundedContext : public minja::Context {
+ public:
+  // `stack`: an address near the beginning of that of the thread that renders.
+  BoundedContext(minja::Value values, const char* stack)
+      : minja::Context(std::move(values), minja::Context::builtins()), stack_(stack) {
+    set("range", minja::Value::callable([this, range = parent_->get("range")](
+                                            const std::shared_ptr<minja::Context>& context,
+                                            minja::ArgumentsValue& arguments) {
+          for (const minja::Value& number : arguments.args) TakeOfRange(number);
+          for (const auto& [name, number] : arguments.kwargs) TakeOfRange(number);
+          return range.call(context, arguments);
+        }));
+  }
+
+  // Asked for every name that a macro or a loop does not have itself, above all those of macros.
+  bool contains(const minja::Value& key) override {
+    const char here = 0;
+    if (stack_ - &here > kMaxRenderBytes) throw TooMuch{"a macro calls itself again and again"};
+    return minja::Context::contains(key);
+  }
+
+ private:
+  void TakeOfRange(const minja::Value& number) {
+    left_of_range_ -= std::abs(std::clamp(number.get<int64_t>(), -kMaxRange, kMaxRange));
+    if (left_of_range_ <= 0) throw TooMuch{"range() counts further than a million"};
+  }
+
+  const char* const stack_;
+  int64_t left_of_range_ = kMaxRange;
+};
+
 // minja throws, with the place in the template behind the first line.
 Status Guarded(const std::function<void()>& work) {
   std::string error;
@@ -47,6 +91,8 @@ Status Guarded(const std::function<void()>& work) {
     } catch (const std::exception& exception) {
       error = exception.what();
       if (error.empty()) error = "an error without a message";
+    } catch (const TooMuch& too_much) {
+      error = too_much.what;
     }
   });
   if (error.empty()) return Status::Ok();
@@ -66,6 +112,26 @@ int DepthOfBrackets(std::string_view source) {
     } else if (source[i] == '(' || source[i] == '[' || source[i] == '{') {
       deepest = std::max(deepest, ++depth);
     } else if (source[i] == ')' || source[i] == ']' || source[i] == '}') {
+      --depth;
+    }
+  }
+  return deepest;
+}
+
+// How deep blocks nest that have an end; `set` has one only sometimes, and does not nest.
+int DepthOfBlocks(std::string_view source) {
+  constexpr std::string_view kBlocks[] = {"if", "for", "macro", "call", "filter", "generation"};
+  int depth = 0;
+  int deepest = 0;
+  for (size_t at = source.find("{%"); at != std::string_view::npos;
+       at = source.find("{%", at + 2)) {
+    std::string_view tag = source.substr(at + 2);
+    tag.remove_prefix(std::min(tag.find_first_not_of("-+ \t\r\n"), tag.size()));
+    const std::string_view word = tag.substr(0, tag.find_first_of("-+ \t\r\n(%"));
+    const auto is_word = [word](std::string_view block) { return word == block; };
+    if (std::any_of(std::begin(kBlocks), std::end(kBlocks), is_word)) {
+      deepest = std::max(deepest, ++depth);
+    } else if (word.starts_with("end") && word != "endset") {
       --depth;
     }
   }
@@ -103,6 +169,10 @@ Result<ChatTemplate> ChatTemplate::Parse(const std::string& source, const Tokens
     return Status::Error("the chat template: more than " + std::to_string(kMaxBrackets) +
                          " brackets in one another");
   }
+  if (DepthOfBlocks(source) > kMaxBlocks) {
+    return Status::Error("the chat template: more than " + std::to_string(kMaxBlocks) +
+                         " blocks in one another");
+  }
   auto program = std::make_unique<Program>();
   program->tokens = tokens;
   // transformers' settings of Jinja.
@@ -122,12 +192,15 @@ Result<std::string> ChatTemplate::Render(const std::vector<Message>& messages,
       nlohmann::ordered_json& fields = list.emplace_back(nlohmann::ordered_json::object());
       for (const auto& [name, value] : message) fields[name] = value;
     }
-    const auto context = minja::Context::make(nlohmann::ordered_json{
-        {"messages", std::move(list)},
-        {"add_generation_prompt", add_generation_prompt},
-        {"bos_token", program_->tokens.bos},
-        {"eos_token", program_->tokens.eos},
-    });
+    const char stack = 0;
+    const auto context = std::make_shared<BoundedContext>(
+        nlohmann::ordered_json{
+            {"messages", std::move(list)},
+            {"add_generation_prompt", add_generation_prompt},
+            {"bos_token", program_->tokens.bos},
+            {"eos_token", program_->tokens.eos},
+        },
+        &stack);
     text = program_->root->render(context);
   }));
   return text;

@@ -280,6 +280,29 @@ TEST(ChatTemplateTest, WhatIsBeyondTheEvaluatorIsAnError) {
   EXPECT_NE(raises->Render({}, false).message().find("only users"), std::string::npos);
 }
 
+TEST(ChatTemplateTest, WhatDoesNotEndIsAnError) {
+  for (const auto& [source, error] :
+       {std::pair{"{% macro a() %}{{ a() }}{% endmacro %}{{ a() }}", "calls itself"},
+        {"{% for i in range(1000000000) %}{{ i }}{% endfor %}", "further than a million"},
+        {"{% for i in range(10, end=-1000000000, step=-1) %}x{% endfor %}",
+         "further than a million"},
+        {"{% for i in range(5000) %}{% for j in range(5000) %}x{% endfor %}{% endfor %}",
+         "further than a million"}}) {
+    const auto chat = ChatTemplate::Parse(source, {});
+    ASSERT_TRUE(chat.ok()) << chat.message();
+    EXPECT_NE(chat->Render({}, false).message().find(error), std::string::npos) << source;
+  }
+  std::string nested;
+  for (int i = 0; i < 5000; ++i) nested += "{%- if x %}";
+  EXPECT_NE(ChatTemplate::Parse(nested, {}).message().find("blocks in one another"),
+            std::string::npos);
+  std::string in_a_row;
+  for (int i = 0; i < 100; ++i) in_a_row += "{% if true %}x{% set a = 1 %}{% endif %}";
+  const auto chat = ChatTemplate::Parse(in_a_row, {});
+  ASSERT_TRUE(chat.ok()) << chat.message();
+  EXPECT_EQ(chat->Render({}, false).value(), std::string(100, 'x'));
+}
+
 TEST(ChatTemplateTest, ConversationsWithoutAnAnswerOrWithAChangedBeginningAreErrors) {
   const auto last = ChatTemplate::Parse(
       "{% for m in messages %}{{ m.content if loop.last else '' }}{% endfor %}", {});
