@@ -213,7 +213,7 @@ void AddAreaCommand(CLI::App& app, int* exit_code) {
   CLI::Option* to =
       command->add_option("--to", arguments->to, "Where it ends (default: the end of the run)");
   command->add_option("--step", arguments->step, "Instead of these: all of a step")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(0, std::numeric_limits<int32_t>::max()))
       ->excludes(from)
       ->excludes(to)
       ->type_name("N");
@@ -227,6 +227,7 @@ void AddAreaCommand(CLI::App& app, int* exit_code) {
   command
       ->add_option("--limit", arguments->limit,
                    fmt::format("List the N names that took longest (default {})", kListedNames))
+      ->check(CLI::Range(0, kMostListed))
       ->type_name("N");
   command->callback(
       [arguments, exit_code] { *exit_code = EndCommand("area", RunArea(*arguments)); });

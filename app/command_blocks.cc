@@ -185,6 +185,7 @@ void AddBlocksCommand(CLI::App& app, int* exit_code) {
   command
       ->add_option("--limit", arguments->limit,
                    fmt::format("Listed blocks as text, default {}", kListedBlocks))
+      ->check(CLI::Range(0, kMostListed))
       ->type_name("N");
   command->add_flag("--json", arguments->json, "All blocks, in nanoseconds and bytes");
   command->callback(

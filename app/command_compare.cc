@@ -74,8 +74,10 @@ std::optional<double> ParseShare(const std::string& text) {
   char rest = 0;
   const int read = std::sscanf(text.c_str(), "%lf%c%c", &share, &percent, &rest);
   if (read == 2 && percent == '%') share /= 100;
+  // "5" without its sign would be 500 %, which lets everything pass.
+  const double most = read == 1 ? 1 : 100;
   const bool good = read == 1 || (read == 2 && percent == '%');
-  if (!good || !(share >= 0 && share <= 100)) return std::nullopt;
+  if (!good || !(share >= 0 && share <= most)) return std::nullopt;
   return share;
 }
 
@@ -112,7 +114,8 @@ void AddCompareCommand(CLI::App& app, int* exit_code) {
           [arguments](const std::string& text) {
             arguments->fail_if_slower = ParseShare(text);
             if (!arguments->fail_if_slower)
-              throw CLI::ValidationError("--fail-if-slower " + text, "give a share, such as 5%");
+              throw CLI::ValidationError("--fail-if-slower " + text,
+                                         "give a share, such as 5% or 0.05");
           },
           fmt::format("Exit code {} if B is slower by more than this, beyond noise; {} if that "
                       "cannot be said",

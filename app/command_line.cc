@@ -52,7 +52,10 @@ std::string ParseErrorText(const CLI::App& app, const CLI::ParseError& error) {
     return fmt::format("{}: {} (see {} --help)", app.get_name(), error.what(), app.get_name());
   }
   const std::string name = fmt::format("{} {}", app.get_name(), command->get_name());
-  return fmt::format("{}: {} (see {} --help)", name, error.what(), name);
+  std::string what = error.what();
+  if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr)
+    what += ", which is no such number";
+  return fmt::format("{}: {} (see {} --help)", name, what, name);
 }
 
 int ParseErrorCode(const CLI::App& app) {

@@ -123,6 +123,7 @@ void AddSearchCommand(CLI::App& app, int* exit_code) {
       ->add_option("--limit", arguments->limit,
                    fmt::format("List the first N hits (default {}, with --json {}); all count",
                                kListedHits, analysis::kMostHits))
+      ->check(CLI::Range(0, kMostListed))
       ->type_name("N");
   command->callback(
       [arguments, exit_code] { *exit_code = EndCommand("search", RunSearch(*arguments)); });

@@ -217,8 +217,10 @@ void AddViewOptions(CLI::App* command, const std::shared_ptr<ShotArguments>& arg
                    "Brought to the front of its tabs, default timeline")
       ->check(CLI::IsMember(shell::PanelNames()));
   command
-      ->add_option("--with", arguments->with,
-                   "Another run, or what `import` takes, to compare RUN with in the panel Compare")
+      ->add_option(
+          "--with", arguments->with,
+          "Another run, or what `import` takes, to compare RUN with in the panel Compare, which "
+          "is shown unless --panel or --beside asks for another")
       ->type_name("B");
   AddStepsOption(command, "--steps-a", "Only these steps of RUN are compared", &arguments->steps_a);
   AddStepsOption(command, "--steps-b", "Only these steps of B, without it of RUN",

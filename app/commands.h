@@ -32,6 +32,9 @@ int EndCommand(const std::string& command, const Status& status);
 // RUN, that `command` has to be given: a run, or what is imported first.
 void AddRunArgument(CLI::App* command, std::string* run);
 
+// Of --limit, which says how many rows are listed.
+inline constexpr int kMostListed = 1'000'000'000;
+
 // The option `name` a:b, a range of steps.
 void AddStepsOption(CLI::App* command, const std::string& name, const char* help,
                     std::optional<analysis::Scope>* steps);

@@ -55,7 +55,11 @@ Result<std::optional<Arguments>> ParseArguments(int argc, const char* const* arg
       ->check(given);
   import_command->add_option("--set", import.settings,
                              "key=value ...: model.heads, and settings of runs that go on from it");
-  app.footer("\n" + config::KeyHelp());
+  app.footer(
+      "\nshardscope-train sample writes what the model of a checkpoint puts behind a prompt, and\n"
+      "shardscope-train export its weights as a folder in Hugging Face's layout: see their "
+      "--help\n\n" +
+      config::KeyHelp());
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {

@@ -32,10 +32,15 @@ int CommandExport(int argc, const char* const* argv) {
   app.add_option("--dtype", dtype, "Of the weights: fp32 or bf16")
       ->check(CLI::IsMember({"fp32", "bf16"}))
       ->capture_default_str();
-  app.add_option("--file-bytes", options.most_bytes,
-                 "Of weights in one file at most; more become several files with an index")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  app.add_option_function<std::string>(
+         "--file-bytes",
+         [&options](const std::string& text) {
+           options.most_bytes = ParseBytes(text).value_or(0);
+           if (options.most_bytes > 0) return;
+           throw CLI::ValidationError("--file-bytes " + text, "give bytes, such as 5GB");
+         },
+         "Of weights in one file at most; more become several files with an index")
+      ->default_str("5GB");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {

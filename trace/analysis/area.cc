@@ -262,6 +262,18 @@ class Measurer {
     });
   }
 
+  // Besides those of the ops: the area may lie between two ops, within one stall.
+  void TakeSteps(const RankRows& rows) {
+    const auto time = [](const query::Step& step) { return Interval{step.start_ns, step.end_ns}; };
+    ForEach(rows.steps, time,
+            [&](const query::Step& step, const Interval&) { steps_.insert(step.step); });
+    // One that is not finished has no row yet.
+    if (rows.op_runs.empty()) return;
+    const query::OpRun& last = rows.op_runs.back();
+    const bool is_finished = !rows.steps.empty() && rows.steps.back().step >= last.step;
+    if (last.step >= 0 && !is_finished) steps_.insert(last.step);
+  }
+
   void TakeWork(const RankRows& rows, BusyTimes* times, AreaRank* rank) {
     const bool has_ops = !rows.op_runs.empty();
     const auto time = [](const query::GpuWork& work) {
@@ -287,6 +299,7 @@ class Measurer {
     TakeOps(rows, &times, &rank);
     TakeWork(rows, &times, &rank);
     TakeRanges(rows);
+    TakeSteps(rows);
     if (stop_.stop_requested()) return;
     times.compute = Union(std::move(times.compute));
     times.communication = Union(std::move(times.communication));
@@ -351,7 +364,7 @@ class Measurer {
   Histogram histogram_;
   std::unordered_map<query::PlanOpId, OpFacts> ops_;
   std::unordered_map<uint64_t, size_t> slots_;  // in names_, by name and kind
-  std::set<int32_t> steps_;                     // of which the area has ops
+  std::set<int32_t> steps_;                     // with stalls of which the area may have a part
   std::map<int32_t, Gaps> gaps_;                // by rank
 };
 

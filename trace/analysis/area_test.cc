@@ -10,6 +10,7 @@
 
 #include "tests/lesson/lesson_snapshot.h"
 #include "trace/analysis/snapshot_test_util.h"
+#include "trace/base/time.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -344,6 +345,26 @@ TEST(Area, CausesAreThoseOfStallsAndExplainNoMoreThanThereIs) {
   EXPECT_TRUE(quick.ranks[0].causes.empty());
   for (const AreaCause& cause : SumOfCauses(area.ranks)) idle -= cause.idle_ns;
   EXPECT_EQ(idle, 0);
+}
+
+// Also where no op is in the area, and where the step is not finished yet.
+TEST(Area, WithinAStallIsThatStall) {
+  for (const bool is_finished : {true, false}) {
+    SCOPED_TRACE(is_finished);
+    TestSnapshot test(1);
+    const query::PlanOpId first = test.Plan("forward", "forward", "", "embedding");
+    const query::PlanOpId gather = test.Plan("all_gather", "forward", "block0");
+    const query::PlanOpId next = test.Plan("forward", "forward", "", "block0", {gather});
+    test.Run(0, 0, first, 0, 10 * kNsPerMs);
+    test.Run(0, 0, gather, 60 * kNsPerMs, 80 * kNsPerMs);
+    query::OpRun& waited = test.Run(0, 0, next, 80 * kNsPerMs, 100 * kNsPerMs);
+    waited.blocking_plan_op = gather;
+    waited.blocking_kind = query::BlockingKind::kEvent;
+    if (is_finished) test.Step(0, 0, 0, 100 * kNsPerMs);
+    const Area area = MeasureArea(*test.Build(), {{20 * kNsPerMs, 50 * kNsPerMs}, {}});
+    EXPECT_EQ(area.ranks.front().idle_ns, 30 * kNsPerMs);
+    EXPECT_EQ(area.ranks.front().unexplained_ns(), 0);
+  }
 }
 
 TEST(ParseArea, TakesTimesOrAStep) {
