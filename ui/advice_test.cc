@@ -49,6 +49,8 @@ TEST_F(AdviceTest, EveryRemedyHasItsChinese) {
     EXPECT_NE(chinese(static_cast<LossKind>(kind), RemedyCase::kUsual), "english") << kind;
   }
   EXPECT_NE(chinese(LossKind::kSlowTransfer, RemedyCase::kOfGradients), "english");
+  EXPECT_NE(chinese(LossKind::kQueued, RemedyCase::kOfGradients), "english");
+  EXPECT_NE(chinese(LossKind::kCopy, RemedyCase::kHereWhole), "english");
   EXPECT_NE(chinese(LossKind::kLateIssue, RemedyCase::kOfReductions), "english");
   EXPECT_NE(chinese(LossKind::kLateIssue, RemedyCase::kOfReductionsOnCpu), "english");
   EXPECT_NE(chinese(LossKind::kHost, RemedyCase::kWithoutGpu), "english");

@@ -17,8 +17,11 @@ RunTraits TraitsOf(const query::Snapshot& snapshot) {
   traits.imported = snapshot.IsImported();
   traits.on_gpu =
       std::ranges::any_of(snapshot.ranks, [](const auto& rows) { return !rows.gpu_work.empty(); });
-  traits.gathers = std::ranges::any_of(snapshot.plan_ops, [](const auto& entry) {
-    return entry.second.op_class == query::OpClass::kAllGather;
+  traits.gathers = std::ranges::any_of(snapshot.plan_ops, [&traits](const auto& entry) {
+    const query::PlanOp& op = entry.second;
+    if (op.op_class != query::OpClass::kAllGather) return false;
+    // Not what ZeRO gathers behind the optimizer, or ranks that share the sequence.
+    return traits.imported || (op.phase != Name(words::Phase::kOptimizer) && !op.unit.empty());
   });
   return traits;
 }

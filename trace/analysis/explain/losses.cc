@@ -76,12 +76,16 @@ void AddRest(double rest_ns, double exposed_copy_ns, double idle_ns, double data
 // that is the transfers' own time, however they queue.
 void TakeWhatCannotBeHidden(double exposed_ns, double communication_ns, double compute_ns,
                             ByKind* losses) {
-  const double hideable_ns = exposed_ns - std::max(0.0, communication_ns - compute_ns);
+  const double unhideable_ns = std::max(0.0, communication_ns - compute_ns);
   Loss& late = Of(LossKind::kLateIssue, losses);
   Loss& queued = Of(LossKind::kQueued, losses);
   const double ordered_ns = late.ns_per_step + queued.ns_per_step;
-  if (ordered_ns <= std::max(0.0, hideable_ns)) return;
-  const double kept = std::max(0.0, hideable_ns) / ordered_ns;
+  // Stalls have more than what is exposed: the time in which no collective ran either, for which no
+  // transfer is to blame.
+  const double hideable_ns = std::max(0.0, exposed_ns - unhideable_ns);
+  const double moved_ns = std::min(ordered_ns - hideable_ns, unhideable_ns);
+  if (moved_ns <= 0) return;
+  const double kept = 1 - moved_ns / ordered_ns;
   Loss& transfer = Of(LossKind::kSlowTransfer, losses);
   for (Loss* loss : {&queued, &late}) {
     transfer.ns_per_step += loss->ns_per_step * (1 - kept);
@@ -90,7 +94,9 @@ void TakeWhatCannotBeHidden(double exposed_ns, double communication_ns, double c
       transfer.ops = loss->ops;
       transfer.rank = loss->rank;
       transfer.step = loss->step;
+      for (StallGroup& group : transfer.ops) group.ns_per_step *= 1 - kept;
     }
+    for (StallGroup& group : loss->ops) group.ns_per_step *= kept;
   }
 }
 

@@ -127,8 +127,9 @@ constexpr std::string_view kReduceEarlier =
     "smaller bucket_cap_mb";
 
 bool IsOfReductions(const Loss& loss, const RunTraits& traits) {
-  return traits.imported && loss.kind == LossKind::kLateIssue && !loss.ops.empty() &&
-         Contains(loss.ops.front().blocking_name, "reduce");
+  if (loss.kind != LossKind::kLateIssue) return false;
+  if (!traits.imported) return !traits.gathers;  // prefetch.* would have no effect
+  return !loss.ops.empty() && Contains(loss.ops.front().blocking_name, "reduce");
 }
 
 constexpr std::string_view kLargerOps = "larger work per op: a larger batch or model, fewer units";
@@ -141,16 +142,23 @@ constexpr std::string_view kIssueLessHere =
 constexpr std::string_view kReadLessHere = "a smaller train.batch, or data.path on a faster disk";
 constexpr std::string_view kCopyLessHere =
     "fewer and larger units; reshard_after_forward=false, which copies parameters out once a step";
+constexpr std::string_view kFewerUnits = "fewer and larger units";
 
 RemedyCase CaseOf(const Loss& loss, const RunTraits& traits) {
-  if (loss.kind == LossKind::kSlowTransfer && !traits.gathers) return RemedyCase::kOfGradients;
+  const bool is_of_size =
+      loss.kind == LossKind::kSlowTransfer || (loss.kind == LossKind::kQueued && !traits.imported);
+  if (is_of_size && !traits.gathers) return RemedyCase::kOfGradients;
   if (IsOfReductions(loss, traits)) {
-    return traits.on_gpu ? RemedyCase::kOfReductions : RemedyCase::kOfReductionsOnCpu;
+    return traits.on_gpu || !traits.imported ? RemedyCase::kOfReductions
+                                             : RemedyCase::kOfReductionsOnCpu;
   }
   if (loss.kind == LossKind::kHost && !traits.on_gpu) return RemedyCase::kWithoutGpu;
   const bool has_ways_here =
       loss.kind == LossKind::kHost || loss.kind == LossKind::kData || loss.kind == LossKind::kCopy;
-  if (has_ways_here && !traits.imported) return RemedyCase::kHere;
+  if (has_ways_here && !traits.imported) {
+    return loss.kind == LossKind::kCopy && !traits.gathers ? RemedyCase::kHereWhole
+                                                           : RemedyCase::kHere;
+  }
   return RemedyCase::kUsual;
 }
 
@@ -169,6 +177,8 @@ std::string_view RemedyOf(LossKind kind, RemedyCase remedy_case) {
     case RemedyCase::kHere:
       if (kind == LossKind::kHost) return kIssueLessHere;
       return kind == LossKind::kData ? kReadLessHere : kCopyLessHere;
+    case RemedyCase::kHereWhole:
+      return kFewerUnits;
   }
   return WordsOf(kind).remedy;
 }
@@ -195,9 +205,12 @@ std::string FirstTry(const Loss& loss, const RunTraits& traits) {
       return std::string(kLargerOps);
     case RemedyCase::kHere:
       if (loss.kind == LossKind::kHost) return "larger work per op, fewer units";
-      return loss.kind == LossKind::kData ? "a smaller batch" : "fewer and larger units";
-    case RemedyCase::kUsual:
+      return loss.kind == LossKind::kData ? "a smaller batch" : std::string(kFewerUnits);
+    case RemedyCase::kHereWhole:
+      return std::string(kFewerUnits);
     case RemedyCase::kOfGradients:
+      return std::string(WordsOf(LossKind::kSlowTransfer).first);
+    case RemedyCase::kUsual:
       break;
   }
   return std::string(WordsOf(loss.kind).first);

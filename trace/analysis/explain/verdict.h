@@ -36,17 +36,19 @@ inline constexpr size_t kMostAdvice = 3;
 struct RunTraits {
   bool imported = false;  // of another program: no knob of ours
   bool on_gpu = false;
-  bool gathers = true;  // parameters are sharded (FSDP, ZeRO-3), not only gradients reduced
+  bool gathers =
+      true;  // units before they are used (FSDP, ZeRO-3): gradients are not all that is sent
 };
 
 // What helps against a kind of loss, where that is not the usual.
 enum class RemedyCase : uint8_t {
   kUsual,
-  kOfGradients,   // kSlowTransfer where nothing is gathered
-  kOfReductions,  // kLateIssue of reductions, on a GPU
+  kOfGradients,   // kSlowTransfer, and kQueued of our trainings, where nothing is gathered
+  kOfReductions,  // kLateIssue of reductions: on a GPU, or of our trainings that gather nothing
   kOfReductionsOnCpu,
   kWithoutGpu,  // kHost
   kHere,        // kData, kHost, kCopy of a training of ours
+  kHereWhole,   // kCopy of one that gathers nothing
 };
 
 struct Advice {

@@ -67,6 +67,19 @@ TEST(Losses, NoOrderHidesMoreCommunicationThanThereIsCompute) {
   EXPECT_EQ(losses.losses[2].kind, LossKind::kQueued);
   EXPECT_DOUBLE_EQ(losses.losses[2].ns_per_step, 75);
   EXPECT_DOUBLE_EQ(losses.losses[3].ns_per_step, 25);
+  for (const Loss& loss : losses.losses) {
+    for (const StallGroup& group : loss.ops) EXPECT_LE(group.ns_per_step, loss.ns_per_step);
+  }
+}
+
+// A gather that the host asked for late stalls the step while nothing is sent.
+TEST(Losses, TransfersAreNotToBlameForWhatTheHostLost) {
+  StepBreakdown step = Step(300, 190, 0, 1000);
+  step.communication_ns = 240;  // all of it would fit beside compute
+  const Losses losses = MakeLosses({step}, {Group(StallCause::kIssuedLate, 1190)}, Front());
+  ASSERT_EQ(losses.losses.size(), 1u);
+  EXPECT_EQ(losses.losses[0].kind, LossKind::kLateIssue);
+  EXPECT_DOUBLE_EQ(losses.losses[0].ns_per_step, 1190);
 }
 
 TEST(Verdict, NamesWhatIsLostMostAndWhy) {
@@ -167,6 +180,21 @@ TEST(Advice, OfReductionsIsNotToPrefetch) {
   EXPECT_THAT(MakeAdvice(losses, traits).front().remedy, HasSubstr("reduce earlier"));
   traits.imported = false;
   EXPECT_THAT(MakeAdvice(losses, traits).front().remedy, HasSubstr("prefetch.forward"));
+}
+
+// prefetch.* and reshard_after_forward turn nothing where units are whole on every rank.
+TEST(Advice, NamesNoKnobThatTheStrategyHasNot) {
+  for (const StallCause cause :
+       {StallCause::kIssuedLate, StallCause::kQueuedBehind, StallCause::kSlowTransfer}) {
+    const Losses losses = MakeLosses({Step(600, 300, 100, 0)}, {Group(cause, 300)}, Front());
+    for (const Advice& advice : MakeAdvice(losses, {.gathers = false})) {
+      EXPECT_EQ(advice.knobs, "");
+      EXPECT_THAT(advice.remedy, testing::Not(HasSubstr("prefetch")));
+      EXPECT_THAT(advice.remedy, testing::Not(HasSubstr("reshard")));
+    }
+    EXPECT_THAT(MakeVerdict(losses, {.gathers = false}).sentence,
+                testing::Not(testing::AnyOf(HasSubstr("prefetch"), HasSubstr("reshard"))));
+  }
 }
 
 }  // namespace
