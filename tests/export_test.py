@@ -110,9 +110,17 @@ class ExportTest(ImportTestCase):
         self.assertEqual(self.sql(self.root / "back", count), self.sql(run, count))
         self.assertEqual([group["parallelism"] for group in back["recognised"]], ["FSDP2"])
         # Units and phases come from the ranges around the launches; the optimizer's have no unit in PyTorch.
-        ops = "SELECT DISTINCT p.kind, p.phase, p.unit FROM op_run o JOIN plan_op p ON p.id = o.plan_op " \
-              "WHERE p.category IN ('communication', 'compute') AND p.phase != 'optimizer' AND p.unit != '' ORDER BY 1, 2, 3"
+        ops = "SELECT DISTINCT p.kind, p.phase, CASE WHEN p.unit != '' THEN p.unit ELSE substr(p.segment, 1, instr(p.segment || '.', '.') - 1) " \
+              "END AS unit FROM op_run o JOIN plan_op p ON p.id = o.plan_op WHERE p.category IN ('communication', 'compute') " \
+              "AND p.phase != 'optimizer' AND p.unit || p.segment != '' ORDER BY 1, 2, 3"
         self.assertEqual(self.sql(self.root / "back", ops), self.sql(run, ops))
+        times = "SELECT * FROM v_step ORDER BY rank, step"
+        for got, want in zip(self.sql(self.root / "back", times), self.sql(run, times), strict=True):
+            for column in ("communication_ms", "copy_ms"):
+                self.assertAlmostEqual(got[column], want[column], delta=1e-3, msg=(column, got, want))
+            # Kernels of one range in a row are one op, which has the gaps between them too.
+            self.assertGreater(got["compute_ms"], want["compute_ms"] - 1e-3)
+            self.assertLess(got["exposed_ms"], want["exposed_ms"] + 1e-3)
 
     def test_perfettos_form_has_every_slice_and_they_nest(self):
         run = self.train_run()

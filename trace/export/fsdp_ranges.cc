@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -26,12 +29,37 @@ struct Place {
 
 constexpr std::string_view kOptimizer = "Optimizer.step#AdamW.step";
 
-Place PlaceOf(const schema::PlanOpRow& op) {
+using Units = std::set<std::string, std::less<>>;  // that something is launched for by name
+
+// The index in "block3"; -1 if it is none.
+int BlockOf(std::string_view name) {
+  int block = -1;
+  return std::sscanf(std::string(name).c_str(), "block%d", &block) == 1 ? block : -1;
+}
+
+// Compute has a segment, which is a unit, or a part of one: of its block, of several blocks
+// ("blocks0-1") or of the root, which has the rest.
+std::string UnitOf(const schema::PlanOpRow& op, const Units& units) {
+  const std::string_view segment = op.segment;
+  if (!op.unit.empty() || segment.empty()) return std::string(op.unit);
+  if (units.contains(segment)) return std::string(segment);
+  const std::string_view block = segment.substr(0, segment.find('.'));
+  if (units.contains(block)) return std::string(block);
+  for (const std::string& unit : units) {
+    int first = 0;
+    int last = 0;
+    if (std::sscanf(unit.c_str(), "blocks%d-%d", &first, &last) != 2) continue;
+    if (BlockOf(block) >= first && BlockOf(block) <= last) return unit;
+  }
+  return units.contains("root") ? "root" : std::string(block);
+}
+
+Place PlaceOf(const schema::PlanOpRow& op, const Units& units) {
   const std::optional<OpKind> kind = words::ParseOpKind(op.kind);
   const std::optional<Category> category = words::ParseCategory(op.category);
   if (!kind || !category || *category == Category::kHost) return {};
   if (op.phase == Name(Phase::kOptimizer)) return {"", std::string(kOptimizer), ""};
-  const std::string unit(op.unit);
+  const std::string unit = UnitOf(op, units);
   if (unit.empty()) return {};
   const bool in_backward = op.phase == Name(Phase::kBackward);
   const auto range = [&unit](std::string_view verb) {
@@ -123,7 +151,11 @@ std::vector<TorchRange> FsdpRanges(std::vector<Launch> launches) {
   std::ranges::stable_sort(launches, {}, &Launch::time_ns);
   std::vector<Place> places;
   places.reserve(launches.size());
-  for (const Launch& launch : launches) places.push_back(PlaceOf(*launch.op));
+  Units units;
+  for (const Launch& launch : launches) {
+    if (!launch.op->unit.empty()) units.insert(std::string(launch.op->unit));
+  }
+  for (const Launch& launch : launches) places.push_back(PlaceOf(*launch.op, units));
   PlaceCopiesIn(launches, &places);
   Ranges ranges;
   for (size_t at = 0; at < launches.size(); ++at) {

@@ -289,6 +289,12 @@ class RankFile {
                        arguments);
       return;
     }
+    // Buffers that are freed once a stream comes there: no work of the device.
+    if (op->second->category == Name(Category::kHost)) {
+      writer_.Complete(place, "gpu_user_annotation", op->second->name, row.started_ns, row.ended_ns,
+                       arguments);
+      return;
+    }
     const int64_t correlation = row.id.value();
     arguments.Add("device", 0).Add("context", 1).Add("stream", place.thread);
     arguments.Add("correlation", correlation);
