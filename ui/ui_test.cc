@@ -131,7 +131,7 @@ TEST(Text, ChineseMixesInOnlyNames) {
       " Shift+ shard replicate pipeline tensor "
       "AG NAME RUN UTF-8 at in-view last-steps nth op s..13.1s scope search selection since-change"
       " area step t whole-run ms..+4ms s..2s B DDP FSDP torch.profiler Nsight Systems CSV SVG plan "
-      "check Alt+Up Alt+Down V ";
+      "check Alt+Up Alt+Down V NVTX_INJECTION64_PATH TF32 ";
   const auto is_letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
   const auto in_word = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.' ||

@@ -35,8 +35,49 @@ TEST_F(AppTest, QuestionMarkListsTheKeysAndEscapeClosesThem) {
       [](ImGuiTestContext* test) { test->KeyPress(ImGuiMod_Shift | ImGuiKey_Slash); }));
   EXPECT_EQ(harness_.context().overlay, ui::Overlay::kKeys);
   ASSERT_NE(harness_.log().Find("keys", "key:Ctrl+Shift+P, Ctrl+P"), nullptr);
+  for (const ui::Language language : {ui::Language::kEnglish, ui::Language::kChinese}) {
+    harness_.shell().Post(ui::SetLanguage{language});
+    harness_.Frames(4);
+    const ImGuiWindow* window = ImGui::FindWindowByName("##keys");
+    ASSERT_NE(window, nullptr);
+    for (const ui::DrawnItem& item : harness_.log().items()) {
+      if (item.panel != "keys") continue;
+      EXPECT_LE(item.box.x1, window->ContentRegionRect.Max.x) << item.id;
+    }
+  }
   EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) { test->KeyPress(ImGuiKey_Escape); }));
   EXPECT_EQ(harness_.context().overlay, ui::Overlay::kNone);
+}
+
+TEST_F(AppTest, EndFollowsTheRunAndDoesNotScrollThePanelThatHasTheKeyboard) {
+  harness_.shell().OpenSnapshot(analysis::MakeLessonSnapshot(2, 8, 4));
+  harness_.shell().Post(ui::FocusPanel{"run_control"});
+  harness_.Frames(8);
+  const auto place = [&] {
+    return harness_.log().Find("run_control", "knob:prefetch.backward")->box.y0;
+  };
+  const float before = place();
+  for (const ImGuiKey key : {ImGuiKey_End, ImGuiKey_Home}) {
+    EXPECT_TRUE(harness_.Drive([key](ImGuiTestContext* test) { test->KeyPress(key); }));
+    harness_.Frames(4);
+    EXPECT_EQ(place(), before);
+  }
+}
+
+TEST_F(AppTest, ASmallerWindowLeavesTheTimelineItsPartAndALargerOneGivesItBack) {
+  harness_.shell().OpenSnapshot(analysis::MakeLessonSnapshot(2, 8, 4));
+  harness_.Frames(8);
+  const auto width = [](const char* panel) { return ImGui::FindWindowByName(panel)->Size.x; };
+  const float left = width("###run_control");
+  const float right = width("###overlap");
+  harness_.Resize(700, 450);
+  harness_.Frames(8);
+  EXPECT_GT(width("###timeline"), 700 * 0.4F);
+  EXPECT_LT(width("###run_control"), 700 * 0.3F);
+  harness_.Resize(1600, 900);
+  harness_.Frames(8);
+  EXPECT_NEAR(width("###run_control"), left, 8);
+  EXPECT_NEAR(width("###overlap"), right, 8);
 }
 
 TEST_F(AppTest, FormOfANewRunValidatesWhileTyping) {

@@ -154,6 +154,29 @@ TEST_F(CompareTest, RowsAreSortedAndAClickLeadsToTheOpOfA) {
             nullptr);
 }
 
+TEST_F(CompareTest, ChineseNamesPhases) {
+  harness_.shell().Post(ui::SetLanguage{ui::Language::kChinese});
+  harness_.shell().Post(ui::CompareWith{b_, {}, {}});
+  ASSERT_TRUE(Shown("sentence"));
+  EXPECT_THAT(Drawn("sentence")->text, HasSubstr("优化器"));
+  EXPECT_THAT(Drawn("sentence")->text, testing::Not(HasSubstr("optimizer")));
+}
+
+// What lies beside the tables stands under them then, and their columns scroll to the side.
+TEST_F(CompareTest, NumbersOfLargeTextAreNotCut) {
+  harness_.Resize(1600, 1400);
+  harness_.shell().Post(ui::CompareWith{b_, {}, {}});
+  ASSERT_TRUE(Shown("sentence"));
+  for (const float scale : {1.0F, 1.5F, 2.0F}) {
+    harness_.shell().Post(ui::SetScale{scale});
+    harness_.Frames(6);
+    for (const char* column :
+         {"a:", "b:", "difference:", "part_a:", "part_b:", "part_difference:", "part_low:"}) {
+      EXPECT_TRUE(HaveRoom(harness_, "compare", column)) << column << " at scale " << scale;
+    }
+  }
+}
+
 TEST_F(CompareTest, RangesOfOneRunAreComparedAndMistakesAreNamed) {
   harness_.shell().Post(ui::FocusPanel{"compare"});
   ASSERT_TRUE(Shown("go"));

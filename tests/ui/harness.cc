@@ -85,4 +85,19 @@ ImVec2 PlaceOf(const Harness& harness, const char* panel, const std::string& id)
   return {(item->box.x0 + item->box.x1) / 2, (item->box.y0 + item->box.y1) / 2};
 }
 
+bool HaveRoom(const Harness& harness, const char* panel, const std::string& ids) {
+  const ui::Context& context = harness.context();
+  int cells = 0;
+  for (const ui::DrawnItem& item : harness.log().items()) {
+    if (item.panel != panel || !item.id.starts_with(ids)) continue;
+    const float width = context.fonts.text
+                            ->CalcTextSizeA(ui::kTextSize * context.scale, FLT_MAX, 0,
+                                            item.text.data(), item.text.data() + item.text.size())
+                            .x;
+    if (item.box.x1 - item.box.x0 < width - 1) return false;
+    ++cells;
+  }
+  return cells > 0;
+}
+
 }  // namespace shardscope::ui_test

@@ -53,4 +53,8 @@ class Harness {
 // The middle of what was drawn as `id` in `panel`; fails the script if it was not drawn.
 ImVec2 PlaceOf(const Harness& harness, const char* panel, const std::string& id);
 
+// Whether the cells of a table, whose ids begin so ("loss:"), are as wide as their texts; false
+// where there are none.
+bool HaveRoom(const Harness& harness, const char* panel, const std::string& ids);
+
 }  // namespace shardscope::ui_test

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -198,6 +199,34 @@ TEST(Shot, LargeTextOverlapsNothingAndTopStallsHasRows) {
       const ui::DrawnItem* details = shot->log.Find("details", "title");
       ASSERT_NE(details, nullptr);
       EXPECT_LT(first_stall, details->box.y0);
+    }
+  }
+}
+
+// However large the text: what is not measured, and what was measured on shared cores, says so.
+TEST(Shot, TheTopBarAlwaysSaysHowTrueItsNumbersAre) {
+  query::Snapshot shared = *Lesson();
+  shared.contended = true;
+  shared.meta["num_cores"] = "2";
+  const auto emulated = std::make_shared<query::Snapshot>(shared);
+  shared.truth = query::Truth::kMeasured;
+  const auto measured = std::make_shared<query::Snapshot>(shared);
+  for (const ui::Language language : {ui::Language::kEnglish, ui::Language::kChinese}) {
+    for (const float scale : {1.0F, 1.5F, 2.0F, 2.5F}) {
+      const ShotOptions options{
+          .width = 1920, .height = 1080, .language = language, .scale = scale};
+      const auto both = TakeShot(emulated, options);
+      const auto one = TakeShot(measured, options);
+      ASSERT_TRUE(both.ok() && one.ok());
+      EXPECT_NE(both->log.Find("top_bar", "truth"), nullptr) << scale;
+      for (const Shot* shot : {&*both, &*one}) {
+        const ui::DrawnItem* contended = shot->log.Find("top_bar", "contended");
+        ASSERT_NE(contended, nullptr) << scale;
+        EXPECT_THAT(contended->text, testing::HasSubstr("2"));
+        EXPECT_LE(contended->box.x1, shot->log.Find("top_bar", "button:pause")->box.x0);
+      }
+      if (scale > 1) continue;  // no room for all numbers
+      EXPECT_NE(one->log.Find("top_bar", "peak_bytes"), nullptr) << scale;
     }
   }
 }
@@ -406,6 +435,71 @@ TEST(Shot, OtherTabsDrawInBothLanguages) {
                   testing::Contains(testing::Field(&ui::DrawnItem::panel, panel)));
     }
   }
+}
+
+TEST(Shot, TheLogSaysInChineseWhatTheTraceSaysInEnglish) {
+  query::Snapshot run = *Lesson();
+  const std::string reason = "no tool listens (NVTX_INJECTION64_PATH is not set)";
+  run.capabilities = {{"engine", "on", "", 0}, {"nvtx", "off", reason, 0}};
+  const auto snapshot = std::make_shared<query::Snapshot>(run);
+  const auto english = TakeShot(snapshot, {.panel = "log"});
+  const auto chinese = TakeShot(snapshot, {.language = ui::Language::kChinese, .panel = "log"});
+  ASSERT_TRUE(english.ok() && chinese.ok());
+  EXPECT_EQ(english->log.Find("log", "reason:nvtx")->text, reason);
+  EXPECT_EQ(chinese->log.Find("log", "source:engine")->text, "开");
+  EXPECT_EQ(chinese->log.Find("log", "source:nvtx")->text, "关");
+  EXPECT_THAT(chinese->log.Find("log", "reason:nvtx")->text, testing::HasSubstr("没有工具在监听"));
+}
+
+bool Draws(const Shot& shot, const std::string& panel) {
+  return std::ranges::any_of(shot.log.items(),
+                             [&](const ui::DrawnItem& item) { return item.panel == panel; });
+}
+
+TEST(Shot, APanelThatIsNamedIsShownWhateverElseIsAskedFor) {
+  const ui::CompareWith ranges{"", analysis::ParseSteps("2:8").value(),
+                               analysis::ParseSteps("14:20").value()};
+  for (const char* panel : {"steps", "ranks", "timeline", "log", "collectives"}) {
+    const auto shot = TakeShot(
+        Lesson(), {.panel = panel, .critical_path = true, .compare = ranges, .at = "step=13+2ms"});
+    ASSERT_TRUE(shot.ok()) << shot.message();
+    EXPECT_TRUE(Draws(*shot, panel)) << panel;
+    EXPECT_FALSE(Draws(*shot, "compare")) << panel;
+  }
+  const auto shot = TakeShot(Lesson(), {.compare = ranges});
+  ASSERT_TRUE(shot.ok()) << shot.message();
+  EXPECT_NE(shot->log.Find("compare", "sentence"), nullptr);
+}
+
+TEST(Shot, WhatTheWindowReadsBesideItsFramesIsInThePicture) {
+  const auto lessons = TakeShot(Lesson(), {.panel = "lessons"});
+  ASSERT_TRUE(lessons.ok()) << lessons.message();
+  EXPECT_NE(lessons->log.Find("lessons", "lesson:trust"), nullptr);
+  const std::string folder = testing::TempDir() + "/shardscope_shot_of_sql";
+  std::filesystem::remove_all(folder);
+  const std::string generate = BinDir() + "/trace_generator " + folder + " 2000 2 >&2";
+  ASSERT_EQ(std::system(generate.c_str()), 0);
+  const auto sql = TakeShot(query::ReadSnapshot(folder).value(), {.panel = "sql"});
+  ASSERT_TRUE(sql.ok()) << sql.message();
+  EXPECT_NE(sql->log.Find("sql", "table:step"), nullptr);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Shot, RunsSaysThatNothingStartsOnlyWithoutTheTrainer) {
+  const std::string folder = testing::TempDir() + "/shardscope_shot_programs";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  const ShotOptions options{.panel = "runs", .program_folder = folder};
+  const auto without = TakeShot(Lesson(), options);
+  ASSERT_TRUE(without.ok()) << without.message();
+  EXPECT_NE(without->log.Find("runs", "start_hint"), nullptr);
+  const std::string trainer = folder + "/shardscope-train";
+  std::ofstream(trainer) << "#!/bin/sh\n";
+  std::filesystem::permissions(trainer, std::filesystem::perms::owner_all);
+  const auto with = TakeShot(Lesson(), options);
+  ASSERT_TRUE(with.ok()) << with.message();
+  EXPECT_EQ(with->log.Find("runs", "start_hint"), nullptr);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Shot, JsonListsEveryItem) {

@@ -95,6 +95,19 @@ TEST_F(LessonStepsTest, IsSortedByWhatIsClickedAndLeadsToAStep) {
   EXPECT_NE(harness_.log().Find("timeline", "rank:0"), nullptr);
 }
 
+// The columns of large text scroll to the side.
+TEST_F(LessonStepsTest, NumbersOfLargeTextAreNotCut) {
+  for (const float scale : {1.0F, 1.5F, 2.0F}) {
+    harness_.shell().Post(ui::SetScale{scale});
+    if (Drawn("header:step") == nullptr) Press(ImGuiKey_T);
+    harness_.Frames(8);
+    for (const char* column : {"header:", "step_ns:", "slowest_rank:", "compute_ns:", "exposed_ns:",
+                               "idle_ns:", "tokens_per_second:", "loss:", "grad_norm:"}) {
+      EXPECT_TRUE(HaveRoom(harness_, "steps", column)) << column << " at scale " << scale;
+    }
+  }
+}
+
 TEST_F(LessonStepsTest, AClickIntoTheChartLeadsToAStep) {
   Press(ImGuiKey_T);
   Click("bar:20");

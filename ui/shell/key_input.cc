@@ -25,6 +25,12 @@ void ReadLensKeys(ui::Commands* commands) {
   }
 }
 
+// They are actions in every panel: else Dear ImGui would scroll the one that has the keyboard, too.
+void OwnScrollKeys() {
+  const ImGuiID view = ImHashStr("view");
+  for (const ImGuiKey key : {ImGuiKey_Home, ImGuiKey_End}) ImGui::SetKeyOwner(key, view);
+}
+
 void ReadViewKeys(const ui::Context& context, const ui::View& goal, ui::Commands* commands) {
   if (!context.snapshot) return;
   const bool arrows_are_free = !ImGui::GetIO().NavVisible;         // else they move the focus
@@ -84,7 +90,9 @@ void ReadKeys(const ui::Context& context, const ui::View& goal, ui::Commands* co
     for (ui::Command& command : action.make(context)) commands->push_back(std::move(command));
   }
   const bool modified = ImGui::GetIO().KeyCtrl || ImGui::GetIO().KeyAlt;
-  if (overlay || modified || types) return;
+  if (overlay || types) return;
+  OwnScrollKeys();
+  if (modified) return;
   if (context.lens.is_on) ReadLensKeys(commands);
   ReadViewKeys(context, goal, commands);
 }

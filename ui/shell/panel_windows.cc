@@ -36,18 +36,8 @@ constexpr float kLeastOverlap = 250;
 constexpr float kMostOverlapShare = 0.66f;
 // Of a narrow window's width, for the left and the right column each: the timeline keeps the rest.
 constexpr float kMostColumn = 0.27f;
-
-// The column that the window is docked in; null: in none.
-ImGuiDockNode* ColumnOf(const PanelWindow& panel) {
-  const ImGuiWindow* window =
-      ImGui::FindWindowByName(WindowName(panel, ui::Language::kEnglish).c_str());
-  ImGuiDockNode* node = window == nullptr ? nullptr : window->DockNode;
-  while (node != nullptr && node->ParentNode != nullptr &&
-         node->ParentNode->SplitAxis == ImGuiAxis_Y) {
-    node = node->ParentNode;
-  }
-  return node == nullptr || node->ParentNode == nullptr ? nullptr : node;
-}
+// For both, of a layout that was left in another window.
+constexpr float kMostRestored = 0.7f;
 
 using ui::Text;
 
@@ -79,6 +69,20 @@ constexpr std::array kPanels = {
     PanelWindow{"details", Text::kTabDetails, DockSlot::kRightBottom, Make<panels::DetailsPanel>},
     PanelWindow{"blocks", Text::kTabBlocks, DockSlot::kRightBottom, Make<panels::BlocksPanel>},
 };
+
+// The column that the first window of the slot is docked in; null: in none, or it is not drawn yet.
+const ImGuiDockNode* ColumnOf(DockSlot slot) {
+  const auto* panel = std::ranges::find(kPanels, slot, &PanelWindow::slot);
+  const ImGuiWindow* window =
+      ImGui::FindWindowByName(WindowName(*panel, ui::Language::kEnglish).c_str());
+  ImGuiDockNode* node = window == nullptr ? nullptr : window->DockNode;
+  while (node != nullptr && node->ParentNode != nullptr &&
+         node->ParentNode->SplitAxis == ImGuiAxis_Y) {
+    node = node->ParentNode;
+  }
+  const bool is_column = node != nullptr && node->ParentNode != nullptr;
+  return is_column && node->Size.x > 0 && node->Size.y > 0 ? node : nullptr;
+}
 
 // A window that was remembered behind another tab is in front for its first frames, until its tab
 // bar is there.
@@ -126,19 +130,33 @@ void DrawTabUnderline(const widgets::Look& look, const ImGuiWindow& window) {
 
 }  // namespace
 
-void ScaleColumns(float width, float old_scale, float new_scale) {
-  const auto scale_column = [=](DockSlot slot, float default_width) {
-    const auto panel = std::ranges::find(PanelWindows(), slot, &PanelWindow::slot);
-    const ImGuiDockNode* column = panel == PanelWindows().end() ? nullptr : ColumnOf(*panel);
-    if (column == nullptr) return;
-    // A column that was as wide as it may be would have been wider.
-    const bool was_cut = column->Size.x >= kMostColumn * width - 1;
-    const float wanted = was_cut ? default_width : column->Size.x / old_scale;
-    ImGui::DockBuilderSetNodeSize(
-        column->ID, {std::min(wanted * new_scale, kMostColumn * width), column->Size.y});
+bool FitColumns(const ColumnsFor& before, const ColumnsFor& now) {
+  const ImGuiDockNode* left = ColumnOf(DockSlot::kLeft);
+  const ImGuiDockNode* right = ColumnOf(DockSlot::kRightTop);
+  const auto width_of = [](const ImGuiDockNode* column) {
+    return column == nullptr ? 0 : column->Size.x;
   };
-  scale_column(DockSlot::kLeft, ui::kRunControlWidth);
-  scale_column(DockSlot::kRightTop, ui::kRightColumnWidth);
+  if (now.width <= 0 || (left == nullptr && right == nullptr)) return false;
+  const bool is_restored = before.width <= 0;
+  if (is_restored && width_of(left) + width_of(right) <= kMostRestored * now.width) return true;
+  const auto fit = [&](const ImGuiDockNode* column, float default_width) {
+    if (column == nullptr) return;
+    const float was_most = kMostColumn * before.width;
+    const float edges = 2 * ImGui::GetStyle().DockingSeparatorSize;  // docking takes them off it
+    float width = std::min(column->Size.x, kMostColumn * now.width);
+    if (!is_restored && column->Size.x > was_most + edges) {  // it was dragged so far
+      width = column->Size.x / before.width * now.width;
+    } else if (!is_restored) {
+      // A column that was as wide as it may be would have been wider.
+      const bool was_cut = column->Size.x >= was_most - edges;
+      const float wanted = was_cut ? default_width : column->Size.x / before.scale;
+      width = std::min(wanted * now.scale, kMostColumn * now.width);
+    }
+    ImGui::DockBuilderSetNodeSize(column->ID, {width, column->Size.y});
+  };
+  fit(left, ui::kRunControlWidth);
+  fit(right, ui::kRightColumnWidth);
+  return true;
 }
 
 void BuildDefaultLayout(ImGuiID dock_space, ImVec2 size, float scale) {

@@ -27,9 +27,17 @@ enum class DockSlot { kLeft, kCenterTop, kCenterBottom, kRightTop, kRightBottom 
 // slot.
 void BuildDefaultLayout(ImGuiID dock_space, ImVec2 size, float scale);
 
+// What columns are as wide as they are for: the dock space and the scale of the text.
+struct ColumnsFor {
+  float width = 0;  // 0: not known, of a layout that was remembered
+  float scale = 0;
+  bool operator==(const ColumnsFor&) const = default;
+};
+
 // The left and the right column grow and shrink with the text in them, wherever their edges were
-// dragged to, and leave the timeline its part of `width`.
-void ScaleColumns(float width, float old_scale, float new_scale);
+// dragged to, and leave the timeline its part of a window that becomes smaller. false: there are no
+// columns yet.
+bool FitColumns(const ColumnsFor& before, const ColumnsFor& now);
 
 struct PanelWindow {
   const char* id;  // "timeline": what FocusPanel and the draw log call it

@@ -245,7 +245,12 @@ void Shell::UpdateFirstStep() {
 }
 
 void Shell::UpdatePlaces() {
-  if (options_.headless || Now() < next_places_seconds_) return;
+  if (options_.headless) {
+    // Which runs were opened, and which are in this folder, is no part of a picture.
+    if (context_.places.new_folder.empty()) context_.places = FindProgramPlaces(ProgramsFolder());
+    return;
+  }
+  if (Now() < next_places_seconds_) return;
   next_places_seconds_ = Now() + kPlacesSeconds;
   context_.places = FindPlaces(options_.settings.recent, ProgramsFolder());
 }
@@ -402,14 +407,15 @@ void Shell::DrawDockSpace() {
                    ImGuiWindowFlags_NoSavedSettings);
   ImGui::PopStyleVar();
   const ImGuiID dock = ImGui::GetID(kDockSpace);
+  const ColumnsFor now{size.x, scale};
   if (ImGui::DockBuilderGetNode(dock) == nullptr || layout_.is_to_reset) {
     layout_.is_to_reset = false;
     BuildDefaultLayout(dock, size, scale);
     if (focus_.empty()) focus_ = "timeline";
-  } else if (layout_.scale > 0 && layout_.scale != scale) {
-    ScaleColumns(size.x, layout_.scale, scale);
+    layout_.columns = now;
+  } else if (layout_.columns != now && FitColumns(layout_.columns, now)) {
+    layout_.columns = now;
   }
-  layout_.scale = scale;
   ImGui::PushFont(context_.fonts.bold, ui::kTitleSize);  // of the tabs
   ImGui::DockSpace(dock, {0, 0},
                    ImGuiDockNodeFlags_NoWindowMenuButton | ImGuiDockNodeFlags_NoCloseButton);

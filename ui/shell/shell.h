@@ -152,7 +152,7 @@ class Shell {
   std::string focus_;  // panel to bring to the front in the next frame
   struct DrawnLayout {
     bool is_to_reset = false;
-    float scale = 0;  // that the columns were last drawn with
+    ColumnsFor columns;  // when they were last drawn
   };
   DrawnLayout layout_;
   struct Wanted {

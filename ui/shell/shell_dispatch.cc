@@ -485,7 +485,12 @@ struct Dispatcher {
   void operator()(const ui::FocusPanel& command) const { shell.focus_ = command.panel; }
   void operator()(const ui::OpenSql&) const {
     shell.context_.sql.is_open = true;
-    if (shell.session_) shell.session_->sql();
+    if (shell.session_ == nullptr) return;
+    if (shell.options_.headless) {
+      shell.session_->ListTables(&shell.context_.sql);
+    } else {
+      shell.session_->sql();
+    }
   }
   void operator()(const ui::RunSql& command) const {
     SqlWorker* worker = shell.session_ ? shell.session_->sql() : nullptr;
@@ -522,10 +527,20 @@ struct Dispatcher {
   }
   void operator()(const ui::DismissNotice&) const { shell.context_.notice = {}; }
   void operator()(const ui::OpenLessons&) const {
-    shell.context_.lessons.is_open = true;
+    ui::LessonsState& lessons = shell.context_.lessons;
+    lessons.is_open = true;
     if (shell.lesson_worker_ != nullptr) return;
-    shell.lesson_worker_ = std::make_unique<LessonWorker>(
-        FindAssets(shell.ProgramsFolder(), "lessons"), shell.options_.wake);
+    const std::vector<std::string> paths = FindAssets(shell.ProgramsFolder(), "lessons");
+    if (!shell.options_.headless) {
+      shell.lesson_worker_ = std::make_unique<LessonWorker>(paths, shell.options_.wake);
+      return;
+    }
+    Result<std::vector<lesson::Lesson>> all = ReadFilledLessons(paths);
+    if (!all.ok()) {
+      lessons.error = all.message();
+      return;
+    }
+    lessons.all = std::make_shared<const std::vector<lesson::Lesson>>(std::move(all).value());
   }
   void operator()(const ui::ShowLesson& command) const {
     ui::LessonsState& lessons = shell.context_.lessons;

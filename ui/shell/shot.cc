@@ -70,6 +70,7 @@ class Stage {
     shell_options.settings.language = options.language;
     shell_options.settings.theme = options.theme;
     shell_options.settings.scale = options.scale;
+    shell_options.program_folder = options.program_folder;
     shell_options.headless = true;
     shell_options.log_drawing = true;
     stage->shell_.emplace(std::move(shell_options), stage->gui_.fonts().fonts);
@@ -122,12 +123,23 @@ Result<std::string> CsvOf(const Shell& shell, const ShotOptions& options) {
                                    Join(names, ", ")));
 }
 
+// The time lens at `options.at`.
+Status SetLens(const query::Snapshot& snapshot, const ShotOptions& options, Shell* shell) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(const int64_t at_ns,
+                              analysis::ParseMomentOf("--at", snapshot, options.at));
+  const int32_t step = analysis::FinishedStepAt(snapshot, at_ns);
+  // In no finished step: in all of the run.
+  if (step < 0) shell->Post(ui::SetView{snapshot.start_ns, snapshot.end_ns});
+  shell->Post(ui::OpenLens{step});
+  shell->Post(ui::SeekLens{at_ns});
+  return Status::Ok();
+}
+
 // Posts what the options ask for.
 Status SetStage(const query::Snapshot& snapshot, const ShotOptions& options, Shell* shell) {
   shell->ShowStep(options.step);
   if (options.link) SHARDSCOPE_RETURN_IF_ERROR(shell->ShowLink(*options.link));
   if (options.scope) shell->Post(ui::SetScope{options.scope});
-  if (!options.panel.empty()) shell->Post(ui::FocusPanel{options.panel});
   if (options.compare) shell->Post(*options.compare);
   if (options.area) {
     SHARDSCOPE_ASSIGN_OR_RETURN(const analysis::AreaQuery area,
@@ -142,14 +154,9 @@ Status SetStage(const query::Snapshot& snapshot, const ShotOptions& options, She
   if (options.plan) shell->Post(ui::ShowPlan{});
   if (options.beside) shell->Post(ui::ShowBeside{});
   if (options.critical_path) shell->Post(ui::ShowCriticalPath{});
-  if (options.at.empty()) return Status::Ok();
-  SHARDSCOPE_ASSIGN_OR_RETURN(const int64_t at_ns,
-                              analysis::ParseMomentOf("--at", snapshot, options.at));
-  const int32_t step = analysis::FinishedStepAt(snapshot, at_ns);
-  // In no finished step: in all of the run.
-  if (step < 0) shell->Post(ui::SetView{snapshot.start_ns, snapshot.end_ns});
-  shell->Post(ui::OpenLens{step});
-  shell->Post(ui::SeekLens{at_ns});
+  if (!options.at.empty()) SHARDSCOPE_RETURN_IF_ERROR(SetLens(snapshot, options, shell));
+  // Each of the above may bring another one to the front.
+  if (!options.panel.empty()) shell->Post(ui::FocusPanel{options.panel});
   return Status::Ok();
 }
 

@@ -30,16 +30,18 @@ struct ShotOptions {
   ui::Language language = ui::Language::kEnglish;
   ui::ThemeName theme = ui::ThemeName::kDark;
   float scale = 1;    // of text, lines and columns, as the window's Larger and Smaller
-  std::string panel;  // brought to the front of its tabs; empty: the timeline
+  std::string panel;  // brought to the front of its tabs; empty: what is asked for below, else the
+                      // timeline
   std::optional<analysis::AreaText> area;  // that is marked; shown, unless `step` is given
   std::string search;                      // query of the search, which is open then; empty: closed
   bool beside = false;                     // B of `compare` under each lane
   bool plan = false;                       // what the Schedule plans under each lane
   bool critical_path = false;              // of the step in focus, over the lanes
-  std::optional<ui::CompareWith> compare;  // what the panel Compare shows beside it
+  std::optional<ui::CompareWith> compare;  // B, or ranges, of the panel Compare
   std::string at;  // where the time lens stands (analysis::ParseMoment); empty: it is off
   ShotFormat format = ShotFormat::kPng;
   std::optional<ui::Link> link;  // where to go; before all of the above
+  std::string program_folder;    // where shardscope-train is; empty: beside this program
 };
 
 struct Shot {
@@ -57,8 +59,9 @@ std::optional<std::vector<query::TimeRange>> TimesOfShot(const query::Snapshot& 
 // What ShotOptions::panel may be.
 std::vector<std::string> PanelNames();
 
-// The same snapshot, options and fonts give the same bytes. Errors: no EGL, Chinese without a CJK
-// font, no such steps or area, a link that leads nowhere; for kCsv, a panel that lists nothing.
+// The same snapshot, options and fonts give the same bytes; the panel Runs proposes a folder that
+// is not there yet. Errors: no EGL, Chinese without a CJK font, no such steps or area, a link that
+// leads nowhere; for kCsv, a panel that lists nothing.
 Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options);
 
 struct Animation {

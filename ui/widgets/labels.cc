@@ -184,16 +184,6 @@ Card::~Card() {
   ImGui::PopID();
 }
 
-bool TakeOrder(TableOrder* order) {
-  ImGuiTableSortSpecs* specs = ImGui::TableGetSortSpecs();
-  if (specs == nullptr || !specs->SpecsDirty) return false;
-  order->column = specs->SpecsCount > 0 ? specs->Specs[0].ColumnIndex : -1;
-  order->descending =
-      specs->SpecsCount > 0 && specs->Specs[0].SortDirection == ImGuiSortDirection_Descending;
-  specs->SpecsDirty = false;
-  return true;
-}
-
 ui::Box EmptyState(const Look& look, std::string_view text) {
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const ImVec2 origin = ImGui::GetCursorScreenPos();
@@ -207,28 +197,6 @@ ui::Box EmptyState(const Look& look, std::string_view text) {
                                       text.data() + text.size(), width);
   ImGui::Dummy(room);
   return ToBox(at, {at.x + size.x, at.y + size.y});
-}
-
-ui::Box CellLine() {
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  return {at.x, at.y, at.x + ImGui::GetContentRegionAvail().x, at.y + ImGui::GetTextLineHeight()};
-}
-
-ui::Box NumberCell(const std::string& text) {
-  const ui::Box line = CellLine();
-  const float room = line.x1 - line.x0 - ImGui::CalcTextSize(text.c_str()).x;
-  if (room > 0) ImGui::SetCursorPosX(ImGui::GetCursorPosX() + room);
-  ImGui::TextUnformatted(text.c_str());
-  return line;
-}
-
-void NumberHeader(const Look& look, const char* title, bool sorted) {
-  const ui::Box line = CellLine();
-  ImGui::PushID(title);
-  ImGui::TableHeader("##header");
-  ImGui::PopID();
-  const float arrow = sorted ? look.Px(12) : 0;
-  DrawTextRight(look, TextOf(look), {line.x1 - arrow, line.y0}, title);
 }
 
 }  // namespace shardscope::widgets

@@ -71,27 +71,6 @@ class Card {
   float width_;
 };
 
-// Of the cell of a table that is drawn in: the rest of its width, a line high.
-ui::Box CellLine();
-
-// In such a cell, at its right, as numbers stand. Returns the cell's line.
-ui::Box NumberCell(const std::string& text);
-
-// In the row of headers, over numbers; `sorted`: beside the arrow of the order.
-void NumberHeader(const Look& look, const char* title, bool sorted);
-
-// What a table whose rows the user sorts begins with.
-inline constexpr ImGuiTableFlags kSortedTable =
-    ImGuiTableFlags_ScrollY | ImGuiTableFlags_Sortable | ImGuiTableFlags_SortTristate |
-    ImGuiTableFlags_RowBg | ImGuiTableFlags_NoSavedSettings;
-
-struct TableOrder {
-  int column = -1;  // -1: as the rows are
-  bool descending = true;
-};
-// Inside of such a table: true when its order is another one than in the frame before.
-bool TakeOrder(TableOrder* order);
-
 // Where nothing is yet: what to do, in the middle of the region.
 ui::Box EmptyState(const Look& look, std::string_view text);
 

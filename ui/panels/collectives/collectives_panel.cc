@@ -21,6 +21,7 @@
 #include "ui/widgets/buttons.h"
 #include "ui/widgets/labels.h"
 #include "ui/widgets/look.h"
+#include "ui/widgets/tables.h"
 
 namespace shardscope::panels {
 
@@ -35,6 +36,7 @@ using ui::Text;
 
 constexpr float kScatterShare = 0.42F;  // of the height
 constexpr float kLeastTable = 90;
+constexpr float kLeastText = 72;
 
 // The texts of a row stand left of its numbers.
 constexpr int kNumTexts = 3;
@@ -43,15 +45,19 @@ struct NumberColumn {
   Text tip;
   const char* id;    // in the log of what was drawn
   const char* unit;  // there
+  const char* widest;
 };
 constexpr std::array kNumbers = {
-    NumberColumn{Text::kCollectivesCalls, Text::kCollectivesCallsTip, "calls", ""},
-    NumberColumn{Text::kCollectivesSize, Text::kCollectivesSizeTip, "size", "B"},
-    NumberColumn{Text::kCollectivesSent, Text::kCollectivesSentTip, "sent", "B"},
-    NumberColumn{Text::kCollectivesWait, Text::kCollectivesWaitTip, "wait", "ns"},
-    NumberColumn{Text::kCollectivesTransfer, Text::kCollectivesTransferTip, "transfer", "ns"},
-    NumberColumn{Text::kCollectivesBandwidth, Text::kCollectivesBandwidthTip, "bandwidth", "B/s"},
-    NumberColumn{Text::kCollectivesExposed, Text::kCollectivesExposedTip, "exposed", "ns"}};
+    NumberColumn{Text::kCollectivesCalls, Text::kCollectivesCallsTip, "calls", "", "8888888"},
+    NumberColumn{Text::kCollectivesSize, Text::kCollectivesSizeTip, "size", "B", "88.8 MB"},
+    NumberColumn{Text::kCollectivesSent, Text::kCollectivesSentTip, "sent", "B", "88.8 MB"},
+    NumberColumn{Text::kCollectivesWait, Text::kCollectivesWaitTip, "wait", "ns", "88.8 ms"},
+    NumberColumn{Text::kCollectivesTransfer, Text::kCollectivesTransferTip, "transfer", "ns",
+                 "88.8 ms"},
+    NumberColumn{Text::kCollectivesBandwidth, Text::kCollectivesBandwidthTip, "bandwidth", "B/s",
+                 "88.8 MB/s *"},
+    NumberColumn{Text::kCollectivesExposed, Text::kCollectivesExposedTip, "exposed", "ns",
+                 "88.8 ms"}};
 constexpr int kNumColumns = kNumTexts + static_cast<int>(kNumbers.size());
 using Numbers = std::array<double, kNumbers.size()>;
 
@@ -135,7 +141,7 @@ void DrawRow(const CollectivesFrame& frame, const CollectiveRow& row, int index)
       frame.NoteItem("row:" + std::to_string(index), NameOf(row));
       ImGui::SetCursorPos(at);
     }
-    ImGui::TextUnformatted(text.c_str(), text.c_str() + text.size());
+    widgets::TextCell(text);
   }
   const Numbers numbers = NumbersOf(row.group.sums, RankStepsOf(frame.table(), row));
   for (size_t at = 0; at < numbers.size(); ++at) {
@@ -147,18 +153,21 @@ void DrawRow(const CollectivesFrame& frame, const CollectiveRow& row, int index)
   ImGui::PopID();
 }
 
-void SetUpColumns(const CollectivesFrame& frame, bool of_steps) {
+std::array<widgets::TableColumn, kNumColumns> ColumnsOf(const CollectivesFrame& frame,
+                                                        bool of_steps) {
   const std::array<Text, kNumTexts> titles = {
       of_steps ? Text::kCollectivesStep : Text::kCollectivesKind, Text::kCollectivesUnit,
       Text::kCollectivesGroup};
-  for (const Text title : titles) {
-    ImGui::TableSetupColumn(frame.Tr(title), ImGuiTableColumnFlags_WidthStretch, 1.1F);
+  std::array<widgets::TableColumn, kNumColumns> columns;
+  for (size_t at = 0; at < titles.size(); ++at) {
+    columns[at] = {frame.Tr(titles[at]), frame.look.Px(kLeastText), 1.1F};
   }
-  for (const NumberColumn& column : kNumbers) {
-    ImGui::TableSetupColumn(
-        frame.Tr(column.title),
-        ImGuiTableColumnFlags_WidthStretch | ImGuiTableColumnFlags_PreferSortDescending, 1.0F);
+  for (size_t at = 0; at < kNumbers.size(); ++at) {
+    const char* title = frame.Tr(kNumbers[at].title);
+    columns[kNumTexts + at] = {title, widgets::NumbersWidth(frame.look, title, kNumbers[at].widest),
+                               1, ImGuiTableColumnFlags_PreferSortDescending};
   }
+  return columns;
 }
 
 // As ImGui::TableHeadersRow(), with what each number means.
@@ -241,9 +250,8 @@ void CollectivesPanel::Sort(const CollectivesFrame& frame) {
 }
 
 void CollectivesPanel::DrawTable(const CollectivesFrame& frame, float height) {
-  if (ImGui::BeginTable("groups", kNumColumns, widgets::kSortedTable, {0, height})) {
-    ImGui::TableSetupScrollFreeze(0, 1);
-    SetUpColumns(frame, shown_ == Rows::kByStep);
+  const auto columns = ColumnsOf(frame, shown_ == Rows::kByStep);
+  if (widgets::BeginTable("groups", columns, widgets::kSortedTable, {0, height})) {
     if (widgets::TakeOrder(&order_)) made_of_ = nullptr;
     Update(frame);
     DrawHeaders(frame, order_.column);

@@ -9,7 +9,7 @@
 #include "trace/analysis/collective_table.h"
 #include "ui/panel.h"
 #include "ui/panels/collectives/matrix_view.h"
-#include "ui/widgets/labels.h"
+#include "ui/widgets/tables.h"
 
 namespace shardscope::panels {
 

@@ -9,6 +9,11 @@
 
 namespace shardscope::panels {
 
+// What columns of its tables have room for; the last of them is the bar's, at scale 1.
+inline constexpr const char* kWidestTime = "88.8 ms";
+inline constexpr const char* kWidestDifference = "+88.8 ms";
+inline constexpr float kLeastDifferenceBar = 84;
+
 struct CompareFrame : PanelFrame {
   const analysis::Comparison& comparison() const { return context.compare.made->comparison; }
 };

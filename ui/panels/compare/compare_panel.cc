@@ -24,7 +24,10 @@ using ui::TrFormat;
 constexpr float kPathWidth = 420;
 constexpr float kStepsWidth = 110;
 constexpr float kLeftShare = 0.64F;  // of the panel: tables; else histograms and settings
+constexpr float kLeastRight = 220;
 constexpr float kLeastRows = 90;
+constexpr float kHistogramUnder = 90;  // of these where they stand under the tables
+constexpr float kSettingsUnder = 110;
 
 bool Link(const CompareFrame& frame, const char* id, Text text) {
   const bool clicked = widgets::LinkText(frame.look, id, frame.Tr(text));
@@ -197,10 +200,12 @@ void ComparePanel::DrawMade(const CompareFrame& frame) {
     frame.Say("by_order", widgets::DimOf(frame.look), text);
   }
   widgets::Gap(frame.look, 4);
-  const float all = widgets::ContentWidth();
   const float gap = frame.look.Px(16);
-  const float left = all * kLeftShare;
-  const float right = all - left - gap;
+  const float room = widgets::ContentWidth() - gap - frame.look.Px(kLeastRight);
+  const float least = CompareRows::LeastWidth(frame);
+  if (room < least) return DrawUnderEachOther(frame);
+  const float left = std::clamp(widgets::ContentWidth() * kLeftShare, least, room);
+  const float right = widgets::ContentWidth() - left - gap;
   const float top = ImGui::GetCursorPosY();
   DrawComparedParts(frame, left);
   const float parts = ImGui::GetCursorPosY() - top;
@@ -214,6 +219,19 @@ void ComparePanel::DrawMade(const CompareFrame& frame) {
   ImGui::EndGroup();
   ImGui::SameLine(0, gap);
   DrawDifferentSettings(frame, {right, height});
+}
+
+// In a narrow panel the tables take its width.
+void ComparePanel::DrawUnderEachOther(const CompareFrame& frame) {
+  const float width = widgets::ContentWidth();
+  DrawComparedParts(frame, width);
+  widgets::Gap(frame.look, 4);
+  const float under = frame.look.Px(kHistogramUnder + kSettingsUnder + 16);
+  const float height =
+      std::max(ImGui::GetContentRegionAvail().y - under, frame.look.Px(kLeastRows));
+  rows_.Draw(frame, {width, height});
+  DrawStepHistograms(frame, {width, frame.look.Px(kHistogramUnder)});
+  DrawDifferentSettings(frame, {width, frame.look.Px(kSettingsUnder)});
 }
 
 void ComparePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {

@@ -24,6 +24,7 @@ class ComparePanel : public ui::Panel {
   std::optional<ui::CompareWith> Question(const CompareFrame& frame);
   void DrawActions(const CompareFrame& frame);
   void DrawMade(const CompareFrame& frame);
+  void DrawUnderEachOther(const CompareFrame& frame);
 
   bool chooses_ = false;  // another B, though one is compared
   std::string path_;

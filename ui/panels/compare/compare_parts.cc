@@ -4,6 +4,7 @@
 #include <imgui.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "ui/panels/compare/compare_words.h"
 #include "ui/values.h"
 #include "ui/widgets/labels.h"
+#include "ui/widgets/tables.h"
 
 namespace shardscope::panels {
 namespace {
@@ -33,20 +35,34 @@ void DrawPartRow(const CompareFrame& frame, const PartRow& part, double most_ns)
   const ui::Language language = frame.context.language;
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
-  const ui::Box title = widgets::CellLine();
-  ImGui::TextUnformatted(part.title);
-  frame.log->Text("part:" + part.id, part.title, title);
+  frame.log->Text("part:" + part.id, part.title, widgets::TextCell(part.title));
   NumberCell(frame, "part_a:" + part.id, ui::FormatDuration(std::llround(delta.a_ns)), delta.a_ns);
   NumberCell(frame, "part_b:" + part.id, ui::FormatDuration(std::llround(delta.b_ns)), delta.b_ns);
   NumberCell(frame, "part_difference:" + part.id, SignedDuration(delta.ns()), delta.ns());
   ImGui::TableNextColumn();
-  const ui::Box within = widgets::CellLine();
   const std::string words = WithinWords(language, delta.shift);
-  ImGui::TextUnformatted(words.c_str());
+  const ui::Box within = widgets::TextCell(words);
   frame.log->Int("part_low:" + part.id, words, delta.shift.low_ns, "ns", within);
   frame.log->Int("part_high:" + part.id, words, delta.shift.high_ns, "ns", within);
   ImGui::TableNextColumn();
   DrawDifferenceBar(frame, widgets::CellLine(), most_ns > 0 ? delta.ns() / most_ns : 0);
+}
+
+std::array<widgets::TableColumn, 6> PartColumns(const CompareFrame& frame) {
+  const auto texts = [&](Text title, std::string_view widest, float weight) {
+    const float least = widgets::TextSize(frame.look, widgets::TextOf(frame.look), widest).x;
+    return widgets::TableColumn{frame.Tr(title), least, weight};
+  };
+  const auto numbers = [&](const char* title, const char* widest, float weight) {
+    return widgets::TableColumn{title, widgets::NumbersWidth(frame.look, title, widest), weight};
+  };
+  const std::string within = fmt::format("{0} .. {0}", kWidestDifference);
+  return {texts(Text::kComparePart, frame.Tr(Text::kCompareExposed), 1.7F),
+          numbers("A", kWidestTime, 0.8F),
+          numbers("B", kWidestTime, 0.8F),
+          numbers(frame.Tr(Text::kCompareDifference), kWidestDifference, 0.9F),
+          texts(Text::kCompareWithin, within, 1.6F),
+          {frame.Tr(Text::kCompareBar), frame.look.Px(kLeastDifferenceBar), 1.2F}};
 }
 
 // Bins of A above the line, of B below it: which is which is said by place.
@@ -108,14 +124,10 @@ void DrawComparedParts(const CompareFrame& frame, float width) {
         {PartWord(frame.context.language, part), std::string(Name(part)), &comparison.parts[at]});
     most_ns = std::max(most_ns, std::abs(comparison.parts[at].ns()));
   }
-  if (!ImGui::BeginTable("parts", 6, ImGuiTableFlags_NoSavedSettings, {width, 0})) return;
-  for (const auto& [title, weight] :
-       {std::pair(frame.Tr(Text::kComparePart), 1.7F), std::pair("A", 0.8F), std::pair("B", 0.8F),
-        std::pair(frame.Tr(Text::kCompareDifference), 0.9F),
-        std::pair(frame.Tr(Text::kCompareWithin), 1.6F),
-        std::pair(frame.Tr(Text::kCompareBar), 1.2F)}) {
-    ImGui::TableSetupColumn(title, ImGuiTableColumnFlags_WidthStretch, weight);
-  }
+  const auto columns = PartColumns(frame);
+  const auto rows = static_cast<int>(parts.size()) + 1;
+  const ImVec2 size(width, widgets::TableHeight(columns, rows, width));
+  if (!widgets::BeginTable("parts", columns, ImGuiTableFlags_NoSavedSettings, size)) return;
   ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
   for (int column = 0; column < ImGui::TableGetColumnCount(); ++column) {
     ImGui::TableSetColumnIndex(column);

@@ -38,7 +38,7 @@ std::string RowText(const CompareFrame& frame, const ComparedRow& row, int colum
     case kWhatColumn:
       return WhatWords(frame.context.language, row.key);
     case kPhaseColumn:
-      return row.key.phase;
+      return PhaseWord(frame.context.language, row.key.phase);
     case kUnitColumn:
       return UnitText(row);
     default:
@@ -51,19 +51,23 @@ double RowNumber(const ComparedRow& row, int column) {
   return column == kBColumn ? row.on_path.b_ns : row.on_path.ns();
 }
 
-void SetUpRowColumns(const CompareFrame& frame) {
+std::array<widgets::TableColumn, kNumCompareColumns> RowColumns(const CompareFrame& frame) {
   constexpr auto kNumber = ImGuiTableColumnFlags_PreferSortDescending;
-  const auto add = [](const char* title, float weight, int flags = 0) {
-    ImGui::TableSetupColumn(title, ImGuiTableColumnFlags_WidthStretch | flags, weight);
+  const auto text = [&](Text title, float least, float weight) {
+    return widgets::TableColumn{frame.Tr(title), frame.look.Px(least), weight};
   };
-  add(frame.Tr(Text::kCompareWhat), 2.4F);
-  add(frame.Tr(Text::kComparePhase), 0.9F);
-  add(frame.Tr(Text::kCompareUnit), 1.1F);
-  add(frame.Tr(Text::kCompareState), 0.7F);
-  add("A", 0.8F, kNumber);
-  add("B", 0.8F, kNumber);
-  add(frame.Tr(Text::kCompareDifference), 0.9F, kNumber);
-  add(frame.Tr(Text::kCompareBar), 1.2F, kNumber);
+  const auto number = [&](const char* title, const char* widest) {
+    return widgets::TableColumn{title, widgets::NumbersWidth(frame.look, title, widest), 0.8F,
+                                kNumber};
+  };
+  return {text(Text::kCompareWhat, 140, 2.4F),
+          text(Text::kComparePhase, 54, 0.9F),
+          text(Text::kCompareUnit, 48, 1.1F),
+          text(Text::kCompareState, 40, 0.7F),
+          number("A", kWidestTime),
+          number("B", kWidestTime),
+          number(frame.Tr(Text::kCompareDifference), kWidestDifference),
+          {frame.Tr(Text::kCompareBar), frame.look.Px(kLeastDifferenceBar), 1.2F, kNumber}};
 }
 
 void DrawRowHeaders(const CompareFrame& frame, int sorted_by) {
@@ -133,8 +137,7 @@ void CompareRows::DrawRow(const CompareFrame& frame, size_t at) {
   for (int column = kWhatColumn; column <= kStateColumn; ++column) {
     if (column > kWhatColumn) ImGui::TableNextColumn();
     const std::string text = RowText(frame, row, column);
-    const ui::Box box = widgets::CellLine();
-    ImGui::TextUnformatted(text.c_str(), text.c_str() + text.size());
+    const ui::Box box = widgets::TextCell(text);
     if (column == kStateColumn) frame.log->Text("state:" + name, text, box);
   }
   const analysis::Delta& delta = row.on_path;
@@ -154,9 +157,7 @@ void CompareRows::Draw(const CompareFrame& frame, ImVec2 size) {
     frame.log->Text("said", said_, said);
     size.y -= said.y1 - said.y0 + ImGui::GetStyle().ItemSpacing.y;
   }
-  if (ImGui::BeginTable("rows", kNumCompareColumns, widgets::kSortedTable, size)) {
-    ImGui::TableSetupScrollFreeze(0, 1);
-    SetUpRowColumns(frame);
+  if (widgets::BeginTable("rows", RowColumns(frame), widgets::kSortedTable, size)) {
     if (widgets::TakeOrder(&sorted_)) order_.clear();
     Update(frame);
     DrawRowHeaders(frame, sorted_.column);
@@ -169,6 +170,10 @@ void CompareRows::Draw(const CompareFrame& frame, ImVec2 size) {
     }
     ImGui::EndTable();
   }
+}
+
+float CompareRows::LeastWidth(const CompareFrame& frame) {
+  return widgets::LeastWidth(RowColumns(frame)) + ImGui::GetStyle().ScrollbarSize;
 }
 
 ui::TableMaker CompareRows::AsTable(const ui::Context& context) const {

@@ -8,7 +8,7 @@
 #include "ui/comparison.h"
 #include "ui/panel.h"
 #include "ui/panels/compare/compare_frame.h"
-#include "ui/widgets/labels.h"
+#include "ui/widgets/tables.h"
 
 namespace shardscope::panels {
 
@@ -16,6 +16,8 @@ class CompareRows {
  public:
   // Keeps the order of rows, and what the last click could not show.
   void Draw(const CompareFrame& frame, ImVec2 size);
+  // In less its columns scroll to the side; pixels.
+  static float LeastWidth(const CompareFrame& frame);
   // Null: nothing is compared, or it is not drawn yet.
   ui::TableMaker AsTable(const ui::Context& context) const;
 

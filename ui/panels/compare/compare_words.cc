@@ -40,14 +40,23 @@ const char* FactWord(ui::Language language, analysis::DoneFact fact) {
   return Tr(language, kWords[static_cast<size_t>(fact)]);
 }
 
+std::string PhaseWord(ui::Language language, const std::string& phase) {
+  for (const Text word : {Text::kForward, Text::kBackward, Text::kRecompute, Text::kOptimizer,
+                          Text::kTimelinePausedEvaluation}) {
+    if (phase == Tr(ui::Language::kEnglish, word)) return Tr(language, word);
+  }
+  return phase;
+}
+
 std::string WhatWords(ui::Language language, const analysis::RowKey& key) {
   const bool is_exposed =
       key.part == analysis::StepPart::kExposed || key.part == analysis::StepPart::kExposedCopy;
   if (is_exposed) return TrFormat(language, Text::kCompareExposedKind, key.kind);
-  std::string what = key.kind;
+  // Kinds of compute are called as phases are.
+  std::string what = PhaseWord(language, key.kind);
   if (key.part == analysis::StepPart::kIdle) {
     what = key.kind.empty() ? Tr(language, Text::kCompareEnd)
-                            : TrFormat(language, Text::kCompareBefore, key.kind);
+                            : TrFormat(language, Text::kCompareBefore, what);
   }
   return fmt::format("{}, {}", PartWord(language, key.part), what);
 }
@@ -94,7 +103,7 @@ std::string CompareSentence(ui::Language language, const analysis::Comparison& c
     break;
   }
   const std::string what = fmt::format("{} {} {}", WhatWords(language, largest->key),
-                                       largest->key.unit, largest->key.phase);
+                                       largest->key.unit, PhaseWord(language, largest->key.phase));
   return TrFormat(language, slower ? Text::kCompareSlower : Text::kCompareFaster,
                   FormatPercent(std::abs(comparison.slower())), times,
                   ui::FormatDuration(static_cast<int64_t>(std::abs(largest->on_path.ns()))), what);

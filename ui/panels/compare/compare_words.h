@@ -12,6 +12,8 @@ namespace shardscope::panels {
 std::string CompareSentence(ui::Language language, const analysis::Comparison& comparison);
 
 const char* PartWord(ui::Language language, analysis::StepPart part);
+// "forward", "optimizer"; what has no word in the language stays as it is.
+std::string PhaseWord(ui::Language language, const std::string& phase);
 // "exposed all_gather", "compute, forward", "idle, before reduce_scatter".
 std::string WhatWords(ui::Language language, const analysis::RowKey& key);
 // "slower", "faster", "new", "gone"; empty: within noise.

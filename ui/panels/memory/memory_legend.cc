@@ -98,8 +98,13 @@ float DrawMemoryLegend(const ui::Context& context, const ui::Box& box, bool nccl
   }
   AddDeviceEntries(context, nccl, &entries);
   ImDrawList* list = ImGui::GetWindowDrawList();
-  // The line of the tabs lies outside the panel's own clip rectangle.
-  list->PushClipRect({box.x0, box.y0}, {box.x1, std::max(box.y1, box.y0 + line)});
+  // The line of the tabs lies outside the panel's own clip rectangle, but in its window, which may
+  // be narrower than the axis.
+  const ImVec2 window = ImGui::GetWindowPos();
+  const ImVec2 window_end(window.x + ImGui::GetWindowWidth(), window.y + ImGui::GetWindowHeight());
+  list->PushClipRect(
+      {std::max(box.x0, window.x), std::max(box.y0, window.y)},
+      {std::min(box.x1, window_end.x), std::min(std::max(box.y1, box.y0 + line), window_end.y)});
   float x = box.x0;
   float y = box.y0;
   for (const LegendEntry& entry : entries) {

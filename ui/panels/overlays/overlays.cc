@@ -70,7 +70,7 @@ OverlayFrame FrameOf(const Look& look, ui::Overlay overlay) {
     case ui::Overlay::kPalette:
       return {"palette", below_top(460, 420)};
     case ui::Overlay::kKeys:
-      return {"keys", widgets::InTheMiddle(420)};
+      return {"keys", widgets::InTheMiddle(520)};
     case ui::Overlay::kBookmark:
       return {"bookmark", below_top(420, 0)};
     case ui::Overlay::kGoTo:
@@ -187,10 +187,9 @@ void DrawKey(const Look& look, const char* key, const char* what, ui::DrawLog* l
   widgets::TextStyle style = widgets::MonoOf(look);
   style.color = look.theme.ink.text;
   widgets::DrawText(look, style, at, key);
-  const ui::Box box =
-      widgets::DrawText(look, widgets::DimOf(look), {at.x + look.Px(kKeyColumn), at.y}, what);
-  log->Text(std::string("key:") + key, what, box);
-  ImGui::Dummy({widgets::ContentWidth(), look.Px(ui::kTextSize + 2)});
+  ImGui::SetCursorScreenPos({at.x + look.Px(kKeyColumn), at.y});
+  log->Text(std::string("key:") + key, what, widgets::Paragraph(look, widgets::DimOf(look), what));
+  widgets::Gap(look, 2);
 }
 
 void DrawKeys(const Look& look, const ui::Context& context, ui::DrawLog* log) {

@@ -19,6 +19,7 @@
 #include "ui/widgets/fields.h"
 #include "ui/widgets/labels.h"
 #include "ui/widgets/look.h"
+#include "ui/widgets/tables.h"
 #include "ui/widgets/tooltip.h"
 
 namespace shardscope::panels {

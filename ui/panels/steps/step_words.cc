@@ -29,6 +29,12 @@ constexpr std::array kKinds = {std::pair{std::string_view("pause"), Text::kSteps
 
 std::string LossText(double loss) { return std::isnan(loss) ? "–" : fmt::format("{:.4f}", loss); }
 
+std::string NormText(double norm) {
+  // The other form would leave the point behind the third digit.
+  const bool is_whole = std::abs(norm) >= 99.95 && std::abs(norm) < 999.5;
+  return is_whole ? fmt::format("{:.0f}", norm) : fmt::format("{:#.3g}", norm);
+}
+
 std::string EventWords(ui::Language language, const query::Marker& event) {
   std::string text;
   for (const auto& [kind, word] : kKinds) {

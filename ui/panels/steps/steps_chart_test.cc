@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <utility>
 
 #include "ui/panels/steps/step_words.h"
 
@@ -77,6 +78,15 @@ TEST(StepWords, SayWhatHappened) {
   EXPECT_EQ(words(ui::Language::kEnglish, {0, 1, "new kind", "", "", "x\ny"}), "new kind x y");
   EXPECT_EQ(LossText(2.34567), "2.3457");
   EXPECT_EQ(LossText(std::nan("")), "–");
+  for (const auto& [norm, text] : {std::pair(0.0917, "0.0917"),
+                                   {0.917, "0.917"},
+                                   {2.9, "2.90"},
+                                   {17, "17.0"},
+                                   {123.4, "123"},
+                                   {999.7, "1.00e+03"},
+                                   {1e-7, "1.00e-07"}}) {
+    EXPECT_EQ(NormText(norm), text);
+  }
 }
 
 }  // namespace

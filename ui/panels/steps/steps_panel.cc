@@ -19,6 +19,7 @@
 #include "ui/values.h"
 #include "ui/widgets/labels.h"
 #include "ui/widgets/look.h"
+#include "ui/widgets/tables.h"
 
 namespace shardscope::panels {
 
@@ -33,24 +34,27 @@ using ui::Text;
 
 constexpr float kChartShare = 0.42F;  // of the height
 constexpr float kLeastRows = 90;
+constexpr float kLeastEvents = 120;
 
 struct StepColumn {
   Text title;
   Text tip;
-  const char* id;    // in the log of what was drawn, and in files
-  const char* unit;  // there
+  const char* id;      // in the log of what was drawn, and in files
+  const char* unit;    // there
+  const char* widest;  // number in it
   float weight;
 };
 constexpr std::array kStepColumns = {
-    StepColumn{Text::kStepsStep, Text::kStepsStepTip, "step", "", 0.6F},
-    StepColumn{Text::kStepsTime, Text::kStepsTimeTip, "step_ns", "ns", 1.0F},
-    StepColumn{Text::kStepsSlowest, Text::kStepsSlowestTip, "slowest_rank", "", 1.15F},
-    StepColumn{Text::kStepsCompute, Text::kStepsMeanTip, "compute_ns", "ns", 1.0F},
-    StepColumn{Text::kStepsExposed, Text::kStepsExposedTip, "exposed_ns", "ns", 1.0F},
-    StepColumn{Text::kStepsIdle, Text::kStepsMeanTip, "idle_ns", "ns", 1.0F},
-    StepColumn{Text::kStepsTokens, Text::kStepsTokensTip, "tokens_per_second", "tokens/s", 0.9F},
-    StepColumn{Text::kStepsLoss, Text::kStepsLossTip, "loss", "nats", 0.9F},
-    StepColumn{Text::kStepsNorm, Text::kStepsNormTip, "grad_norm", "", 0.9F}};
+    StepColumn{Text::kStepsStep, Text::kStepsStepTip, "step", "", "8888888", 0.6F},
+    StepColumn{Text::kStepsTime, Text::kStepsTimeTip, "step_ns", "ns", "88.8 ms", 1.0F},
+    StepColumn{Text::kStepsSlowest, Text::kStepsSlowestTip, "slowest_rank", "", "8888", 1.15F},
+    StepColumn{Text::kStepsCompute, Text::kStepsMeanTip, "compute_ns", "ns", "88.8 ms", 1.0F},
+    StepColumn{Text::kStepsExposed, Text::kStepsExposedTip, "exposed_ns", "ns", "88.8 ms", 1.0F},
+    StepColumn{Text::kStepsIdle, Text::kStepsMeanTip, "idle_ns", "ns", "88.8 ms", 1.0F},
+    StepColumn{Text::kStepsTokens, Text::kStepsTokensTip, "tokens_per_second", "tokens/s", "88.8 M",
+               0.9F},
+    StepColumn{Text::kStepsLoss, Text::kStepsLossTip, "loss", "nats", "88.8888", 0.9F},
+    StepColumn{Text::kStepsNorm, Text::kStepsNormTip, "grad_norm", "", "8.88e+08", 0.9F}};
 constexpr int kEventsColumn = static_cast<int>(kStepColumns.size());
 constexpr int kNumStepColumns = kEventsColumn + 1;
 
@@ -74,7 +78,7 @@ std::string StepText(const StepRow& row, size_t column) {
   if (unit == "ns") return ui::FormatDuration(std::llround(value));
   if (unit == "tokens/s") return FormatCount(value);
   if (unit == "nats") return LossText(value);
-  if (kStepColumns[column].title == Text::kStepsNorm) return fmt::format("{:.3g}", value);
+  if (kStepColumns[column].title == Text::kStepsNorm) return NormText(value);
   return std::to_string(std::llround(value));
 }
 
@@ -110,24 +114,24 @@ void DrawStep(const StepsFrame& frame, const StepRow& row) {
   ImGui::TableSetColumnIndex(kEventsColumn);
   const std::string events = StepEvents(frame.context.language, row);
   if (!events.empty()) {
-    const ui::Box box = widgets::CellLine();
-    ImGui::TextUnformatted(events.c_str(), events.c_str() + events.size());
-    frame.log->Text(fmt::format("events:{}", row.step), events, box);
+    frame.log->Text(fmt::format("events:{}", row.step), events, widgets::TextCell(events));
     if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", events.c_str());
   }
   if (row.is_warm_up) ImGui::PopStyleColor();
   ImGui::PopID();
 }
 
-void SetUpStepColumns(const StepsFrame& frame) {
-  for (const StepColumn& column : kStepColumns) {
-    ImGui::TableSetupColumn(
-        frame.Tr(column.title),
-        ImGuiTableColumnFlags_WidthStretch | ImGuiTableColumnFlags_PreferSortDescending,
-        column.weight);
+std::array<widgets::TableColumn, kNumStepColumns> TableColumnsOf(const StepsFrame& frame) {
+  std::array<widgets::TableColumn, kNumStepColumns> columns;
+  for (size_t at = 0; at < kStepColumns.size(); ++at) {
+    const StepColumn& column = kStepColumns[at];
+    const char* title = frame.Tr(column.title);
+    columns[at] = {title, widgets::NumbersWidth(frame.look, title, column.widest), column.weight,
+                   ImGuiTableColumnFlags_PreferSortDescending};
   }
-  ImGui::TableSetupColumn(frame.Tr(Text::kStepsEvents),
-                          ImGuiTableColumnFlags_WidthStretch | ImGuiTableColumnFlags_NoSort, 2.2F);
+  columns[kEventsColumn] = {frame.Tr(Text::kStepsEvents), frame.look.Px(kLeastEvents), 2.2F,
+                            ImGuiTableColumnFlags_NoSort};
+  return columns;
 }
 
 void DrawStepHeaders(const StepsFrame& frame, int sorted_by) {
@@ -166,9 +170,9 @@ void StepsPanel::Update(const StepsFrame& frame) {
 }
 
 void StepsPanel::DrawTable(const StepsFrame& frame, float height) {
-  if (!ImGui::BeginTable("steps", kNumStepColumns, widgets::kSortedTable, {0, height})) return;
-  ImGui::TableSetupScrollFreeze(0, 1);
-  SetUpStepColumns(frame);
+  if (!widgets::BeginTable("steps", TableColumnsOf(frame), widgets::kSortedTable, {0, height})) {
+    return;
+  }
   if (widgets::TakeOrder(&sorted_)) {
     if (sorted_.column >= 0) ImGui::SetScrollY(0);  // what is largest, not where one was
     made_of_ = nullptr;

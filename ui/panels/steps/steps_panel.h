@@ -9,7 +9,7 @@
 
 #include "trace/analysis/step_table.h"
 #include "ui/panel.h"
-#include "ui/widgets/labels.h"
+#include "ui/widgets/tables.h"
 
 namespace shardscope::panels {
 

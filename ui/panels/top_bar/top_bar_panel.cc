@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "trace/base/units.h"
 #include "ui/scope.h"
@@ -24,7 +25,8 @@ constexpr float kRunNameWidth = 116;
 constexpr float kNarrowRunNameWidth = 60;
 constexpr float kPillWidth = 62;
 constexpr float kGap = 22;       // between numbers
-constexpr float kNarrowGap = 6;  // on a narrow window
+constexpr float kNarrowGap = 4;  // on a narrow window
+constexpr float kChipGap = 8;
 constexpr float kNarrow = 1200;  // windows under this width, at scale 1
 constexpr float kLabelGap = 7;
 constexpr float kButtonSize = 30;
@@ -224,26 +226,33 @@ void DrawNumbers(Line* line, ui::Commands* commands) {
   if (box) line->log->Int("peak_bytes", bytes, peak, "B", *box);
 }
 
-std::string ContentionText(const ui::Context& context) {
+// What says how true the numbers are: an emulated link, projected times, more ranks than cores.
+struct TruthChip {
+  const char* id;
+  std::string text;
+  std::string short_text;  // where there is no room for all of it
+  widgets::ChipStyle style;
+};
+
+// More ranks than cores; or, where that is not it, cores that others use too.
+TruthChip ContentionOf(const ui::Context& context) {
   const auto& meta = context.snapshot->meta;
   const auto cores = meta.find("num_cores");
   const double num_cores = cores == meta.end() ? 0 : std::atof(cores->second.c_str());
   const double ranks = static_cast<double>(context.snapshot->ranks.size());
   if (num_cores < 1 || ranks <= num_cores) {
-    return Tr(context.language, Text::kContendedPlain);
+    const char* text = Tr(context.language, Text::kContendedPlain);
+    return {"contended", text, text, {}};
   }
   const double share = ranks / num_cores;
-  return TrFormat(context.language, Text::kContended,
-                  std::abs(share - std::round(share)) < 0.05 ? fmt::format("{:.0f}", share)
-                                                             : fmt::format("{:.1f}", share));
+  const std::string number = std::abs(share - std::round(share)) < 0.05
+                                 ? fmt::format("{:.0f}", share)
+                                 : fmt::format("{:.1f}", share);
+  return {"contended",
+          TrFormat(context.language, Text::kContended, number),
+          TrFormat(context.language, Text::kContendedShort, number),
+          {}};
 }
-
-// What the numbers are built on: an emulated link, projected times.
-struct Truth {
-  std::string text;        // empty: measured
-  std::string short_text;  // where there is no room for all of it
-  widgets::ChipStyle style;
-};
 
 // ", replicate 50 MB/s".
 std::string OtherLinks(const ui::Context& context) {
@@ -256,39 +265,54 @@ std::string OtherLinks(const ui::Context& context) {
   return text;
 }
 
-Truth TruthOf(const Line& line) {
+// Of times that are not measured.
+TruthChip OriginOf(const Line& line) {
   const ui::Context& context = line.context;
-  if (!context.snapshot || context.snapshot->truth == query::Truth::kMeasured) return {};
   if (context.snapshot->truth == query::Truth::kProjected) {
     const char* text = Tr(context.language, Text::kProjectedChip);
-    return {text, text, {}};
+    return {"truth", text, text, {}};
   }
   const std::string value = ui::ValueInForce(context, "link.bandwidth");
   const auto rate = ParseBandwidth(value);
-  return {TrFormat(context.language, Text::kEmulatedLink,
+  return {"truth",
+          TrFormat(context.language, Text::kEmulatedLink,
                    (rate ? FormatBandwidth(*rate) : value) + OtherLinks(context)),
           Tr(context.language, Text::kEmulatedChip),
           {.swatch = line.look.theme.op.all_gather, .hatched = true}};
 }
 
-void DrawTruth(Line* line, const Truth& truth) {
-  const ui::Context& context = line->context;
-  if (!context.snapshot) return;
-  const auto width = [line](const std::string& text, const widgets::ChipStyle& style) {
-    return widgets::ChipWidth(line->look, text, style);
-  };
-  const auto chip = [&](const char* id, const std::string& text, const widgets::ChipStyle& style) {
-    line->log->Text(id, text,
-                    widgets::DrawChip(line->look, line->At(line->look.Px(20)), text, style));
-    line->x += width(text, style) + line->look.Px(8);
-  };
-  if (!truth.text.empty()) {
-    const bool fits = line->x + width(truth.text, truth.style) <= line->room_end;
-    chip("truth", fits ? truth.text : truth.short_text, truth.style);
+std::vector<TruthChip> TruthChips(const Line& line) {
+  const query::Snapshot* snapshot = line.context.snapshot.get();
+  std::vector<TruthChip> chips;
+  if (snapshot == nullptr) return chips;
+  if (snapshot->truth != query::Truth::kMeasured) chips.push_back(OriginOf(line));
+  if (snapshot->contended) chips.push_back(ContentionOf(line.context));
+  return chips;
+}
+
+// With the gap behind it.
+float ShortWidth(const Line& line, const TruthChip& chip) {
+  return widgets::ChipWidth(line.look, chip.short_text, chip.style) + line.look.Px(kChipGap);
+}
+
+// However little room there is: each is there, in its short form if need be.
+void DrawTruth(Line* line, const std::vector<TruthChip>& chips) {
+  float behind = 0;
+  for (const TruthChip& chip : chips) behind += ShortWidth(*line, chip);
+  for (const TruthChip& chip : chips) {
+    behind -= ShortWidth(*line, chip);
+    const float width = widgets::ChipWidth(line->look, chip.text, chip.style);
+    const bool fits = line->x + width + behind <= line->room_end;
+    const std::string& text = fits ? chip.text : chip.short_text;
+    const ui::Box box =
+        widgets::DrawChip(line->look, line->At(line->look.Px(20)), text, chip.style);
+    line->log->Text(chip.id, text, box);
+    line->x = box.x1 + line->look.Px(kChipGap);
+    if (fits) continue;
+    ImGui::SetCursorScreenPos({box.x0, box.y0});
+    ImGui::InvisibleButton(chip.id, {box.x1 - box.x0, box.y1 - box.y0});
+    widgets::ItemTooltip(line->look, chip.text, {});
   }
-  if (!context.snapshot->contended) return;
-  const std::string text = ContentionText(context);
-  if (line->x + width(text, {}) <= line->room_end) chip("contended", text, {});
 }
 
 float ButtonsWidth(bool narrow) {
@@ -347,14 +371,11 @@ void DrawTopBar(const ui::Context& context, ui::DrawLog* log, ui::Commands* comm
   Line line{context, look, log, origin, size.y, origin.x + look.Px(16), buttons, narrow};
   DrawNames(&line);
   DrawState(&line);
-  // However little room there is: numbers that are emulated or projected carry that word.
-  const Truth truth = TruthOf(line);
-  if (!truth.text.empty()) {
-    line.room_end -= widgets::ChipWidth(look, truth.short_text, truth.style) + look.Px(8);
-  }
+  const std::vector<TruthChip> chips = TruthChips(line);
+  for (const TruthChip& chip : chips) line.room_end -= ShortWidth(line, chip);
   DrawNumbers(&line, commands);
   line.room_end = buttons;
-  DrawTruth(&line, truth);
+  DrawTruth(&line, chips);
   DrawButtons(&line, right, commands);
   ImGui::GetWindowDrawList()->AddRectFilled({origin.x, origin.y + size.y - look.Px(1)},
                                             {origin.x + size.x, origin.y + size.y},

@@ -30,7 +30,11 @@ Result<std::string> FileSaver::Write(const SavedFile& file) {
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::string bytes, file.make());
   const MutexLock lock(naming_);
   std::error_code error;
-  fs::create_directories(file.folder, error);
+  const fs::path run = fs::path(file.folder).parent_path();
+  if (!fs::is_directory(run, error)) {  // made anew, it would be a run without a trace
+    return Status::Error(fmt::format("the run's folder {} is gone", run.string()));
+  }
+  fs::create_directory(file.folder, error);
   if (error) {
     return Status::Error(
         fmt::format("cannot make the folder {}: {}", file.folder, error.message()));

@@ -19,7 +19,7 @@ namespace shardscope::shell {
 std::string ExportsFolder(const std::string& path, const std::string& run_folder);
 
 struct SavedFile {
-  std::string folder = "";                    // is made where it is missing
+  std::string folder = "";                    // is made where it is missing, in one that is there
   std::string name;                           // "steps"
   std::string extension;                      // ".csv"
   std::function<Result<std::string>()> make;  // its bytes; called on another thread

@@ -66,6 +66,16 @@ TEST_F(FileSaverTest, NumbersFilesAndWritesOverNone) {
   EXPECT_GE(woken, 3);
 }
 
+TEST_F(FileSaverTest, OfARunThatIsGoneNothingIsMade) {
+  FileSaver saver(nullptr);
+  const std::string run = folder_ + "/run";
+  saver.Save({run + "/exports", "steps", ".csv", [] { return Result<std::string>("a"); }});
+  const auto ended = Wait(&saver, 1);
+  ASSERT_EQ(ended.size(), 1u);
+  EXPECT_THAT(ended[0].message(), HasSubstr(run + " is gone"));
+  EXPECT_FALSE(std::filesystem::exists(run));
+}
+
 TEST_F(FileSaverTest, SaysWhyNothingWasWritten) {
   FileSaver saver(nullptr);
   const std::string file = folder_ + "/file";

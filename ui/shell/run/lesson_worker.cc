@@ -6,17 +6,14 @@
 #include "lesson/values.h"
 
 namespace shardscope::shell {
-namespace {
 
-Result<std::vector<lesson::Lesson>> ReadFilled(const std::vector<std::string>& paths) {
+Result<std::vector<lesson::Lesson>> ReadFilledLessons(const std::vector<std::string>& paths) {
   SHARDSCOPE_ASSIGN_OR_RETURN(std::vector<lesson::Lesson> lessons, lesson::ReadLessons(paths));
   for (lesson::Lesson& one : lessons) {
     SHARDSCOPE_ASSIGN_OR_RETURN(one, lesson::Filled(std::move(one)));
   }
   return lessons;
 }
-
-}  // namespace
 
 LessonWorker::LessonWorker(std::vector<std::string> paths, std::function<void()> wake)
     : paths_(std::move(paths)), wake_(std::move(wake)), thread_([this] { Run(); }) {}
@@ -62,7 +59,7 @@ void LessonWorker::Show(ui::LessonsState* state) const {
 }
 
 void LessonWorker::Read() {
-  Result<std::vector<lesson::Lesson>> lessons = ReadFilled(paths_);
+  Result<std::vector<lesson::Lesson>> lessons = ReadFilledLessons(paths_);
   const MutexLock lock(mutex_);
   if (lessons.ok()) {
     lessons_ = std::make_shared<const std::vector<lesson::Lesson>>(std::move(lessons).value());

@@ -16,6 +16,10 @@
 
 namespace shardscope::shell {
 
+// The lessons of these files with their numbers filled in, on the calling thread: for headless
+// pictures, and inside the worker.
+Result<std::vector<lesson::Lesson>> ReadFilledLessons(const std::vector<std::string>& paths);
+
 class LessonWorker {
  public:
   // `paths`: files of lessons. `wake` is called on the worker's thread when there is something new.

@@ -53,8 +53,17 @@ std::string FreeFolder() {
 
 }  // namespace
 
-ui::Places FindPlaces(const std::vector<std::string>& recent, const std::string& program_folder) {
+ui::Places FindProgramPlaces(const std::string& program_folder) {
   ui::Places places;
+  places.presets = FindAssets(program_folder, "presets");
+  const fs::path trainer = fs::path(program_folder) / "shardscope-train";
+  if (access(trainer.c_str(), X_OK) == 0) places.trainer = trainer.string();
+  places.new_folder = FreeFolder();
+  return places;
+}
+
+ui::Places FindPlaces(const std::vector<std::string>& recent, const std::string& program_folder) {
+  ui::Places places = FindProgramPlaces(program_folder);
   std::set<std::string> seen;
   const auto add = [&](const fs::path& path, const query::RunOnDisk* look) {
     std::error_code ignored;
@@ -66,10 +75,6 @@ ui::Places FindPlaces(const std::vector<std::string>& recent, const std::string&
   };
   for (const std::string& path : recent) add(path, nullptr);
   for (const RunHere& run : RunsHere()) add(run.path, &run.look);
-  places.presets = FindAssets(program_folder, "presets");
-  const fs::path trainer = fs::path(program_folder) / "shardscope-train";
-  if (access(trainer.c_str(), X_OK) == 0) places.trainer = trainer.string();
-  places.new_folder = FreeFolder();
   return places;
 }
 

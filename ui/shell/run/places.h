@@ -12,4 +12,7 @@ namespace shardscope::shell {
 // are left out.
 ui::Places FindPlaces(const std::vector<std::string>& recent, const std::string& program_folder);
 
+// The same without any runs.
+ui::Places FindProgramPlaces(const std::string& program_folder);
+
 }  // namespace shardscope::shell

@@ -287,6 +287,13 @@ SqlWorker* RunSession::sql() {
   return sql_.get();
 }
 
+void RunSession::ListTables(ui::SqlConsole* console) const {
+  auto tables = query::TablesOf(path_.empty() ? shown_->run_folder : path_);
+  if (!tables.ok()) return;  // nor can anything be selected
+  console->tables =
+      std::make_shared<const std::vector<query::TableColumns>>(std::move(tables).value());
+}
+
 void RunSession::UpdateSearch(bool at_once, ui::SearchState* search) {
   const bool is_asked = search->open && !Trim(search->text).empty() && shown_ != nullptr;
   if (!is_asked) {

@@ -175,6 +175,8 @@ class RunSession {
   ControlLink* control() { return control_.get(); }
   // Begins with the first call; null for a fixed snapshot.
   SqlWorker* sql();
+  // Lists the tables on the calling thread: for headless pictures.
+  void ListTables(ui::SqlConsole* console) const;
   bool live() const { return live_; }
   // Of the run; empty of a fixed snapshot.
   const std::string& path() const { return path_; }

@@ -1,0 +1,57 @@
+// Tables: columns as wide as what they hold, cells, headers, the order of rows.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "ui/widgets/look.h"
+
+namespace shardscope::widgets {
+
+// What a table whose rows the user sorts begins with.
+inline constexpr ImGuiTableFlags kSortedTable =
+    ImGuiTableFlags_ScrollY | ImGuiTableFlags_Sortable | ImGuiTableFlags_SortTristate |
+    ImGuiTableFlags_RowBg | ImGuiTableFlags_NoSavedSettings;
+
+struct TableColumn {
+  const char* title = nullptr;
+  float least = 0;   // pixels, in which its texts and its title have room
+  float weight = 1;  // of its part of what room is left
+  ImGuiTableColumnFlags flags = 0;
+};
+
+// `least` of a column of numbers: the widest of them, and the title beside the arrow of the order.
+float NumbersWidth(const Look& look, const char* title, std::string_view widest);
+
+// Of a table, with the gaps between its columns.
+float LeastWidth(std::span<const TableColumn> columns);
+
+// ImGui::BeginTable() with its columns set up, and the row of titles standing still. In less than
+// their least width they scroll to the side under the first one: a number that is cut reads as
+// another number. `size`: of the table, a height of 0 only where it scrolls up and down.
+bool BeginTable(const char* id, std::span<const TableColumn> columns, ImGuiTableFlags flags,
+                ImVec2 size);
+
+// Of such a table with so many rows, the one of titles too, which does not scroll up and down.
+float TableHeight(std::span<const TableColumn> columns, int rows, float width);
+
+// Of the cell of a table that is drawn in: the rest of its width, a line high.
+ui::Box CellLine();
+
+// In such a cell, at its left or, as numbers stand, at its right; with an ellipsis where it is too
+// long. Each returns the cell's line.
+ui::Box TextCell(std::string_view text);
+ui::Box NumberCell(std::string_view text);
+
+// In the row of headers, over numbers; `sorted`: beside the arrow of the order.
+void NumberHeader(const Look& look, const char* title, bool sorted);
+
+struct TableOrder {
+  int column = -1;  // -1: as the rows are
+  bool descending = true;
+};
+// Inside of such a table: true when its order is another one than in the frame before.
+bool TakeOrder(TableOrder* order);
+
+}  // namespace shardscope::widgets
