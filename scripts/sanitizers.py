@@ -92,7 +92,7 @@ class Sanitizer:
 
     def say_what_is_left_out(self, build, whole):
         """Prints which programs and how many cases did not run; `whole` is a build that has them all, or None."""
-        print(f"{self.words}: counts of random tests times {self.scale}")
+        print(f"{self.words}: counts of random tests, and of cases that differ in their numbers alone, times {self.scale}")
         for name, reason in sorted(self.left_out.items()):
             print(f"{self.words}: left out {name} ({num_cases(build / 'tests' / name)} cases): {reason}")
         absent = sorted(programs_of(whole) - programs_of(build)) if whole else []

@@ -5,7 +5,7 @@ import subprocess
 import tomllib
 import unittest
 
-from programs import APP, ROOT, ProgramTest
+from programs import APP, ROOT, ProgramTest, thinned
 
 FILES = sorted((ROOT / "assets" / "lessons").glob("*.toml"))
 # As the app's own Chinese texts: collectives keep their English names, and an op is an op.
@@ -24,9 +24,11 @@ class LessonsTest(ProgramTest):
         return done
 
     def test_every_lesson_accepts_what_is_right_and_refuses_what_is_wrong(self):
-        done = subprocess.run([str(APP), "lesson", "--check"], capture_output=True, text=True, timeout=600)
+        checked = thinned(FILES)
+        ids = [names(path)[1] for path in checked] if len(checked) < len(FILES) else []
+        done = subprocess.run([str(APP), "lesson", *ids, "--check"], capture_output=True, text=True, timeout=600)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        for path in FILES:
+        for path in checked:
             order, name = names(path)
             self.assertRegex(done.stdout, rf"ok +{order} {name}\n")
 

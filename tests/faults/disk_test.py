@@ -79,11 +79,12 @@ class DiskTest(ProgramTest):
         self.assertIn("writing the trace failed", self.app("sql", "SELECT reason FROM v_dropped"))
 
     def test_a_disk_that_stays_full_leaves_the_count_of_what_it_cost(self):
+        steps = 300  # some 8 MB
         for room in range(1_200_000, 3_600_000, 300_000):  # the last page that fits is another one each time
             with self.subTest(room=room):
                 shutil.rmtree(self.run_folder, ignore_errors=True)
                 self.disk(f"room {room}")
-                command = [str(part) for part in self.train_command(self.run_folder, "train.steps=2000")]
+                command = [str(part) for part in self.train_command(self.run_folder, f"train.steps={steps}")]
                 done = subprocess.run(command, env={**os.environ, **self.shim}, capture_output=True, text=True, timeout=TIMEOUT_S)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertRegex(done.stdout, r"the trace is not whole \([1-9][0-9]* records lost\)")
@@ -92,7 +93,7 @@ class DiskTest(ProgramTest):
                 rows = self.count("SELECT (SELECT count(*) FROM op_run) + (SELECT count(*) FROM step) + (SELECT count(*) FROM counter)")
                 of_a_step = self.count("SELECT (SELECT count(*) FROM op_run WHERE step = 1) + (SELECT count(*) FROM step WHERE step = 1)")
                 counters = self.count("SELECT count(DISTINCT track || ' ' || name_string) FROM counter")
-                self.assertEqual(rows + report["dropped"]["engine"], 2000 * (of_a_step + counters))
+                self.assertEqual(rows + report["dropped"]["engine"], steps * (of_a_step + counters))
 
     def test_a_knob_or_a_checkpoint_on_a_full_disk_costs_no_training(self):
         process = self.start()
