@@ -208,8 +208,10 @@ void AddAreaCommand(CLI::App& app, int* exit_code) {
       "area", "How the time of ranks divides between two moments, and what took how long");
   const auto arguments = std::make_shared<AreaArguments>();
   AddRunArgument(command, &arguments->run);
-  CLI::Option* from = command->add_option(
-      "--from", arguments->from, "Where it begins, since the start of the run (default 0)");
+  CLI::Option* from = command->add_option("--from", arguments->from,
+                                          "Where it begins, since the start of the run (default "
+                                          "0); the _ms columns of `sql` count from "
+                                          "the first op instead");
   CLI::Option* to =
       command->add_option("--to", arguments->to, "Where it ends (default: the end of the run)");
   command->add_option("--step", arguments->step, "Instead of these: all of a step")

@@ -14,8 +14,11 @@
 #include "app/say.h"
 #include "trace/base/text.h"
 #include "trace/bookmarks/bookmarks.h"
+#include "trace/query/live_trace.h"
+#include "trace/query/summary.h"
 #include "trace/store/run_files.h"
 #include "ui/link.h"
+#include "ui/timeline/link_place.h"
 
 namespace shardscope::app {
 namespace {
@@ -33,25 +36,26 @@ struct BookmarksArguments {
   bool json = false;
 };
 
+Status AddError(const ui::LinkError& error) {
+  return Status::Error("--add: " + LinkErrorText(ui::Language::kEnglish, error));
+}
+
 // What stands behind the # of a link to `run`, or the whole of it.
-Result<std::string> PlaceOf(const std::string& link, const std::string& run) {
-  const auto error_of = [](const ui::LinkError& error) {
-    return Status::Error("--add: " + LinkErrorText(ui::Language::kEnglish, error));
-  };
+Result<ui::Link> PlaceOf(const std::string& link, const std::string& run) {
   if (Contains(link, "#")) {
     const auto parsed = ui::ParseLinkedRun(link);
-    if (const auto* error = std::get_if<ui::LinkError>(&parsed)) return error_of(*error);
+    if (const auto* error = std::get_if<ui::LinkError>(&parsed)) return AddError(*error);
     const auto& linked = std::get<ui::LinkedRun>(parsed);
     std::error_code ignored;
     if (!linked.path.empty() && !std::filesystem::equivalent(linked.path, run, ignored)) {
       return Status::Error(
           fmt::format("--add {}: that is a link to another run than {}", link, run));
     }
-    if (linked.link) return PrintLink(*linked.link);
+    if (linked.link) return *linked.link;
   }
   const auto parsed = ui::ParseLink(link);
-  if (const auto* error = std::get_if<ui::LinkError>(&parsed)) return error_of(*error);
-  return PrintLink(std::get<ui::Link>(parsed));
+  if (const auto* error = std::get_if<ui::LinkError>(&parsed)) return AddError(*error);
+  return std::get<ui::Link>(parsed);
 }
 
 Status CheckNote(const std::string& note) {
@@ -88,10 +92,29 @@ std::string PrintBookmarksText(const std::string& file, const std::vector<Bookma
   return text;
 }
 
-Status Add(const BookmarksArguments& arguments, const std::string& file) {
+// Whether that place is in the run. One that goes on may come to it yet. Of a run that does not fit
+// into memory only steps are looked at, all of which its summary has.
+Status CheckPlace(const ui::Link& link, const std::string& run) {
+  if (query::LookAtRun(run).live) return Status::Ok();
+  SHARDSCOPE_ASSIGN_OR_RETURN(query::SnapshotPtr snapshot, query::ReadSummary(run));
+  const bool needs_rows = link.HasOp() || !link.work.empty();
+  if (snapshot == nullptr || needs_rows) {
+    const query::ReadLimits limits{.around_step = link.step};
+    SHARDSCOPE_ASSIGN_OR_RETURN(snapshot, query::ReadSnapshotWithin(run, limits, {}));
+  }
+  if (timeline::StepInOtherPart(*snapshot, link)) return Status::Ok();
+  const auto place = timeline::PlaceOf(*snapshot, link);
+  const auto* error = std::get_if<ui::LinkError>(&place);
+  return error == nullptr ? Status::Ok() : AddError(*error);
+}
+
+// `run`: folder or trace file of what was given.
+Status Add(const BookmarksArguments& arguments, const std::string& run, const std::string& file) {
   SHARDSCOPE_RETURN_IF_ERROR(CheckNote(arguments.note));
-  SHARDSCOPE_ASSIGN_OR_RETURN(const std::string place, PlaceOf(arguments.add, arguments.run));
-  const Bookmark bookmark = bookmarks::NewBookmark(place, arguments.note);
+  SHARDSCOPE_ASSIGN_OR_RETURN(const ui::Link place, PlaceOf(arguments.add, arguments.run));
+  SHARDSCOPE_RETURN_IF_ERROR(bookmarks::Read(file).status());
+  SHARDSCOPE_RETURN_IF_ERROR(CheckPlace(place, run));
+  const Bookmark bookmark = bookmarks::NewBookmark(PrintLink(place), arguments.note);
   const auto all = bookmarks::Apply(file, {{bookmark}});
   if (!all.ok()) return all.status();
   Print(bookmark.id + "\n");
@@ -118,7 +141,7 @@ Status RunBookmarks(const BookmarksArguments& arguments) {
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::string run, RunOfPath(arguments.run));
   SHARDSCOPE_ASSIGN_OR_RETURN(const store::RunFiles files, store::FindRun(run));
   const std::string file = bookmarks::FileOf(arguments.run, files.path);
-  if (!arguments.add.empty()) return Add(arguments, file);
+  if (!arguments.add.empty()) return Add(arguments, run, file);
   if (!arguments.remove.empty()) return Remove(arguments, file);
   const auto all = bookmarks::Read(file);
   if (!all.ok()) return all.status();

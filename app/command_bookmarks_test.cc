@@ -60,6 +60,9 @@ TEST_F(BookmarksCommandTest, SaysWhatIsWrongAndChangesNothing) {
   };
   EXPECT_THAT(error_of("--add color=red"), HasSubstr("--add: color=red: a link has no such part"));
   EXPECT_THAT(error_of("--add '/elsewhere#step=1'"), HasSubstr("a link to another run"));
+  EXPECT_THAT(error_of("--add step=99"), HasSubstr("--add: step=99: there is no such step"));
+  EXPECT_THAT(error_of("--add rank=7"), HasSubstr("--add: rank=7: "));
+  EXPECT_THAT(error_of("--add 'step=0&rank=0&op=G'"), HasSubstr("--add: op=G: "));
   EXPECT_THAT(error_of("--note x"), HasSubstr("say where it is with --add LINK"));
   EXPECT_THAT(error_of("--remove abc"), HasSubstr("has no such bookmark"));
   const std::string file = bookmarks::FileOf(folder_.path(), folder_.path());

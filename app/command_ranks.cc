@@ -38,9 +38,7 @@ Result<analysis::RankOverview> FindRanks(const query::Snapshot& snapshot,
                                          const RanksArguments& arguments) {
   analysis::Scope scope = analysis::DefaultScope(snapshot.state);
   if (!arguments.scope.empty()) {
-    const Result<analysis::Scope> parsed = analysis::ParseScope(arguments.scope);
-    if (!parsed.ok()) return Status::Error("--scope " + arguments.scope + ": " + parsed.message());
-    scope = *parsed;
+    SHARDSCOPE_ASSIGN_OR_RETURN(scope, analysis::ParseScopeOption(arguments.scope));
   }
   const std::vector<analysis::StepBreakdown> steps = analysis::Breakdowns(snapshot);
   if (!arguments.scope.empty()) {

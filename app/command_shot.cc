@@ -12,6 +12,7 @@
 #include "app/animate.h"
 #include "app/import/import_progress.h"
 #include "app/say.h"
+#include "trace/analysis/search.h"
 #include "trace/base/output_file.h"
 #include "trace/query/live_trace.h"
 #include "trace/query/summary.h"
@@ -110,6 +111,13 @@ Result<query::SnapshotPtr> Read(const std::string& run, const shell::ShotOptions
   return query::ReadSnapshot(run);
 }
 
+// A picture of an error would be taken for one of the hits.
+Status CheckSearch(const std::string& option, const std::string& query) {
+  const auto parsed = analysis::ParseSearch(query);
+  const auto* error = std::get_if<analysis::SearchError>(&parsed);
+  return error == nullptr ? Status::Ok() : Status::Error(option + SearchErrorSentence(*error));
+}
+
 Result<shell::ShotOptions> OptionsOf(const ShotArguments& arguments) {
   shell::ShotOptions options;
   SHARDSCOPE_RETURN_IF_ERROR(ParseSize(arguments.size, &options));
@@ -120,6 +128,9 @@ Result<shell::ShotOptions> OptionsOf(const ShotArguments& arguments) {
   options.scale = arguments.scale;
   options.panel = arguments.panel;
   options.format = FormatOf(arguments.output);
+  if (!arguments.search.empty()) {
+    SHARDSCOPE_RETURN_IF_ERROR(CheckSearch("--search ", arguments.search));
+  }
   options.search = arguments.search;
   options.at = arguments.at;
   options.plan = arguments.plan;
@@ -163,6 +174,10 @@ Status Animate(const ShotArguments& arguments) {
   if (!arguments.output.empty() || arguments.json || !arguments.at.empty()) {
     return Status::Error("--animate goes through a whole step: leave out -o, --json and --at");
   }
+  if (!arguments.with.empty() || arguments.steps_a || arguments.steps_b || arguments.beside) {
+    return Status::Error(
+        "--animate shows one run: leave out --with, --steps-a, --steps-b and --beside");
+  }
   const Status output = CheckAnimationOutput(arguments.animation.output);
   if (!output.ok()) return Status::Error("--animate " + output.message());
   SHARDSCOPE_ASSIGN_OR_RETURN(const shell::ShotOptions options, OptionsOf(arguments));
@@ -192,6 +207,9 @@ Status TakeShot(const ShotArguments& arguments) {
   }
   SHARDSCOPE_ASSIGN_OR_RETURN(shell::ShotOptions options, OptionsOf(arguments));
   options.link = std::get<ui::LinkedRun>(linked).link;
+  if (options.link && !options.link->search.empty()) {
+    SHARDSCOPE_RETURN_IF_ERROR(CheckSearch("search=", options.link->search));
+  }
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::string run,
                               RunOfPath(std::get<ui::LinkedRun>(linked).path));
   SHARDSCOPE_RETURN_IF_ERROR(AddComparison(arguments, &options));
@@ -261,19 +279,22 @@ void AddViewOptions(CLI::App* command, const std::shared_ptr<ShotArguments>& arg
 }
 
 void AddAnimationOptions(AnimationArguments* arguments, CLI::App* command) {
-  command
-      ->add_option("--animate", arguments->output,
-                   "The time lens going through a step (--step, else the newest) as an animated "
-                   "PNG, or with ffmpeg as an .mp4")
-      ->type_name("FILE");
+  CLI::Option* animate =
+      command
+          ->add_option("--animate", arguments->output,
+                       "The time lens going through a step (--step, else the newest) as an "
+                       "animated PNG, or with ffmpeg as an .mp4")
+          ->type_name("FILE");
   command
       ->add_option("--frames", arguments->frames,
                    fmt::format("Pictures of the animation, 2 to {}, default {}", shell::kMostFrames,
                                shell::Animation().frames))
+      ->needs(animate)
       ->type_name("N");
   command
       ->add_option("--speed", arguments->speed,
                    "Of the animation, as 1/100 of the real one (default: ten pictures a second)")
+      ->needs(animate)
       ->type_name("1/N");
 }
 

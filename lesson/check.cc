@@ -150,6 +150,10 @@ Result<Verdict> CheckAnswer(const Lesson& lesson, const Attempt& attempt,
                             const std::stop_token& stop) {
   const Question& question = QuestionOf(lesson, attempt.part);
   const std::string answer(Trim(attempt.answer));
+  // What fails with the run itself is no fault of the lesson's SQL, whose errors name its lines.
+  if (attempt.part == Exercise::kTask && !attempt.run.empty()) {
+    SHARDSCOPE_RETURN_IF_ERROR(query::Select(attempt.run, "SELECT 1", 1, stop).status());
+  }
   Values values(lesson, attempt.part == Exercise::kTask ? attempt.run : "", stop);
   SHARDSCOPE_ASSIGN_OR_RETURN(const Rows rows, RightRows(lesson, question, &values));
   if (rows.empty()) return NotYet(question);

@@ -84,8 +84,30 @@ class LessonsTest(ProgramTest):
         self.assertIn("Right.", self.lesson("collectives", "--answer", f"{sent['wire_bytes']} B", "--run", run).stdout)
         wrong = self.lesson("collectives", "--answer", "1 MB", "--run", run, code=2).stdout
         self.assertRegex(wrong, r"See: shardscope open .*rank 0 step 0, op_run \d+")
-        nothing = self.lesson("collectives", "--answer", "1", "--run", self.root / "none", code=1).stderr
-        self.assertIn("none", nothing)
+        for lesson, answer in (("collectives", "1"), ("prefetch", "done")):
+            nothing = self.lesson(lesson, "--answer", answer, "--run", self.root / "none", code=1).stderr
+            self.assertEqual(nothing, f"shardscope lesson: {self.root / 'none'} does not exist: give a run folder or a trace file\n")
+
+    def test_a_run_that_does_not_start_is_not_offered(self):
+        (self.root / "file").write_text("")
+        refused = self.lesson("memory", "--start", "--run", self.root / "file" / "run", code=1)
+        self.assertNotIn("watch it with", refused.stderr)
+        self.assertEqual(len(refused.stderr.splitlines()), 1, refused.stderr)
+        run = self.root / "run"
+        self.assertIn(f"watch it with: shardscope open {run}", self.lesson("collectives", "--start", "--run", run).stderr)
+
+    def test_options_that_do_nothing_are_refused(self):
+        for arguments, remedy in (
+            (("-o", self.root / "a.html"), "--print"),
+            (("--print", "-o", self.root / "a.pdf"), ".md or .html"),
+            (("--folder", self.root / "none"), f"--folder {self.root / 'none'}: there is no such folder"),
+            (("--folder", self.root), f"--folder {self.root}: it has no lessons"),
+        ):
+            with self.subTest(arguments):
+                refused = self.lesson(*arguments, code=1)
+                self.assertEqual((refused.stdout, len(refused.stderr.splitlines())), ("", 1))
+                self.assertIn(remedy, refused.stderr)
+        self.assertEqual(list(self.root.glob("a.*")), [])
 
     def test_a_bad_file_is_one_error_with_its_line(self):
         folder = self.root / "lessons"

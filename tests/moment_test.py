@@ -132,7 +132,9 @@ class MomentTest(ProgramTest):
         self.assertEqual(sequence, list(range(5)))
         for arguments, said in ((("--animate", "x.gif"), "name a .png"), (("--animate", "x.png", "--json"), "leave out"),
                                 (("--animate", "x.png", "--frames", "0"), "--frames 0"), (("--animate", "x.png", "--speed", "3"), "1/1 to"),
-                                (("--animate", "x.png", "--step", "9"), "no step 9"), (("--animate", "/nowhere/x.png"), "/nowhere")):
+                                (("--animate", "x.png", "--step", "9"), "no step 9"), (("--animate", "/nowhere/x.png"), "/nowhere"),
+                                (("--animate", "x.png", "--with", run), "leave out --with"), (("--animate", "x.png", "--steps-a", "0:1"), "leave out --with"),
+                                (("-o", "x.png", "--frames", "3"), "--frames requires --animate"), (("-o", "x.png", "--speed", "1/2"), "--speed requires --animate")):
             with self.subTest(arguments):
                 done = self.run_program(APP, "shot", run, *arguments, check=False)
                 self.assertEqual(done.returncode, 1)

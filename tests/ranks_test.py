@@ -63,6 +63,11 @@ class RanksTest(ProgramTest):
             self.assertEqual(refused.returncode, 1)
             self.assertIn("steps", refused.stderr)
             self.assertEqual(refused.stdout, "")
+            for word in ("selection", "in-view"):  # which a window alone has
+                refused = self.run_program(APP, "ranks", run, "--scope", word, check=False)
+                self.assertEqual((refused.returncode, refused.stdout), (1, ""))
+                self.assertEqual(len(refused.stderr.splitlines()), 1)
+                self.assertIn(f"--scope {word}: give since-change", refused.stderr)
 
     def test_the_app_shows_the_numbers_of_the_report(self):
         run, _ = self.train("run", "train.steps=6", "transport=emulated", "link.bandwidth=50MB/s", ranks=3)

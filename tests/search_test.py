@@ -107,6 +107,12 @@ class SearchTest(ProgramTest):
                 self.assertTrue(done.stderr.startswith("shardscope search: "), done.stderr)
                 self.assertIn(said, done.stderr)
                 self.assertEqual(done.stderr.count("\n"), 1)
+        # A picture is refused as well.
+        for arguments in ((run, "--search", "kind:zzz"), (f"{run}#search=kind:zzz",)):
+            done = self.run_program(APP, "shot", *arguments, "-o", self.root / "a.svg", check=False)
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1))
+            self.assertIn("no such kind", done.stderr)
+        self.assertFalse((self.root / "a.svg").exists())
 
     def test_the_picture_shows_what_the_command_finds(self):
         run, _ = self.train("run", "train.steps=4", *SLOW)

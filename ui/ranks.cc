@@ -127,7 +127,9 @@ std::string RankSentence(Language language, const analysis::RankFindings& findin
                     FormatDuration(Rounded(most->last_late_ns)));
   }
   const analysis::Straggler& straggler = *findings.straggler;
-  const Text words = straggler.ranks.size() == 1 ? Text::kRanksSlowOne : Text::kRanksSlowSeveral;
+  const Text words = straggler.by_front            ? Text::kRanksSlowByFront
+                     : straggler.ranks.size() == 1 ? Text::kRanksSlowOne
+                                                   : Text::kRanksSlowSeveral;
   std::string text =
       TrFormat(language, words, analysis::RankList(straggler.ranks),
                FormatPercent(straggler.last_share), FormatDuration(Rounded(straggler.late_ns)));

@@ -107,6 +107,8 @@ TEST(RankSentence, EnglishIsThatOfTheReport) {
       for (const double delay_ns : {0.0, 5e6}) {
         findings.straggler = {ranks, 0.9, 3e6, 4, delay_ns, 0.05, stage};
         EXPECT_EQ(RankSentence(Language::kEnglish, findings), analysis::RankSentence(findings));
+        findings.straggler->by_front = ranks.size() == 1;
+        EXPECT_EQ(RankSentence(Language::kEnglish, findings), analysis::RankSentence(findings));
       }
     }
   }

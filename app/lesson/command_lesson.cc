@@ -2,9 +2,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "app/commands.h"
@@ -43,11 +45,25 @@ struct LessonArguments {
 
 bool IsHtml(const std::string& path) { return path.ends_with(".html"); }
 
+// A name that asks for another format would be a lie.
+Status CheckPrintFile(const std::string& path) {
+  if (path.empty() || IsHtml(path) || path.ends_with(".md")) return Status::Ok();
+  return Status::Error(fmt::format(
+      "-o {}: lessons are printed as Markdown or HTML; give a name that ends in .md or .html",
+      path));
+}
+
 Result<std::vector<Lesson>> AllLessons(const LessonArguments& arguments) {
   if (arguments.folder.empty()) {
     return lesson::ReadLessons(FindAssets(ProgramFolder(), "lessons"));
   }
-  return lesson::ReadLessons(TomlFilesIn(arguments.folder));
+  const std::vector<std::string> files = TomlFilesIn(arguments.folder);
+  if (!files.empty()) return lesson::ReadLessons(files);
+  std::error_code ignored;
+  return Status::Error(fmt::format("--folder {}: {}", arguments.folder,
+                                   std::filesystem::is_directory(arguments.folder, ignored)
+                                       ? "it has no lessons, which are files NUMBER-ID.toml"
+                                       : "there is no such folder"));
 }
 
 // Those that are named, by id or number; all without a name.
@@ -138,8 +154,12 @@ Status RunOne(const LessonArguments& arguments, const Lesson& lesson, int* exit_
   if (arguments.start) {
     const std::string folder =
         arguments.run.empty() ? lesson::NewRunFolder(lesson.id) : arguments.run;
-    Say(fmt::format("{}; watch it with: shardscope open {}", folder, folder));
-    return TrainMiniRun(lesson, folder);
+    const Result<bool> done = TrainMiniRun(lesson, folder, [&folder] {
+      Say(fmt::format("{}; watch it with: shardscope open {}", folder, folder));
+    });
+    if (!done.ok()) return done.status();
+    if (!*done) *exit_code = 1;  // and why is on this terminal
+    return Status::Ok();
   }
   if (!arguments.answer.empty()) return Judge(arguments, lesson, Exercise::kTask, exit_code);
   if (!arguments.quiz.empty()) return Judge(arguments, lesson, Exercise::kQuiz, exit_code);
@@ -149,6 +169,7 @@ Status RunOne(const LessonArguments& arguments, const Lesson& lesson, int* exit_
 }
 
 Status RunLesson(const LessonArguments& arguments, int* exit_code) {
+  SHARDSCOPE_RETURN_IF_ERROR(CheckPrintFile(arguments.output));
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::vector<Lesson> lessons, Chosen(arguments));
   if (arguments.check) return CheckAll(lessons);
   if (arguments.print) return PrintClass(arguments, lessons);
@@ -185,8 +206,10 @@ void AddLessonCommand(CLI::App& app, int* exit_code) {
       ->type_name("RUN");
   command->add_flag("--check", arguments->check,
                     "Do them as a learner would, right and wrong; fails if one does not work");
-  command->add_flag("--print", arguments->print, "Print them for a class, quiz answers at the end");
+  CLI::Option* print = command->add_flag("--print", arguments->print,
+                                         "Print them for a class, quiz answers at the end");
   command->add_option("-o,--output", arguments->output, "With --print: a file, .md or .html")
+      ->needs(print)
       ->type_name("FILE");
   command->add_option("--language", arguments->language, "en or zh")
       ->check(CLI::IsMember({"en", "zh"}));

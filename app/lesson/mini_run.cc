@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 #include <utility>
 
 #include "engine/config/config.h"
@@ -16,14 +18,35 @@
 #include "trace/base/input_file.h"
 #include "trace/base/output_file.h"
 #include "trace/base/text.h"
+#include "trace/query/live_trace.h"
 
 namespace shardscope::app {
 namespace {
 
 constexpr size_t kSaidBytes = 4096;
 
-// `output`: a file for what it prints; empty: this terminal.
-Status RunTrainer(const std::vector<std::string>& arguments, const std::string& output) {
+constexpr auto kLookForRun = std::chrono::milliseconds(20);
+
+// Returns its wait status. `has_begun`, if there is one, is asked until it says so.
+int WaitFor(pid_t pid, const std::function<bool()>& has_begun) {
+  int status = 0;
+  pid_t ended = 0;
+  for (bool looks = has_begun != nullptr; looks && ended == 0;) {
+    ended = waitpid(pid, &status, WNOHANG);
+    if (ended != 0) break;
+    looks = !has_begun();
+    if (looks) std::this_thread::sleep_for(kLookForRun);
+  }
+  while (ended <= 0) {
+    ended = waitpid(pid, &status, 0);
+    if (ended < 0 && errno != EINTR) break;
+  }
+  return status;
+}
+
+// Returns its wait status. `output`: a file for what it prints; empty: this terminal.
+Result<int> RunTrainer(const std::vector<std::string>& arguments, const std::string& output,
+                       const std::function<bool()>& has_begun = {}) {
   const std::string trainer = ProgramFolder() + "/shardscope-train";
   std::vector<std::string> words = {trainer};
   words.insert(words.end(), arguments.begin(), arguments.end());
@@ -44,17 +67,10 @@ Status RunTrainer(const std::vector<std::string>& arguments, const std::string& 
     return Status::Error(
         fmt::format("cannot start {}: {}; is it built?", trainer, std::strerror(error)));
   }
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return Status::Ok();
-  std::string said = "it said why above";
-  if (!output.empty()) {
-    const Result<FileEnd> end = ReadFileEnd(output, 0, kSaidBytes);
-    said = end.ok() ? std::string(Trim(end->bytes)) : end.message();
-  }
-  return Status::Error("the mini-run failed: " + said);
+  return WaitFor(pid, has_begun);
 }
+
+bool IsGood(int status) { return WIFEXITED(status) && WEXITSTATUS(status) == 0; }
 
 }  // namespace
 
@@ -65,8 +81,20 @@ std::vector<std::string> MiniRunArguments(const lesson::Lesson& lesson, const st
   return arguments;
 }
 
-Status TrainMiniRun(const lesson::Lesson& lesson, const std::string& folder) {
-  return RunTrainer(MiniRunArguments(lesson, folder), "");
+Result<bool> TrainMiniRun(const lesson::Lesson& lesson, const std::string& folder,
+                          const std::function<void()>& on_start) {
+  bool has_begun = false;
+  SHARDSCOPE_ASSIGN_OR_RETURN(const int status,
+                              RunTrainer(MiniRunArguments(lesson, folder), "", [&] {
+                                has_begun = query::LookAtRun(folder).live;
+                                if (has_begun) on_start();
+                                return has_begun;
+                              }));
+  if (WIFSIGNALED(status)) {
+    return Status::Error(fmt::format("the mini-run was ended by signal {}", WTERMSIG(status)));
+  }
+  if (IsGood(status) && !has_begun) on_start();  // shorter than a look
+  return IsGood(status);
 }
 
 Status TrainForCheck(const lesson::Lesson& lesson, const std::string& folder, Knob knob) {
@@ -80,7 +108,13 @@ Status TrainForCheck(const lesson::Lesson& lesson, const std::string& folder, Kn
   if (error) return Status::Error(fmt::format("cannot make {}: {}", folder, error.message()));
   const std::string file = folder + "/lesson.toml";
   SHARDSCOPE_RETURN_IF_ERROR(WriteFile(file, config::PrintToml(config)));
-  return RunTrainer({"--config", file, "--out", folder + "/run"}, folder + "/output.txt");
+  const std::string output = folder + "/output.txt";
+  SHARDSCOPE_ASSIGN_OR_RETURN(const int status,
+                              RunTrainer({"--config", file, "--out", folder + "/run"}, output));
+  if (IsGood(status)) return Status::Ok();
+  const Result<FileEnd> end = ReadFileEnd(output, 0, kSaidBytes);
+  return Status::Error("the mini-run failed: " +
+                       (end.ok() ? std::string(Trim(end->bytes)) : end.message()));
 }
 
 }  // namespace shardscope::app

@@ -51,6 +51,27 @@ TEST(LensShot, TheLensStandsWhereItIsAskedForAndSaysWhatHappensThere) {
   EXPECT_THAT(TakeShot(LensLesson(), {.at = "soon"}).message(), testing::HasSubstr("step=3+4.2ms"));
 }
 
+TEST(LensShot, WhatIsDescribedRunsAtThatMoment) {
+  for (const int64_t offset_ns : {3'000'000, 11'500'000}) {
+    const auto shot = TakeShot(LensLesson(), {.at = fmt::format("step=10+{}ns", offset_ns)});
+    ASSERT_TRUE(shot.ok()) << shot.message();
+    const auto detail = [&](const char* id) {
+      const ui::DrawnItem* item = shot->log.Find("details", id);
+      return item == nullptr ? -1 : std::get<int64_t>(item->value);
+    };
+    EXPECT_EQ(detail("step"), 10);
+    EXPECT_GE(detail("started"), 0);
+    EXPECT_LE(detail("started"), offset_ns);
+    EXPECT_GT(detail("ended"), offset_ns);
+  }
+  // What is asked for by name stays.
+  const ui::Link link{.step = 5, .rank = 1, .op_index = 12};
+  const auto chosen = TakeShot(LensLesson(), {.at = "step=10+3ms", .link = link});
+  ASSERT_TRUE(chosen.ok()) << chosen.message();
+  ASSERT_NE(chosen->log.Find("details", "step"), nullptr);
+  EXPECT_EQ(std::get<int64_t>(chosen->log.Find("details", "step")->value), 5);
+}
+
 TEST(Animation, GoesThroughAStep) {
   std::vector<std::vector<uint8_t>> frames;
   int64_t frame_ns = 0;

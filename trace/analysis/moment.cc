@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
 
 #include "trace/analysis/no_such_steps.h"
 #include "trace/analysis/op_share.h"
+#include "trace/analysis/scope.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
 
@@ -16,6 +16,8 @@ namespace shardscope::analysis {
 namespace {
 
 using query::MemoryCategory;
+
+constexpr std::string_view kStep = "step=";
 
 struct StepNumbers {
   int32_t first = INT32_MAX;
@@ -252,8 +254,13 @@ int32_t FinishedStepAt(const query::Snapshot& snapshot, int64_t time_ns) {
   return -1;
 }
 
+std::optional<int32_t> StepOfMoment(std::string_view text) {
+  if (!text.starts_with(kStep)) return std::nullopt;
+  text.remove_prefix(kStep.size());
+  return ParseStep(text.substr(0, text.find('+')));
+}
+
 Result<int64_t> ParseMoment(const query::Snapshot& snapshot, std::string_view text) {
-  constexpr std::string_view kStep = "step=";
   const auto malformed = [&text] {
     return Status::Error(fmt::format(
         "{}: give a time from the start of the run, as 12.5s, or in a step, as step=3+4.2ms",
@@ -262,14 +269,12 @@ Result<int64_t> ParseMoment(const query::Snapshot& snapshot, std::string_view te
   int64_t start_ns = snapshot.RunStartNs();
   std::optional<int64_t> offset_ns;
   if (text.starts_with(kStep)) {
-    const std::string_view rest = text.substr(kStep.size());
-    int32_t step = 0;
-    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), step);
-    if (error != std::errc() || step < 0) return malformed();
-    offset_ns = ParseOffset(rest.substr(static_cast<size_t>(end - rest.data())));
+    const std::optional<int32_t> step = StepOfMoment(text);
+    if (!step) return malformed();
+    offset_ns = ParseOffset(text.substr(std::min(text.find('+'), text.size())));
     if (!offset_ns) return malformed();
-    const Result<Interval> times = TimesOfStep(snapshot, step);
-    const auto elsewhere = snapshot.part ? snapshot.part->StartOf(step) : std::nullopt;
+    const Result<Interval> times = TimesOfStep(snapshot, *step);
+    const auto elsewhere = snapshot.part ? snapshot.part->StartOf(*step) : std::nullopt;
     if (!times.ok() && !elsewhere) return times.status();
     start_ns = times.ok() ? times->start_ns : *elsewhere;
   } else {

@@ -130,6 +130,8 @@ int32_t FinishedStepAt(const query::Snapshot& snapshot, int64_t time_ns);
 // "12.5s" from the start of the run, or "step=3+4.2ms" from the start of a step, which may stand
 // alone. Errors say what is wrong with `text` or where the run ends.
 Result<int64_t> ParseMoment(const query::Snapshot& snapshot, std::string_view text);
+// The 3 of "step=3+4.2ms"; nullopt: it is told from the start of the run, or malformed.
+std::optional<int32_t> StepOfMoment(std::string_view text);
 // Of an option of the command line: errors begin with its name.
 Result<int64_t> ParseMomentOf(std::string_view option, const query::Snapshot& snapshot,
                               std::string_view text);

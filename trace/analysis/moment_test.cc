@@ -185,6 +185,8 @@ TEST_F(MomentTest, TimesAreReadFromTheStartOfTheRunOrOfAStep) {
     ASSERT_FALSE(at(text).ok()) << text;
     EXPECT_THAT(at(text).message(), HasSubstr("step=3+4.2ms")) << text;
   }
+  EXPECT_EQ(StepOfMoment("step=3+4.2ms"), 3);
+  EXPECT_EQ(StepOfMoment("12.5s"), std::nullopt);
   EXPECT_EQ(at("step=7").message(), "no step 7: this trace has the steps 0 to 1");
   EXPECT_EQ(at("1s").message(), "1s: the run ends 600 us from its start");
   // Of the whole run, where a part of it is loaded.

@@ -125,11 +125,16 @@ double DistanceOf(const RankFigures& rank, const RankFigures& middle, const Tole
 }
 
 // Around the rank that is most like all others all that are equal to it, then around the next.
+// Stragglers are equal to none but each other, however much times vary.
 void AddGroups(const Tolerance& tolerance, RankFindings* findings) {
   RankFigures middle;
   middle.step_ns = MedianOf(findings->ranks, &RankFigures::step_ns);
   middle.exposed_ns = MedianOf(findings->ranks, &RankFigures::exposed_ns);
   middle.late_ns = MedianOf(findings->ranks, &RankFigures::late_ns);
+  const auto is_straggler = [findings](const RankFigures& rank) {
+    const auto& straggler = findings->straggler;
+    return straggler && std::ranges::binary_search(straggler->ranks, rank.rank);
+  };
   std::vector<RankFigures*> open;
   for (RankFigures& rank : findings->ranks) open.push_back(&rank);
   std::stable_sort(open.begin(), open.end(), [&](const RankFigures* a, const RankFigures* b) {
@@ -140,6 +145,7 @@ void AddGroups(const Tolerance& tolerance, RankFindings* findings) {
     const RankFigures first = *open.front();
     std::vector<RankFigures*>& group = groups.emplace_back();
     std::erase_if(open, [&](RankFigures* rank) {
+      if (is_straggler(first) != is_straggler(*rank)) return false;
       if (!tolerance.AreEqual(first, *rank)) return false;
       group.push_back(rank);
       return true;
@@ -247,12 +253,26 @@ std::optional<Straggler> StragglerOf(const RankFindings& findings,
   return several;
 }
 
-// A rank that is late to few of its collectives may still be the one that a step waits for.
+// Who is waited for waits less: by half of what makes a delay of the front a lasting one.
+bool WaitsLessThanOthers(const RankFigures& rank, const RankFindings& findings) {
+  Numbers others;
+  for (const RankFigures& other : findings.ranks) {
+    if (other.rank != rank.rank) others.push_back(other.exposed_ns);
+  }
+  if (others.empty()) return false;
+  return Percentile(std::move(others), 0.5) - rank.exposed_ns >= rank.step_ns * kLastingDelay / 2;
+}
+
+// A rank that is late to few of its collectives may still be the one that a step waits for. Noise
+// alone puts one of equal ranks in front, too.
 std::optional<Straggler> DelayedRank(const RankFindings& findings, const Front& front) {
   for (const RankDelay& delay : front.delays) {
     if (!delay.is_lasting) continue;
     for (const RankFigures& rank : findings.ranks) {
-      if (rank.rank == delay.rank) return AsStraggler(rank);
+      if (rank.rank != delay.rank || !WaitsLessThanOthers(rank, findings)) continue;
+      Straggler straggler = AsStraggler(rank);
+      straggler.by_front = true;
+      return straggler;
     }
   }
   return std::nullopt;
@@ -273,7 +293,6 @@ RankFindings FindInRanks(const RankGrid& grid, const ScopedSteps& scope, const F
     if (IsLateInMost(cells)) late_in_most.push_back(grid.ranks[rank]);
   }
   if (findings.ranks.empty()) return findings;
-  AddGroups(ToleranceOf(findings.ranks, spreads), &findings);
 
   // Of two ranks the better one is the usual.
   Numbers means;
@@ -293,6 +312,7 @@ RankFindings FindInRanks(const RankGrid& grid, const ScopedSteps& scope, const F
     findings.straggler->worst_step = WorstStepOf(grid, scope, findings.straggler->ranks);
     AddDelay(front, &*findings.straggler);
   }
+  AddGroups(ToleranceOf(findings.ranks, spreads), &findings);
   return findings;
 }
 
@@ -333,10 +353,17 @@ std::string RankSentence(const RankFindings& findings) {
   }
   const Straggler& straggler = *findings.straggler;
   const bool is_one = straggler.ranks.size() == 1;
-  std::string text = fmt::format("Rank{} {} come{} last to {} of {} collectives, by {} on average.",
-                                 is_one ? "" : "s", RankList(straggler.ranks), is_one ? "s" : "",
-                                 FormatPercent(straggler.last_share), is_one ? "its" : "all",
-                                 FormatDuration(std::llround(straggler.late_ns)));
+  const std::string last_share = FormatPercent(straggler.last_share);
+  const std::string late = FormatDuration(std::llround(straggler.late_ns));
+  std::string text =
+      straggler.by_front
+          ? fmt::format(
+                "In most steps the others wait for rank {}, whose work takes longer; it "
+                "comes last to {} of its collectives, by {} on average.",
+                RankList(straggler.ranks), last_share, late)
+          : fmt::format("Rank{} {} come{} last to {} of {} collectives, by {} on average.",
+                        is_one ? "" : "s", RankList(straggler.ranks), is_one ? "s" : "", last_share,
+                        is_one ? "its" : "all", late);
   if (straggler.delay_ns_per_step <= 0) return text;
   return text + fmt::format(" This costs {} a step ({}){}.",
                             FormatDuration(std::llround(straggler.delay_ns_per_step)),

@@ -47,11 +47,14 @@ struct Straggler {
   double delay_ns_per_step = 0;
   double delay_share = 0;  // of the steps' time
   std::string stage;       // where most of it; empty: all over the step
+  // Named for what the front of the steps shows: others may come last as often.
+  bool by_front = false;
 };
 
 struct RankFindings {
-  std::vector<RankFigures> ranks;            // ascending; those with a step only
-  std::vector<std::vector<int32_t>> groups;  // ranks whose figures are within noise, largest first
+  std::vector<RankFigures> ranks;  // ascending; those with a step only
+  // Ranks whose figures are within noise, largest first; a straggler is in none with others.
+  std::vector<std::vector<int32_t>> groups;
   std::optional<Straggler> straggler;
   int64_t num_collectives = 0;  // of all ranks, each once
 };

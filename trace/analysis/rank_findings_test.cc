@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/lesson/lesson_snapshot.h"
+#include "trace/base/units.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -103,7 +104,10 @@ TEST(RankFindings, TheSlowRankIsNamedWithItsShare) {
 // Late to one collective of each step: too few for its share of the last places, and still all
 // wait.
 TEST(RankFindings, WhoeverTheFrontNamesIsNamed) {
-  const RankGrid grid = EqualRanks(8, 20);
+  RankGrid grid = EqualRanks(8, 20);
+  for (size_t cell = 0; cell < grid.cells.size(); ++cell) {
+    if (cell / 20 != 5) grid.cells[cell].exposed_ns += 6'000'000;  // that the others wait
+  }
   Front front;
   front.num_steps = 20;
   front.total_ns = 20 * kStepNs;
@@ -119,6 +123,38 @@ TEST(RankFindings, WhoeverTheFrontNamesIsNamed) {
   EXPECT_EQ(straggler->ranks, (std::vector<int32_t>{5}));
   EXPECT_EQ(straggler->delay_ns_per_step, 6'000'000);
   EXPECT_EQ(straggler->stage, "data");
+  const RankFindings findings = FindInRanks(grid, Steps(0, 19), front);
+  EXPECT_EQ(RankSentence(findings),
+            "In most steps the others wait for rank 5, whose work takes longer; it comes last to " +
+                FormatPercent(straggler->last_share) +
+                " of its collectives, by 2.00 us on average. This costs 6.00 ms a step (6.0%), "
+                "most of it in data.");
+  // However much the times of steps vary.
+  EXPECT_EQ(findings.groups.size(), 2u);
+  for (size_t step = 0; step < 20; ++step) {
+    for (size_t rank = 0; rank < 8; ++rank) {
+      grid.cells[rank * 20 + step].exposed_ns += static_cast<int64_t>(step % 2) * 20'000'000;
+    }
+  }
+  EXPECT_EQ(FindInRanks(grid, Steps(0, 19), front).groups.back(), (std::vector<int32_t>{5}));
+}
+
+// The sentence would contradict the table, which has them in one line.
+TEST(RankFindings, OfEqualRanksTheFrontNamesNone) {
+  for (const int num_ranks : {2, 8}) {
+    const RankGrid grid = EqualRanks(num_ranks, 20);
+    Front front;
+    front.num_steps = 20;
+    front.total_ns = 20 * kStepNs;
+    for (int32_t step = 0; step < 20; ++step) {
+      front.parts.push_back({step, "forward block0", 1, kStepNs / 4, 6'000'000});
+    }
+    front.delays.push_back({.rank = 1, .is_lasting = true});
+    const RankFindings findings = FindInRanks(grid, Steps(0, 19), front);
+    ASSERT_EQ(findings.groups.size(), 1u);
+    EXPECT_FALSE(findings.straggler);
+    EXPECT_TRUE(RankSentence(findings).starts_with("No rank holds up the others"));
+  }
 }
 
 TEST(RankFindings, SeveralSlowRanksAreNamedTogether) {

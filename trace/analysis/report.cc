@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <iterator>
 #include <set>
 #include <utility>
 
+#include "trace/analysis/append.h"
 #include "trace/analysis/derived.h"
 #include "trace/analysis/row_index.h"
 
@@ -46,12 +46,6 @@ class DetailsMaker {
     front_.Add(rows);
     Append(PathShares(rows), &path_);
     return std::move(rows.collectives);
-  }
-
-  template <typename Row>
-  static void Append(std::vector<Row> more, std::vector<Row>* rows) {
-    rows->insert(rows->end(), std::make_move_iterator(more.begin()),
-                 std::make_move_iterator(more.end()));
   }
 
   const query::Snapshot& snapshot_;

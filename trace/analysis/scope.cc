@@ -87,6 +87,17 @@ Result<Scope> ParseScope(std::string_view text) {
       "give since-change, last-steps, in-view, selection, whole-run, or steps as a:b");
 }
 
+Result<Scope> ParseScopeOption(std::string_view text) {
+  const bool are_steps = text.find(':') != std::string_view::npos;
+  const Result<Scope> scope = are_steps ? ParseSteps(text) : ParseScope(text);
+  if (scope.ok() && scope->kind != ScopeKind::kInView && scope->kind != ScopeKind::kSelection) {
+    return scope;
+  }
+  return Status::Error(fmt::format(
+      "--scope {}: {}", text,
+      are_steps ? scope.message() : "give since-change, last-steps, whole-run, or steps as a:b"));
+}
+
 ScopedSteps Resolve(const Scope& scope, const std::vector<StepBreakdown>& steps,
                     const std::vector<query::Marker>& markers) {
   ScopedSteps scoped;

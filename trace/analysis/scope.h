@@ -45,6 +45,9 @@ Result<Scope> ParseSteps(std::string_view text);
 
 // The word of a kind ("since-change", "last-steps", "in-view", "selection", "whole-run"), or steps.
 Result<Scope> ParseScope(std::string_view text);
+// The same as the option --scope of a command that draws no window: nothing is in view or selected
+// there. Errors begin with the option.
+Result<Scope> ParseScopeOption(std::string_view text);
 
 // What a Scope is in a run. It holds finished steps only.
 struct ScopedSteps {

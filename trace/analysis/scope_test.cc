@@ -115,6 +115,16 @@ TEST(Scope, HasAWordEach) {
   EXPECT_THAT(ParseScope("all").message(), HasSubstr("whole-run"));
 }
 
+TEST(Scope, WithoutAWindowNothingIsInViewOrSelected) {
+  EXPECT_EQ(ParseScopeOption("last-steps")->kind, ScopeKind::kLastSteps);
+  EXPECT_EQ(ParseScopeOption("5:9").value(), StepsFrom(5, 8));
+  EXPECT_THAT(ParseScopeOption("9:5").message(), HasSubstr("--scope 9:5: give a:b"));
+  for (const std::string word : {"in-view", "selection", "all"}) {
+    EXPECT_EQ(ParseScopeOption(word).message(),
+              "--scope " + word + ": give since-change, last-steps, whole-run, or steps as a:b");
+  }
+}
+
 // The lesson's steps 12 and on have prefetch: their figures have nothing of the steps before.
 TEST(Figures, AreOfTheStepsOfTheirScopeAlone) {
   const query::SnapshotPtr lesson = MakeLessonSnapshot(2, 24, 12);

@@ -1,7 +1,6 @@
 // Stalls: gaps of the compute stream, the collective that held each of them, and why.
 #include <algorithm>
 #include <cstddef>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
@@ -9,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "trace/analysis/append.h"
 #include "trace/analysis/collectives.h"
 #include "trace/analysis/derived.h"
 #include "trace/analysis/names.h"
@@ -370,16 +370,12 @@ int64_t DryNs(const StepIndex& step, const query::OpRun& waiter) {
 std::vector<Stall> Stalls(const query::Snapshot& snapshot, int first_step, int last_step) {
   if (!snapshot.derived) return Stalls(StepRows(snapshot, first_step, last_step));
   std::vector<Stall> stalls;
-  const auto append = [&stalls](std::vector<Stall> more) {
-    stalls.insert(stalls.end(), std::make_move_iterator(more.begin()),
-                  std::make_move_iterator(more.end()));
-  };
   const auto append_of_rows = [&](int first, int last) {
-    if (first <= last) append(Stalls(StepRows(snapshot, first, last)));
+    if (first <= last) Append(Stalls(StepRows(snapshot, first, last)), &stalls);
   };
   const auto [first_derived, last_derived] = DerivedSteps(snapshot);
   append_of_rows(first_step, std::min(last_step, first_derived - 1));
-  append(DerivedStalls(snapshot, first_step, last_step));
+  Append(DerivedStalls(snapshot, first_step, last_step), &stalls);
   append_of_rows(std::max(first_step, last_derived + 1), last_step);
   return stalls;
 }

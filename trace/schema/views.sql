@@ -1,6 +1,8 @@
 -- Views of every trace. generate.py copies them into the files and, with the comments, into docs/trace.md. @sweep@ stands for sweep.sql.
 
 -- One row: when the first op was issued, which all other `_ms` columns count from; without ops, when the first span began.
+-- `area`, `moment`, `search`, links and the app count from the start of the run, the first row of any kind: mostly memory that
+-- is taken some ms before the first op. So the same moment is a larger number there.
 CREATE VIEW v_origin AS
 SELECT coalesce((SELECT min(issued_ns) FROM op_run), (SELECT min(start_ns) FROM span)) AS origin_ns;
 

@@ -123,27 +123,48 @@ Result<std::string> CsvOf(const Shell& shell, const ShotOptions& options) {
                                    Join(names, ", ")));
 }
 
-// The time lens at `options.at`.
-Status SetLens(const query::Snapshot& snapshot, const ShotOptions& options, Shell* shell) {
-  SHARDSCOPE_ASSIGN_OR_RETURN(const int64_t at_ns,
-                              analysis::ParseMomentOf("--at", snapshot, options.at));
-  const int32_t step = analysis::FinishedStepAt(snapshot, at_ns);
-  // In no finished step: in all of the run.
-  if (step < 0) shell->Post(ui::SetView{snapshot.start_ns, snapshot.end_ns});
-  shell->Post(ui::OpenLens{step});
+// What runs at this moment, on the first rank where anything does; else nothing.
+ui::SelectOp OpAt(const analysis::Moment& moment) {
+  for (const analysis::RankMoment& rank : moment.ranks) {
+    for (const auto* ops : {&rank.communication, &rank.compute, &rank.copies}) {
+      if (!ops->empty()) return {ops->front().op_run, rank.rank};
+    }
+  }
+  return {};
+}
+
+// The lens at a time of `moments`. What is described beside it is of that time, too, unless
+// something else was asked for.
+void SeekLens(const analysis::Moments& moments, int64_t at_ns, const ShotOptions& options,
+              Shell* shell) {
   shell->Post(ui::SeekLens{at_ns});
+  const bool is_chosen =
+      options.area || (options.link && (options.link->HasOp() || !options.link->work.empty() ||
+                                        options.link->area));
+  if (!is_chosen) shell->Post(OpAt(moments.At(at_ns)));
+}
+
+// The time lens at `options.at`.
+Status SetLens(const query::SnapshotPtr& snapshot, const ShotOptions& options, Shell* shell) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(const int64_t at_ns,
+                              analysis::ParseMomentOf("--at", *snapshot, options.at));
+  const int32_t step = analysis::FinishedStepAt(*snapshot, at_ns);
+  // In no finished step: in all of the run.
+  if (step < 0) shell->Post(ui::SetView{snapshot->start_ns, snapshot->end_ns});
+  shell->Post(ui::OpenLens{step});
+  SeekLens(analysis::Moments(snapshot, {at_ns, at_ns + 1}), at_ns, options, shell);
   return Status::Ok();
 }
 
 // Posts what the options ask for.
-Status SetStage(const query::Snapshot& snapshot, const ShotOptions& options, Shell* shell) {
+Status SetStage(const query::SnapshotPtr& snapshot, const ShotOptions& options, Shell* shell) {
   shell->ShowStep(options.step);
   if (options.link) SHARDSCOPE_RETURN_IF_ERROR(shell->ShowLink(*options.link));
   if (options.scope) shell->Post(ui::SetScope{options.scope});
   if (options.compare) shell->Post(*options.compare);
   if (options.area) {
     SHARDSCOPE_ASSIGN_OR_RETURN(const analysis::AreaQuery area,
-                                analysis::ResolveArea(snapshot, *options.area, {}));
+                                analysis::ResolveArea(*snapshot, *options.area, {}));
     shell->Post(ui::SelectArea{area});
     if (options.step < 0) shell->Post(ui::FitSelection{});
   }
@@ -224,7 +245,7 @@ std::vector<std::string> PanelNames() {
 Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options) {
   SHARDSCOPE_RETURN_IF_ERROR(CheckStep(*snapshot, options.step));
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::unique_ptr<Stage> stage, Stage::Create(snapshot, options));
-  SHARDSCOPE_RETURN_IF_ERROR(SetStage(*snapshot, options, &stage->shell()));
+  SHARDSCOPE_RETURN_IF_ERROR(SetStage(snapshot, options, &stage->shell()));
   stage->Draw(kSettlingFrames);
   if (const auto& scope = stage->shell().context().focus.scope) {
     const Status has_steps =
@@ -276,13 +297,16 @@ Status TakeAnimation(query::SnapshotPtr snapshot, const ShotOptions& options,
         animation.slowness, animation.frames, FormatDuration(length_ns), FormatDuration(frame_ns)));
   }
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::unique_ptr<Stage> stage, Stage::Create(snapshot, options));
-  SHARDSCOPE_RETURN_IF_ERROR(SetStage(*snapshot, options, &stage->shell()));
+  SHARDSCOPE_RETURN_IF_ERROR(SetStage(snapshot, options, &stage->shell()));
   stage->shell().Post(ui::OpenLens{step});
   stage->Draw(kSettlingFrames);
   SHARDSCOPE_RETURN_IF_ERROR(sink.begin(frame_ns));
+  const analysis::Moments moments(snapshot, times);
   for (int frame = 0; frame < animation.frames; ++frame) {
-    stage->shell().Post(ui::SeekLens{times.start_ns + length_ns * frame / animation.frames});
-    stage->Draw(2);  // what one asks for the next one draws
+    const int64_t at_ns = times.start_ns + length_ns * frame / animation.frames;
+    SeekLens(moments, at_ns, options, &stage->shell());
+    // What one asks for the next one draws, and what is selected then takes its room in one more.
+    stage->Draw(3);
     SHARDSCOPE_RETURN_IF_ERROR(sink.take(stage->Read()));
   }
   return Status::Ok();

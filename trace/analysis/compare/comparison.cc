@@ -198,11 +198,15 @@ RowState StateOf(const ComparedRow& row) {
 
 Comparison Compare(const ComparedRun& a, const ComparedRun& b) {
   Comparison comparison;
-  const auto measure = [](const ComparedRun& run) {
+  const UnitSet units_a = UnitsOfSegments(*a.snapshot);
+  const UnitSet units_b = UnitsOfSegments(*b.snapshot);
+  // A side whose units hold no segments, as DDP's buckets, has its compute in the other's units.
+  const auto measure = [](const ComparedRun& run, const UnitSet& own, const UnitSet& others) {
     const std::vector<StepBreakdown> steps = Breakdowns(*run.snapshot);
-    return Measure(*run.snapshot, steps, Resolve(run.scope, steps, run.snapshot->markers));
+    return Measure(*run.snapshot, steps, Resolve(run.scope, steps, run.snapshot->markers),
+                   own.empty() ? others : UnitSet());
   };
-  const Sides sides{measure(a), measure(b)};
+  const Sides sides{measure(a, units_a, units_b), measure(b, units_b, units_a)};
   comparison.a = SideOf(a, sides.a);
   comparison.b = SideOf(b, sides.b);
   for (const auto& [side, name] : {std::pair(&sides.a, a.name), std::pair(&sides.b, b.name)}) {

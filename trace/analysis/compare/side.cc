@@ -35,14 +35,30 @@ std::string WithoutGroup(const std::string& communicator) {
   return communicator.substr(0, communicator.find('/'));
 }
 
+UnitSet NamedUnits(const query::Snapshot& snapshot) {
+  UnitSet units;
+  for (const auto& [id, op] : snapshot.plan_ops) {
+    if (!op.unit.empty()) units.insert(op.unit);
+  }
+  return units;
+}
+
+// A segment's name begins with that of its unit: "block0.mlp". Empty: it is of none of these.
+std::string UnitOfSegment(const std::string& segment, const UnitSet& units) {
+  std::string unit = segment;
+  while (!unit.empty() && !units.contains(unit)) {
+    const size_t dot = unit.rfind('.');
+    unit.resize(dot == std::string::npos ? 0 : dot);
+  }
+  return unit;
+}
+
 // Fills a MeasuredSide from the op runs of its steps.
 class Measuring {
  public:
-  Measuring(const query::Snapshot& snapshot, MeasuredSide* side)
-      : snapshot_(snapshot), side_(*side) {
-    for (const auto& [id, op] : snapshot.plan_ops) {
-      if (!op.unit.empty()) units_.insert(op.unit);
-    }
+  Measuring(const query::Snapshot& snapshot, const UnitSet& other_units, MeasuredSide* side)
+      : snapshot_(snapshot), side_(*side), units_(NamedUnits(snapshot)) {
+    units_.insert(other_units.begin(), other_units.end());
     for (size_t at = 0; at < side->steps.size(); ++at) {
       ordinals_[side->steps[at]] = static_cast<int32_t>(at);
     }
@@ -130,16 +146,10 @@ class Measuring {
     return key;
   }
 
-  // A segment's name begins with that of its unit: "block0.mlp".
   std::string UnitOf(const query::PlanOp& op) const {
     if (!op.unit.empty()) return op.unit;
-    std::string unit = op.segment;
-    while (!unit.empty()) {
-      if (units_.contains(unit)) return unit;
-      const size_t dot = unit.rfind('.');
-      unit.resize(dot == std::string::npos ? 0 : dot);
-    }
-    return op.segment;
+    std::string unit = UnitOfSegment(op.segment, units_);
+    return unit.empty() ? op.segment : unit;
   }
 
   void NoteUse(const query::PlanOp& op) {
@@ -214,7 +224,7 @@ class Measuring {
 
   const query::Snapshot& snapshot_;
   MeasuredSide& side_;
-  std::set<std::string> units_;                    // that ops name
+  UnitSet units_;                                  // that ops name, here or in the other run
   std::unordered_map<int32_t, int32_t> ordinals_;  // by step
   std::vector<bool> is_middle_;                    // by ordinal
   int32_t ordinal_ = 0;                            // of the step that is looked at
@@ -290,8 +300,16 @@ int64_t AddCapped(int64_t a, int64_t b) {
   return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
 }
 
+UnitSet UnitsOfSegments(const query::Snapshot& snapshot) {
+  UnitSet units = NamedUnits(snapshot);
+  const bool hold_segments = std::ranges::any_of(snapshot.plan_ops, [&](const auto& entry) {
+    return !UnitOfSegment(entry.second.segment, units).empty();
+  });
+  return hold_segments ? units : UnitSet();
+}
+
 MeasuredSide Measure(const query::Snapshot& snapshot, const std::vector<StepBreakdown>& breakdowns,
-                     const ScopedSteps& scope) {
+                     const ScopedSteps& scope, const UnitSet& other_units) {
   MeasuredSide side;
   TakeSteps(breakdowns, scope, snapshot.IsImported() ? scope.first : scope.first_timed, &side);
   if (!side.problem.empty()) return side;
@@ -301,7 +319,7 @@ MeasuredSide Measure(const query::Snapshot& snapshot, const std::vector<StepBrea
   for (const StepBreakdown& row : breakdowns) {
     if (steps.contains(row.step)) spans[{row.step, row.rank}] = {row.start_ns, row.end_ns};
   }
-  Measuring measuring(snapshot, &side);
+  Measuring measuring(snapshot, other_units, &side);
   for (size_t first = 0; first < side.steps.size(); first += kStepsOfPart) {
     const size_t last = std::min(first + kStepsOfPart, side.steps.size()) - 1;
     for (const StepIndex& step : IndexSteps(snapshot, side.steps[first], side.steps[last])) {

@@ -5,6 +5,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -73,6 +74,12 @@ struct MeasuredSide {
 // The most that a sum of durations can be: hostile files have such.
 int64_t AddCapped(int64_t a, int64_t b);
 
+using UnitSet = std::set<std::string>;
+
+// The units that ops name, if they hold segments: none where these are in no unit, and others are
+// only sent together (DDP's buckets), or where units are not known.
+UnitSet UnitsOfSegments(const query::Snapshot& snapshot);
+
 // `scope`: a range of steps of `snapshot`, which has all rows. Of our own runs the steps 0 and 1
 // are warm-up and left out if there are more; what was imported has no warm-up.
 //
@@ -81,7 +88,10 @@ int64_t AddCapped(int64_t a, int64_t b);
 // microseconds, and taking that one would mix what different ranks do. In a mean over ranks the
 // parts add up to the step, and a rank that is late is there with its share: its compute, and the
 // waits of the others. No clock is compared with another's.
+//
+// `other_units`: of the run that it is compared with, where a segment of no unit belongs to one of
+// these.
 MeasuredSide Measure(const query::Snapshot& snapshot, const std::vector<StepBreakdown>& breakdowns,
-                     const ScopedSteps& scope);
+                     const ScopedSteps& scope, const UnitSet& other_units = {});
 
 }  // namespace shardscope::analysis

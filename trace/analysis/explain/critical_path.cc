@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
 #include <utility>
 
+#include "trace/analysis/append.h"
 #include "trace/analysis/collectives.h"
 #include "trace/analysis/derived.h"
 #include "trace/analysis/names.h"
@@ -234,9 +234,7 @@ std::optional<PathKind> ParsePathKind(std::string_view name) {
 std::vector<PathPart> CriticalPath(const query::Snapshot& snapshot, int first_step, int last_step) {
   std::vector<PathPart> parts;
   for (const auto& [first, last] : StepRanges(snapshot, first_step, last_step)) {
-    std::vector<PathPart> more = CriticalPath(StepRows(snapshot, first, last));
-    parts.insert(parts.end(), std::make_move_iterator(more.begin()),
-                 std::make_move_iterator(more.end()));
+    Append(CriticalPath(StepRows(snapshot, first, last)), &parts);
   }
   return parts;
 }

@@ -46,7 +46,8 @@ class RowList {
 
 void AddSlack(const OpFacts& facts, RowList* rows) {
   if (!facts.slack.found) return;
-  rows->Moment("first_use", Text::kDetailsFirstUse, facts.slack.first_use_ns);
+  // Not when it was used: where compute waited for it, that is after it came.
+  rows->Moment("first_use", Text::kDetailsFirstWanted, facts.slack.first_use_ns);
   rows->Duration("slack", Text::kSlack, facts.slack.slack_ns);
   DetailRow& row = rows->last();
   if (facts.slack.slack_ns > 0) row.value = "+" + row.value;

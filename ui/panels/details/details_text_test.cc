@@ -82,6 +82,19 @@ TEST(DetailsTextTest, RowsCountFromTheStepAndNameTheLastRank) {
   EXPECT_EQ(Find(rows, "bus_bandwidth"), nullptr);  // unknown
 }
 
+// What nothing can use yet is not called used.
+TEST(DetailsTextTest, AStalledGatherSaysWhenItWasWanted) {
+  OpFacts facts = HiddenGather();
+  facts.slack.first_use_ns = 17 * kNsPerMs;
+  facts.slack.slack_ns = -3 * kNsPerMs;
+  const std::vector<DetailRow> rows = DetailRows(facts, ui::Language::kEnglish);
+  const DetailRow* wanted = Find(rows, "first_use");
+  ASSERT_NE(wanted, nullptr);
+  EXPECT_EQ(wanted->value, "16.000 ms");  // it ended at 19
+  EXPECT_STREQ(ui::Tr(ui::Language::kEnglish, wanted->label), "first wanted");
+  EXPECT_STREQ(ui::Tr(ui::Language::kChinese, wanted->label), "首次需要");
+}
+
 TEST(DetailsTextTest, EveryCauseHasItsOwnRemedyInBothLanguages) {
   for (const ui::Language language : {ui::Language::kEnglish, ui::Language::kChinese}) {
     std::set<std::string> meanings;

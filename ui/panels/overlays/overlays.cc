@@ -253,14 +253,6 @@ bool IsMoment(const std::string& typed) {
          !Contains(typed, "#") && !Contains(typed, "&");
 }
 
-// Of "step=3+4.2ms"; nullopt: it is told from the start of the run, or malformed.
-std::optional<int32_t> StepOfMoment(std::string_view typed) {
-  constexpr std::string_view kStep = "step=";
-  if (!typed.starts_with(kStep)) return std::nullopt;
-  typed.remove_prefix(kStep.size());
-  return analysis::ParseStep(typed.substr(0, typed.find('+')));
-}
-
 // The moment in the middle of a view that is as wide as it was, but of a few steps at most.
 ui::SetView ViewAround(const ui::Context& context, int64_t time_ns) {
   constexpr int64_t kMostSteps = 3;
@@ -344,7 +336,7 @@ void Overlays::GoTo(const ui::Context& context, ui::Commands* commands) {
     // While a large run loads, few rows are there, and when it began is not known to the
     // nanosecond: what is told from there waits, and of a step that is not read the step.
     const bool loading = context.snapshot->loading;
-    const std::optional<int32_t> of_step = StepOfMoment(typed);
+    const std::optional<int32_t> of_step = analysis::StepOfMoment(typed);
     const bool is_elsewhere =
         moment.ok() && ((loading && !of_step) || *moment < context.snapshot->start_ns ||
                         *moment > context.snapshot->end_ns);
