@@ -157,9 +157,9 @@ void PrintData(const runtime::Job& job) {
 }
 
 void PrintEnd(const runtime::RunSummary& summary, int64_t steps) {
-  Print(fmt::format("{} after {} of {}, loss {:.4f}\n",
-                    summary.stopped_early ? "stopped" : "finished", summary.steps,
-                    Counted(steps, "step"), summary.last_loss));
+  Print(fmt::format("{} after {} of {}{}\n", summary.stopped_early ? "stopped" : "finished",
+                    summary.steps, Counted(steps, "step"),
+                    summary.last ? ", " + LossText(*summary.last) : ""));
   if (!summary.trace_path.empty()) Print(fmt::format("trace: {}\n", summary.trace_path));
   if (!summary.folder.empty()) Print(fmt::format("run: {}\n", summary.folder));
 }
@@ -256,6 +256,8 @@ Result<int> TrainSharded(const Arguments& arguments, const Setting& setting, run
   options.if_taken = if_taken;
   options.launch = arguments.launch;
   options.dump_path = arguments.dump;
+  // Not before: while processes wait for one another, nothing would hear a signal.
+  options.before_folder = CatchSignals;
   options.on_step = [&](const runtime::StepReport& report) {
     if (!arguments.is_leader()) return;
     progress.OnStep(report);

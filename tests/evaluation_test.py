@@ -42,7 +42,7 @@ class EvaluationTest(ProgramTest):
                 run, _, with_evaluations = self.evaluate(name, *fp64, *settings, ranks=ranks)
                 self.assert_near(self.losses(run), expected)
                 self.assertEqual([row["tokens"] for row in self.sql(run, "SELECT DISTINCT tokens FROM evaluation")], [27 * 16])
-                _, _, without = self.evaluate(f"{name} without", *fp64, *settings, "eval.every=0", ranks=ranks)
+                _, _, without = self.evaluate(f"{name} without", *fp64, *settings, "eval.every=0", "eval.path=", ranks=ranks)
                 self.assertEqual(with_evaluations, without)
 
     def test_it_lies_between_steps_and_is_shown(self):
@@ -104,8 +104,12 @@ class EvaluationTest(ProgramTest):
     def test_what_cannot_be_evaluated_is_said_before_the_run(self):
         short = self.root / "short.txt"
         short.write_text("too short")
+        empty = self.root / "empty.txt"
+        empty.touch()
         for settings, text in ((["eval.every=2", "eval.path="], "eval.every=2 needs held-out data"),
-                               (["eval.every=2", f"eval.path={self.root / 'none'}"], "eval.path: "),
+                               (["eval.every=2", f"eval.path={self.root / 'none'}"], f"eval.path: {self.root / 'none'} is not there"),
+                               (["eval.every=2", f"eval.path={empty}"], f"eval.path: {empty} has no text in it"),
+                               ([], "has no effect with eval.every=0"),
                                (["eval.every=2", f"eval.path={short}"], "has no 17 tokens whose loss counts")):
             with self.subTest(text):
                 _, done, _ = self.evaluate("refused", *settings, check=False)

@@ -161,11 +161,23 @@ class ExportFolderTest(ProgramTest):
         refused("use_rslora", base, use_rslora=True)
         refused("modules_to_save is set", base, modules_to_save=["lm_head"])
         refused("rank_pattern is set", base, rank_pattern={"q_proj": 4})
+        refused("lora_dropout=0.5 cannot be trained", base, lora_dropout=0.5)
+        for other_way in ("pissa", "pissa_niter_4", "olora", "loftq"):
+            refused(f'init_lora_weights="{other_way}" cannot be trained', base, init_lora_weights=other_way)
+        refused("lora_bias=true cannot be trained", base, lora_bias=True)
+        refused("use_qalora=true cannot be trained", base, use_qalora=True)
+        refused("exclude_modules is set", base, exclude_modules=["q_proj"])
+        refused("trainable_token_indices is set", base, trainable_token_indices=[1])
+        refused("alora_invocation_tokens is set", base, alora_invocation_tokens=[1])
         refused("target_modules", base, target_modules=["lm_head"])
         refused("target_modules", base, target_modules="q.*")
         refused("has no tensor base_model.model.model.layers.0.self_attn.k_proj.lora_A.weight", base, target_modules=["q_proj", "k_proj"])
         refused("is [3, ", base, r=4)
         refused("adapter_model.safetensors: tensor ", f"model.path={other}")
+        # As peft writes what is not used.
+        idle = {"init_lora_weights": "gaussian", "lora_dropout": 0, "exclude_modules": None, "loftq_config": {}, "rank_pattern": {}, "use_bdlora": None}
+        (out / "adapter_config.json").write_text(json.dumps({**config, **idle}))
+        self.run_program(TRAIN, "--out", self.root / "idle", "--set", f"data.path={self.data}", *SETTINGS, f"lora.path={out}", base, "train.steps=1")
         (out / "adapter_model.safetensors").write_bytes((out / "adapter_model.safetensors").read_bytes()[:-5])
         refused("lora.path: ", base)
         (out / "adapter_model.safetensors").unlink()
@@ -221,12 +233,16 @@ class ExportFolderTest(ProgramTest):
         full, file = self.root / "full", self.root / "file"
         full.mkdir()
         (full / "mine").write_text("mine")
+        (self.root / "empty").mkdir()
+        for name, target in (("to empty", "empty"), ("to nothing", "nothing")):
+            (self.root / name).symlink_to(self.root / target)
         file.write_text("mine")
         left = self.root / "left.partial"
         left.mkdir()
         for checkpoint, out, text in ((gpt, "out", "only a llama can be exported"), (self.root / "none", "out", "is not there"),
                                       (self.root, "out", "has no checkpoint"), (llama, full.name, "is there already"),
-                                      (llama, file.name, "is there already"), (llama, "left", "left.partial is there already"),
+                                      (llama, file.name, "is there already"),
+                                      (llama, "to empty", "is a symbolic link"), (llama, "to nothing", "is a symbolic link"), (llama, "left", "left.partial is there already"),
                                       (llama, "no folder/out", "No such file or directory")):
             with self.subTest(text):
                 self.assertIn(text, self.export(checkpoint, self.root / out, check=False).stderr)

@@ -45,6 +45,17 @@ class SignalsTest(ProgramTest):
                 self.assertIn("stopped after ", output)
                 self.assert_finished(run)
 
+    def test_one_that_comes_while_the_run_begins_leaves_a_whole_run(self):
+        run, process = self.start("run", ENDLESS)
+        while not run.exists() and process.poll() is None:
+            pass  # at once, as it takes but a moment
+        process.send_signal(signal.SIGINT)
+        output, error = process.communicate(timeout=TIMEOUT_S)
+        self.assertEqual(process.returncode, 128 + signal.SIGINT, error)
+        self.assertIn("SIGINT: ends after the running step", error)
+        self.assertIn("stopped after ", output)
+        self.assertFalse(list(run.glob("*.live.db*")))
+
     def test_the_reference_too(self):
         command = self.train_command(self.root / "run", ENDLESS) + ["--reference"]
         process = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

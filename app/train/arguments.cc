@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "app/say.h"
+#include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/folder.h"
 
 namespace shardscope::app {
@@ -91,7 +92,15 @@ Result<config::Config> SettingsOf(const std::string& checkpoint, const Arguments
   std::error_code error;
   // Without: it was no run of ours.
   if (std::filesystem::exists(toml, error)) {
-    SHARDSCOPE_RETURN_IF_ERROR(config::ApplyToml(toml, &config));
+    SHARDSCOPE_ASSIGN_OR_RETURN(const checkpoint::Checkpoint opened,
+                                checkpoint::Checkpoint::Open(checkpoint));
+    SHARDSCOPE_RETURN_IF_ERROR(opened.VerifyFile("run.toml"));
+    const Status read = config::ApplyToml(toml, &config);
+    if (!read.ok()) {
+      return Status::Error(read.message() +
+                           ": the checkpoint is of another version, or was changed by hand: take "
+                           "another checkpoint, or the program that has written it");
+    }
   }
   // It is another run, and the launcher says how many ranks it has.
   SHARDSCOPE_RETURN_IF_ERROR(config.Set("run.name", ""));
@@ -100,6 +109,19 @@ Result<config::Config> SettingsOf(const std::string& checkpoint, const Arguments
         config.Set("run.ranks", std::to_string(arguments.launch->num_ranks)));
   }
   return config;
+}
+
+// Where else a run says that its weights are: "; <why>: --resume <path>", or nothing.
+std::string ElsewhereText(const std::string& run) {
+  std::error_code error;
+  const std::string toml = run + "/run.toml";
+  if (!std::filesystem::exists(toml, error)) return "";
+  const Result<config::Config> config = config::LoadToml(toml);
+  if (!config.ok()) return "";
+  const std::string& folder = config->Get("checkpoint.path");
+  if (!folder.empty()) return "; its checkpoints are in " + folder + ": --resume " + folder;
+  const std::string& from = config->Get("checkpoint.resume");
+  return from.empty() ? "" : "; it went on from " + from + ": --resume " + from;
 }
 
 }  // namespace
@@ -111,7 +133,9 @@ Result<config::Config> ReadSettings(const Arguments& arguments) {
       arguments.resume.empty() ? config.Get("checkpoint.resume") : arguments.resume;
   if (resume.empty()) return config;
   std::vector<std::string> passed;
-  SHARDSCOPE_ASSIGN_OR_RETURN(const std::string found, checkpoint::FindCheckpoint(resume, &passed));
+  const Result<std::string> newest = checkpoint::FindCheckpoint(resume, &passed);
+  if (!newest.ok()) return Status::Error(newest.message() + ElsewhereText(resume));
+  const std::string& found = *newest;
   if (arguments.is_leader()) {
     for (const std::string& reason : passed) Say("passed over: " + reason);
   }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "app/say.h"
@@ -25,13 +26,16 @@ std::string Bar(int64_t done, int64_t all) {
 
 }  // namespace
 
+std::string LossText(const runtime::StepReport& report) {
+  return report.counts ? fmt::format("loss {:.4f}", report.loss) : "no token counts";
+}
+
 std::string ProgressText(const runtime::StepReport& report) {
   const double seconds = static_cast<double>(report.step_ns) / 1e9;
-  std::string text =
-      fmt::format("step {} ({} of {})  loss {:.4f}  {} tokens/s  {}", report.step, report.step + 1,
-                  report.steps, report.loss,
-                  FormatCount(static_cast<double>(report.tokens) / std::max(seconds, 1e-9)),
-                  FormatDuration(report.step_ns));
+  std::string text = fmt::format(
+      "step {} ({} of {})  {}  {} tokens/s  {}", report.step, report.step + 1, report.steps,
+      LossText(report), FormatCount(static_cast<double>(report.tokens) / std::max(seconds, 1e-9)),
+      FormatDuration(report.step_ns));
   if (report.communication_ns > 0) {
     text += fmt::format("  exposed communication {} of {}", FormatDuration(report.exposed_ns),
                         FormatDuration(report.communication_ns));
@@ -105,7 +109,8 @@ void TrainProgress::Close() {
 }
 
 std::string LossLine(const runtime::StepReport& report) {
-  return fmt::format("{} {:.17g} {:.17g}\n", report.step, report.loss, report.grad_norm);
+  const double loss = report.counts ? report.loss : std::numeric_limits<double>::quiet_NaN();
+  return fmt::format("{} {:.17g} {:.17g}\n", report.step, loss, report.grad_norm);
 }
 
 Status LossFile::Open(const std::string& path) {

@@ -52,7 +52,10 @@ class FinishingTold {
 // Steps count from 0: "step 11 (12 of 100)  loss 2.345  12.3 k tokens/s  ..."
 std::string ProgressText(const runtime::StepReport& report);
 
-// "step loss grad_norm", in full precision.
+// "loss 2.3450", or that no token counts.
+std::string LossText(const runtime::StepReport& report);
+
+// "step loss grad_norm", in full precision; the loss is nan where no token counts.
 std::string LossLine(const runtime::StepReport& report);
 
 // --losses FILE: one line a step, which others may read while the run goes on. One thread at a

@@ -92,9 +92,11 @@ Result<std::span<const std::byte>> Checkpoint::Bytes(int32_t file, int64_t first
     const size_t begin = block * kBlockBytes;
     if (HashOf(all.subspan(begin, std::min(kBlockBytes, all.size() - begin))) !=
         entry.blocks[block]) {
+      const std::string other = WholeBeside(folder_);
       return Status::Error(fmt::format(
-          "{}/{} is damaged (its checksum from byte {} on is another one): take another checkpoint",
-          folder_, entry.name, begin));
+          "{}/{} is damaged (its checksum from byte {} on is another one): take another "
+          "checkpoint{}",
+          folder_, entry.name, begin, other.empty() ? "" : ", as " + other));
     }
     mapped.is_checked[block].store(true, std::memory_order_relaxed);
   }
@@ -137,6 +139,14 @@ Result<std::vector<std::byte>> Checkpoint::ReadAll(const ParameterEntry& paramet
   std::vector<std::byte> bytes(static_cast<size_t>(all.count * BytesOfDType(entry->dtype)));
   SHARDSCOPE_RETURN_IF_ERROR(Read(*entry, {&all, 1}, bytes.data()));
   return bytes;
+}
+
+Status Checkpoint::VerifyFile(std::string_view name) const {
+  for (size_t file = 0; file < files_.size(); ++file) {
+    if (index_.files[file].name != name) continue;
+    return Bytes(static_cast<int32_t>(file), 0, index_.files[file].bytes).status();
+  }
+  return Status::Ok();
 }
 
 Status Checkpoint::Verify() const {

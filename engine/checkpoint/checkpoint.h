@@ -28,7 +28,8 @@ class Checkpoint {
   const Index& index() const { return index_; }
 
   // The elements of `runs` of a tensor of this checkpoint, in that order, in the tensor's dtype;
-  // `out` has room for them. Errors: a block whose checksum is another one.
+  // `out` has room for them. Errors: a block whose checksum is another one; they name another
+  // checkpoint that is whole, where one lies beside this.
   Status Read(const TensorEntry& tensor, std::span<const ElementRun> runs, std::byte* out) const;
   // All of it, in row-major order.
   Result<std::vector<std::byte>> ReadAll(const ParameterEntry& parameter,
@@ -36,6 +37,8 @@ class Checkpoint {
   // Bytes [first, first + count) of file `file`, checked.
   Result<std::span<const std::byte>> Bytes(int32_t file, int64_t first, int64_t count) const;
 
+  // Checks every byte of the file `name`, if the index lists it.
+  Status VerifyFile(std::string_view name) const;
   // Checks every byte.
   Status Verify() const;
 

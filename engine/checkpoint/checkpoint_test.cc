@@ -172,11 +172,38 @@ TEST_F(CheckpointTest, TheNewestWholeOneIsFound) {
   EXPECT_EQ(*FindCheckpoint(root_, &passed), old);
   ASSERT_EQ(passed.size(), 1u);
   EXPECT_NE(passed[0].find("1000 bytes"), std::string::npos);
+  // A file is no checkpoint, whatever its name.
+  Replace(checkpoints() + "/step-99", "x");
+  passed.clear();
+  EXPECT_EQ(*FindCheckpoint(root_, &passed), old);
+  EXPECT_EQ(passed.size(), 1u);
+  fs::remove(checkpoints() + "/step-99");
   EXPECT_EQ(RemovePartials(checkpoints()), 1);
   EXPECT_EQ(RemovePartials(checkpoints()), 0);
   RemoveCheckpoint(newest);
   RemoveCheckpoint(old);
   EXPECT_TRUE(fs::is_empty(checkpoints()));
+}
+
+TEST_F(CheckpointTest, ADamagedOneNamesTheNextThatIsWhole) {
+  const std::string old = Write(8);
+  const std::string broken = Write(9);
+  const std::string newest = Write(10);
+  fs::remove(broken + "/rank-1.safetensors");
+  for (const char* file : {"rank-0.safetensors", "rank-1.safetensors"}) {
+    std::string bytes = Text((newest + "/") + file);
+    bytes.back() ^= 1;
+    Replace((newest + "/") + file, bytes);
+    const Result<Checkpoint> checkpoint = Checkpoint::Open(newest + "/");
+    ASSERT_TRUE(checkpoint.ok()) << checkpoint.message();
+    EXPECT_NE(checkpoint->VerifyFile(file).message().find("take another checkpoint, as " + old),
+              std::string::npos)
+        << checkpoint->VerifyFile(file).message();
+  }
+  EXPECT_TRUE(Checkpoint::Open(newest)->VerifyFile("not there").ok());
+  EXPECT_EQ(WholeBeside(old), newest);
+  fs::remove_all(old);
+  EXPECT_TRUE(ErrorOf(newest).ends_with("take another checkpoint")) << ErrorOf(newest);
 }
 
 TEST_F(CheckpointTest, OneOfTheSameNameIsReplaced) {
@@ -249,6 +276,18 @@ TEST_F(CheckpointTest, AnIndexIsBelievedOnlyWhereItFitsTogether) {
            [](Index& index) { index.files[0].blocks.pop_back(); }}) {
     EXPECT_NE(error_with(change).find("x is damaged"), std::string::npos);
   }
+}
+
+TEST_F(CheckpointTest, WhatElseDecidesAboutTheArithmeticMayBeUnknown) {
+  const Result<Checkpoint> older = Checkpoint::Open(Write(5));
+  ASSERT_TRUE(older.ok()) << older.message();
+  EXPECT_EQ(PrintIndex(older->index()).find("\"model\""), std::string::npos);
+  EXPECT_TRUE(older->index().model.empty());
+  Index index = older->index();
+  index.model = {{"rope_theta", "10000"}};
+  const Result<Index> read = ParseIndex(PrintIndex(index), "x");
+  ASSERT_TRUE(read.ok()) << read.message();
+  EXPECT_EQ(read->model, index.model);
 }
 
 TEST(BlocksTest, HashesAreOfBlocksHoweverTheyAreWritten) {

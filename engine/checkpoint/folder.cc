@@ -41,7 +41,8 @@ std::vector<std::string> CheckpointsIn(const std::string& root) {
   std::vector<std::pair<int64_t, std::string>> found;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(root, error)) {
-    if (const auto step = StepOf(entry.path().filename().string())) {
+    const auto step = StepOf(entry.path().filename().string());
+    if (std::error_code ignored; step && entry.is_directory(ignored)) {
       found.emplace_back(*step, entry.path().string());
     }
   }
@@ -131,6 +132,14 @@ Result<std::string> FindCheckpoint(const std::string& path, std::vector<std::str
   return Status::Error(path +
                        " has no checkpoint: a run writes them with checkpoint.every, or when its "
                        "control socket is told 'checkpoint'");
+}
+
+std::string WholeBeside(const std::string& folder) {
+  const fs::path path = fs::path(folder + "/").lexically_normal().parent_path();
+  for (const std::string& candidate : CheckpointsIn(path.parent_path().string())) {
+    if (candidate != path && Checkpoint::Open(candidate).ok()) return candidate;
+  }
+  return "";
 }
 
 Result<FileEntry> WriteTensors(const std::string& path, std::span<const TensorBytes> tensors,

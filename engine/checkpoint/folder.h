@@ -28,6 +28,10 @@ bool IsPartial(const std::string& folder);
 // the reasons. The path is absolute.
 Result<std::string> FindCheckpoint(const std::string& path, std::vector<std::string>* passed);
 
+// Beside the checkpoint `folder` the newest other one that is whole, as far as that is known
+// without reading its data; empty: there is none.
+std::string WholeBeside(const std::string& folder);
+
 // Takes bytes that follow those of the last call.
 using ByteSink = std::function<Status(std::span<const std::byte> bytes)>;
 

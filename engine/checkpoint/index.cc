@@ -155,6 +155,8 @@ Index IndexOf(const Json& json) {
   index.run = json.at("run").get<std::string>();
   index.mesh = json.at("mesh").get<std::map<std::string, int64_t>>();
   index.config = json.at("config").get<std::map<std::string, std::string>>();
+  // Checkpoints of older versions have none.
+  if (json.contains("model")) json.at("model").get_to(index.model);
   index.scalars = json.at("scalars").get<std::map<std::string, double>>();
   index.data = DataOf(json.at("data"));
   for (const Json& file : json.at("files")) index.files.push_back(FileOf(file));
@@ -303,6 +305,7 @@ std::string PrintIndex(const Index& index) {
       {"step", index.step},    {"num_ranks", index.num_ranks}, {"run", index.run},
       {"mesh", index.mesh},    {"data", ToJson(index.data)},   {"scalars", index.scalars},
       {"config", index.config}};
+  if (!index.model.empty()) json["model"] = index.model;
   json["files"] = Json::array();
   for (const FileEntry& file : index.files) json["files"].push_back(ToJson(file));
   json["parameters"] = Json::array();

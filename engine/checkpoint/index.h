@@ -83,7 +83,9 @@ struct Index {
   std::string run;                            // its id; empty: it was no run of ours
   std::map<std::string, int64_t> mesh;        // ranks along each dimension
   std::map<std::string, std::string> config;  // all keys in force
-  std::map<std::string, double> scalars;      // one number each, as the scale of a loss scaler
+  // What else decides about the model's arithmetic: fields of config.json. Empty: it is not known.
+  std::map<std::string, std::string> model;
+  std::map<std::string, double> scalars;  // one number each, as the scale of a loss scaler
   DataPosition data;
   std::vector<FileEntry> files;
   std::vector<ParameterEntry> parameters;

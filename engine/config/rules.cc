@@ -465,13 +465,29 @@ Status CheckFaults(const Config& config) {
   return delay ? check("fault.delay", delay->rank) : Status::Ok();
 }
 
-// trace/record/size_bound.h: batches, log and segments must fit.
 Status CheckEvaluation(const Config& config) {
-  if (config.GetInt("eval.every") == 0 || !config.Get("eval.path").empty()) return Status::Ok();
+  const bool evaluates = config.GetInt("eval.every") > 0;
+  const bool has_data = !config.Get("eval.path").empty();
+  if (evaluates == has_data) return Status::Ok();
+  if (has_data) {
+    return Status::Error(
+        fmt::format("{} has no effect with {}: set eval.every=100, or leave it out (eval.path=)",
+                    Shown(config, "eval.path"), Shown(config, "eval.every")));
+  }
   return Status::Error(fmt::format("{} needs held-out data: name a file or folder with eval.path",
                                    Shown(config, "eval.every")));
 }
 
+Status CheckLogitsBlock(const Config& config) {
+  constexpr int64_t kLeast = 16;
+  const int64_t columns = config.GetInt("train.logits_block");
+  if (columns == 0 || columns >= kLeast) return Status::Ok();
+  return Status::Error(
+      fmt::format("{} is too small a block of logits: give 0 (all at once) or {} and more",
+                  Shown(config, "train.logits_block"), kLeast));
+}
+
+// trace/record/size_bound.h: batches, log and segments must fit.
 Status CheckRecord(const Config& config) {
   constexpr int64_t kLeastBytes = 4'000'000;
   const int64_t bytes = config.GetInt("record.max_bytes");
@@ -530,6 +546,7 @@ Status Config::Check() const {
   SHARDSCOPE_RETURN_IF_ERROR(CheckModel(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckRecord(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckEvaluation(*this));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckLogitsBlock(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckSharding(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckUnits(*this));
   SHARDSCOPE_RETURN_IF_ERROR(CheckMesh(*this));

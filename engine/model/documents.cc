@@ -1,5 +1,7 @@
 #include "engine/model/documents.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -30,13 +32,22 @@ Result<std::vector<tokenizer::Message>> MessagesOf(const Json& list) {
   return messages;
 }
 
+// With the file that the template is in.
+Status OfTemplate(const Status& status, const tokenizer::Tokenizer& tokenizer) {
+  constexpr std::string_view kWhat = "the chat template";
+  if (!status.message().starts_with(kWhat)) return status;
+  return Status::Error(fmt::format("{} in {}{}", kWhat, tokenizer.chat_template_path(),
+                                   status.message().substr(kWhat.size())));
+}
+
 }  // namespace
 
 Result<Documents> Documents::Make(std::shared_ptr<const tokenizer::Tokenizer> tokenizer) {
   if (!tokenizer->eos()) {
-    return Status::Error(
-        "the tokenizer's tokenizer_config.json names no eos_token: documents would run into one "
-        "another; add one");
+    const std::string what = tokenizer->has_config() ? " names no eos_token" : " is not there";
+    return Status::Error("data.tokenizer: " + tokenizer->config_path() + what +
+                         ": documents would run into one another; add " +
+                         (tokenizer->has_config() ? "one" : "it, with the eos_token"));
   }
   return Documents(std::move(tokenizer));
 }
@@ -85,15 +96,17 @@ Status Documents::AppendMessages(const std::vector<tokenizer::Message>& messages
                                  std::vector<uint32_t>* tokens) {
   if (!chat_) {
     if (tokenizer_->chat_template().empty()) {
-      return Status::Error(
-          "\"messages\" need a chat template, and the tokenizer's tokenizer_config.json has none");
+      return Status::Error("\"messages\" need a chat template, and " + tokenizer_->config_path() +
+                           " has none: add it (chat_template)");
     }
-    SHARDSCOPE_ASSIGN_OR_RETURN(
-        chat_, tokenizer::ChatTemplate::Parse(tokenizer_->chat_template(),
-                                              {tokenizer_->bos_text(), tokenizer_->eos_text()}));
+    Result<tokenizer::ChatTemplate> chat = tokenizer::ChatTemplate::Parse(
+        tokenizer_->chat_template(), {tokenizer_->bos_text(), tokenizer_->eos_text()});
+    if (!chat.ok()) return OfTemplate(chat.status(), *tokenizer_);
+    chat_ = std::move(chat).value();
   }
-  SHARDSCOPE_ASSIGN_OR_RETURN(const std::vector<tokenizer::Span> spans, chat_->Spans(messages));
-  for (const tokenizer::Span& span : spans) {
+  const Result<std::vector<tokenizer::Span>> spans = chat_->Spans(messages);
+  if (!spans.ok()) return OfTemplate(spans.status(), *tokenizer_);
+  for (const tokenizer::Span& span : *spans) {
     ids_.clear();
     SHARDSCOPE_RETURN_IF_ERROR(encoder_.Encode(span.text, &ids_));
     for (const tokenizer::TokenId id : ids_) {

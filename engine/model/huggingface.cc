@@ -36,7 +36,7 @@ class Fields {
     }
     const Json& value = At(name);
     if (value.is_number_integer() && value > 0 && value < kMostCount) return value.get<int64_t>();
-    Wrong(name, fmt::format("={} is no positive whole number", Shown(value)));
+    Wrong(name, fmt::format("={} is no whole number from 1 to {}", Shown(value), kMostCount - 1));
     return 1;
   }
 
@@ -125,8 +125,8 @@ void ReadRotary(const std::string& place, Fields* fields, Status* status, ModelC
   const std::string type = rope.Text("rope_type", rope.Text("type", "default"));
   if (type == "default") return;
   if (type != "llama3") {
-    return rope.Wrong("rope_type",
-                      "=" + type.substr(0, 40) + " is not known: it may be default or llama3");
+    return rope.Wrong("rope_type", "=" + Printable(type.substr(0, 40)) +
+                                       " is not known: it may be default or llama3");
   }
   RopeScaling scaling;
   scaling.factor = rope.Number("factor", 1);
@@ -207,6 +207,38 @@ std::vector<std::string> ReadTargets(Fields* fields) {
   return targets;
 }
 
+// What else peft's LoraConfig has that changes what an adapter adds, or what is trained.
+void CheckAdapterRest(Fields* fields) {
+  fields->Only("bias", "none", "no biases are trained beside adapters");
+  fields->Only("lora_bias", false, "adapters have no biases");
+  fields->Only("lora_dropout", 0.0, "there is no dropout; set it to 0 to train without");
+  fields->Only("fan_in_fan_out", false, "no layer of a llama has its weight transposed");
+  fields->Only("use_dora", false, "magnitudes are not known");
+  fields->Only("use_rslora", false, "an adapter is scaled by lora_alpha/r");
+  fields->Only("use_qalora", false, "weights are not quantised");
+  // Most of the other ways change the weights of the model as well.
+  if (fields->Has("init_lora_weights")) {
+    const Json& init = fields->At("init_lora_weights");
+    if (!init.is_boolean() && init != "gaussian") {
+      fields->Only(
+          "init_lora_weights", true,
+          "it may be true, false or gaussian, which leave the model's weights as they are; "
+          "let peft convert the adapter (path_initial_model_for_weight_conversion)");
+    }
+  }
+  for (const char* name :
+       {"modules_to_save", "layers_to_transform", "layer_replication", "rank_pattern",
+        "alpha_pattern", "target_parameters", "exclude_modules", "trainable_token_indices"}) {
+    const bool is_set = fields->Has(name) && !fields->At(name).empty();
+    if (is_set) fields->Wrong(name, "is set: every target of every block has the same adapter");
+  }
+  for (const char* name : {"alora_invocation_tokens", "use_bdlora", "arrow_config", "kasa_config",
+                           "monteclora_config", "velora_config"}) {
+    const bool is_set = fields->Has(name) && fields->At(name) != false && !fields->At(name).empty();
+    if (is_set) fields->Wrong(name, "is set: only plain LoRA is known");
+  }
+}
+
 }  // namespace
 
 Result<AdapterConfig> ReadAdapterConfig(const std::string& folder) {
@@ -222,15 +254,7 @@ Result<AdapterConfig> ReadAdapterConfig(const std::string& folder) {
   adapter.rank = fields.Count("r");
   adapter.alpha = fields.Number("lora_alpha", 8);  // peft's default
   adapter.targets = ReadTargets(&fields);
-  fields.Only("bias", "none", "no biases are trained beside adapters");
-  fields.Only("fan_in_fan_out", false, "no layer of a llama has its weight transposed");
-  fields.Only("use_dora", false, "magnitudes are not known");
-  fields.Only("use_rslora", false, "an adapter is scaled by lora_alpha/r");
-  for (const char* name : {"modules_to_save", "layers_to_transform", "layer_replication",
-                           "rank_pattern", "alpha_pattern", "target_parameters"}) {
-    const bool is_set = fields.Has(name) && !fields.At(name).empty();
-    if (is_set) fields.Wrong(name, "is set: every target of every block has the same adapter");
-  }
+  CheckAdapterRest(&fields);
   if (!status.ok()) return status;
   return adapter;
 }
@@ -260,6 +284,24 @@ Result<ModelConfig> ReadFolderConfig(const std::string& folder, int64_t seq) {
   CheckRest(&fields);
   if (!status.ok()) return status;
   return config;
+}
+
+std::map<std::string, std::string> FieldsBesideKeys(const ModelConfig& config) {
+  const auto number = [](double value) { return fmt::format("{}", value); };
+  std::map<std::string, std::string> fields = {
+      {"head_dim", std::to_string(config.head_dim())},
+      {"rms_norm_eps", number(config.norm_epsilon)},
+      {"rope_theta", number(config.rope_theta)},
+      {"tie_word_embeddings", config.tied ? "true" : "false"},
+      {"biases of q, k and v", config.qkv_bias ? "true" : "false"}};
+  if (!config.rope_scaling) return fields;
+  const RopeScaling& scaling = *config.rope_scaling;
+  fields["rope_scaling.rope_type"] = "llama3";
+  fields["rope_scaling.factor"] = number(scaling.factor);
+  fields["rope_scaling.low_freq_factor"] = number(scaling.low_freq_factor);
+  fields["rope_scaling.high_freq_factor"] = number(scaling.high_freq_factor);
+  fields["rope_scaling.original_max_position_embeddings"] = std::to_string(scaling.original_seq);
+  return fields;
 }
 
 std::string HuggingFaceName(const std::string& parameter) {

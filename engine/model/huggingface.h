@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,10 @@ namespace shardscope::model {
 // as transformers 4 and 5 write them. `seq` and the dtype are the run's. Errors name the file, the
 // field and what it may be.
 Result<ModelConfig> ReadFolderConfig(const std::string& folder, int64_t seq);
+
+// What of the model's arithmetic no key says but config.json: its fields, by their names there
+// ("rope_scaling.factor"), with values as text. Of any model; what has no value has no field.
+std::map<std::string, std::string> FieldsBesideKeys(const ModelConfig& config);
 
 // A folder with a low-rank adapter as peft writes it: what its adapter_config.json says, in the
 // names of lora.targets. Errors name the file, the field and what it may be.

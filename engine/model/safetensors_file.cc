@@ -11,6 +11,7 @@
 #include <set>
 
 #include "trace/base/check.h"
+#include "trace/base/text.h"
 
 namespace shardscope::model {
 namespace {
@@ -90,7 +91,7 @@ bool SafetensorsFile::Entry::is_float() const {
 }
 
 Status SafetensorsFile::Wrong(const std::string& what) const {
-  return Status::Error(path_ + " cannot be read as safetensors: " + what);
+  return Status::Error(path_ + " cannot be read as safetensors: " + Printable(what));
 }
 
 Result<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {

@@ -147,10 +147,34 @@ TEST_F(TokenFileTest, WhatIsWrongIsSaidWithFileAndLine) {
   files.config = "{}";
   options_.tokenizer = Made(files);
   EXPECT_NE(ErrorOf("x.txt", "a").find("names no eos_token"), std::string::npos);
+  files.folder = "/some/where";
+  options_.tokenizer = Made(files);
+  EXPECT_NE(ErrorOf("x.txt", "a").find("/some/where/tokenizer_config.json names no eos_token"),
+            std::string::npos);
+  files.config = "";
+  options_.tokenizer = Made(files);
+  EXPECT_NE(ErrorOf("x.txt", "a").find("/some/where/tokenizer_config.json is not there"),
+            std::string::npos);
   files.config = R"({"eos_token":"<e>"})";
   options_.tokenizer = Made(files);
-  EXPECT_NE(ErrorOf("x.jsonl", R"({"messages":[]})").find("need a chat template"),
+  EXPECT_NE(ErrorOf("x.jsonl", R"({"messages":[]})")
+                .find("need a chat template, and /some/where/tokenizer_config.json has none"),
             std::string::npos);
+  const std::string chat = R"({"messages":[{"role":"assistant","content":"a"}]})";
+  files.chat_template = "{{ raise_exception('only users') }}";
+  options_.tokenizer = Made(files);
+  std::string error = ErrorOf("x.jsonl", chat);
+  EXPECT_NE(error.find("x.jsonl, line 1: the chat template in /some/where/chat_template.jinja: "),
+            std::string::npos)
+      << error;
+  EXPECT_NE(error.find("only users"), std::string::npos) << error;
+  files.chat_template = "";
+  files.config = R"({"eos_token":"<e>","chat_template":"{{ a"})";
+  options_.tokenizer = Made(files);
+  error = ErrorOf("x.jsonl", chat);
+  EXPECT_NE(error.find("the chat template in /some/where/tokenizer_config.json: "),
+            std::string::npos)
+      << error;
 }
 
 TEST_F(TokenFileTest, TheCacheIsUsedAgainUnlessAnythingHasChanged) {

@@ -3,14 +3,18 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <stdexcept>
 #include <utility>
 
 #include "engine/model/huggingface.h"
 #include "engine/model/reference_model.h"
 #include "trace/base/input_file.h"
+#include "trace/base/text.h"
 
 namespace shardscope::model {
 namespace {
@@ -31,7 +35,7 @@ Result<std::shared_ptr<const WeightFolder>> WeightFolder::Open(const std::string
   const auto weights = std::make_shared<WeightFolder>();
   Status status = weights->OpenFiles(folder);
   if (status.ok()) status = weights->Check(folder, config, /*of_adapters=*/false);
-  if (!status.ok()) return Status::Error("model.path: " + status.message());
+  if (!status.ok()) return Status::Error("model.path: " + Printable(status.message()));
   return std::shared_ptr<const WeightFolder>(weights);
 }
 
@@ -40,7 +44,7 @@ Result<std::shared_ptr<const WeightFolder>> WeightFolder::OpenAdapters(const std
   const auto adapters = std::make_shared<WeightFolder>();
   Status status = adapters->AddFile(folder + "/adapter_model.safetensors");
   if (status.ok()) status = adapters->Check(folder, config, /*of_adapters=*/true);
-  if (!status.ok()) return Status::Error("lora.path: " + status.message());
+  if (!status.ok()) return Status::Error("lora.path: " + Printable(status.message()));
   return std::shared_ptr<const WeightFolder>(adapters);
 }
 
@@ -136,6 +140,13 @@ void WeightFolder::Read(const plan::Parameter& parameter, int64_t first,
                         std::span<double> values) const {
   const Place& place = places_.at(HuggingFaceName(parameter.name));
   place.file->Read(place.entry, first, values);
+  const auto broken = std::ranges::find_if(values, [](double one) { return !std::isfinite(one); });
+  if (broken != values.end()) {
+    throw std::runtime_error(fmt::format(
+        "{}.path: {}: tensor {} has {} at element {}: take weights that are all numbers",
+        IsAdapter(parameter.name) ? "lora" : "model", place.file->path(),
+        HuggingFaceName(parameter.name), *broken, first + (broken - values.begin())));
+  }
   const int64_t element_bytes = place.entry.bytes / std::max<int64_t>(1, place.entry.elements());
   bytes_read_ += element_bytes * static_cast<int64_t>(values.size());
 }

@@ -30,6 +30,7 @@ class WeightFolder final : public ParameterSource {
   static Result<std::shared_ptr<const WeightFolder>> OpenAdapters(const std::string& folder,
                                                                   const ModelConfig& config);
 
+  // Throws where an element is no finite number: it names file, tensor and element.
   void Read(const plan::Parameter& parameter, int64_t first,
             std::span<double> values) const override;
 

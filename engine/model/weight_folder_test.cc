@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -126,6 +127,22 @@ TEST_F(FolderTest, ReadsWhatConfigJsonSays) {
   EXPECT_EQ(*Config(), *all);
 }
 
+TEST_F(FolderTest, WhatNoKeySaysHasTheNamesOfConfigJson) {
+  const ModelConfig plain;
+  EXPECT_EQ(FieldsBesideKeys(plain).at("rope_theta"), "10000");
+  EXPECT_FALSE(FieldsBesideKeys(plain).contains("rope_scaling.factor"));
+  const auto differs = [&](const char* field, const ModelConfig& other) {
+    EXPECT_NE(FieldsBesideKeys(other), FieldsBesideKeys(plain)) << field;
+    EXPECT_TRUE(FieldsBesideKeys(other).contains(field)) << field;
+  };
+  differs("rope_theta", {.rope_theta = 500000});
+  differs("rms_norm_eps", {.norm_epsilon = 1e-6});
+  differs("tie_word_embeddings", {.tied = true});
+  differs("biases of q, k and v", {.qkv_bias = true});
+  differs("head_dim", {.stated_head_dim = 64});
+  differs("rope_scaling.factor", {.rope_scaling = RopeScaling{}});
+}
+
 TEST_F(FolderTest, FieldsThatCannotBeTrainedAreNamed) {
   const json good = config_;
   const std::tuple<const char*, json, const char*> cases[] = {
@@ -139,6 +156,7 @@ TEST_F(FolderTest, FieldsThatCannotBeTrainedAreNamed) {
       {"hidden_size", "24", "whole number"},
       {"hidden_size", -24, "whole number"},
       {"hidden_size", 1e30, "whole number"},
+      {"vocab_size", int64_t{1} << 40, "whole number from 1 to 2147483647"},
       {"vocab_size", nullptr, "missing"},
       {"num_key_value_heads", 3, "num_attention_heads=4"},
       {"num_attention_heads", 5, "num_attention_heads"},
@@ -185,6 +203,31 @@ TEST_F(FolderTest, EveryElementIsReadAsTheTypeHasIt) {
       bytes += static_cast<int64_t>(stored.nbytes());
     }
     EXPECT_EQ((*weights)->bytes_read(), bytes);
+  }
+}
+
+TEST_F(FolderTest, AnElementThatIsNoNumberIsNamedWhereItIsRead) {
+  const auto is_norm = [](const std::string& name) { return name == "model.norm.weight"; };
+  for (const auto& [value, text] : {std::pair(std::nan(""), "nan"), std::pair(HUGE_VAL, "inf")}) {
+    SafetensorsWriter writer;
+    for (const auto& [parameter, tensor] : Drawn()) {
+      const at::Tensor changed = tensor.clone();
+      const std::string theirs = HuggingFaceName(parameter);
+      if (is_norm(theirs)) changed.mutable_data_ptr<float>()[5] = static_cast<float>(value);
+      writer.Add(theirs, changed);
+    }
+    ASSERT_TRUE(writer.Write((folder_ / "model.safetensors").string()).ok());
+    const auto weights = Open();
+    ASSERT_TRUE(weights.ok()) << weights.message();
+    std::string error;
+    try {
+      (void)InitialParameters(*Config(), plan::DType::kFp32, **weights);
+    } catch (const std::exception& thrown) {
+      error = thrown.what();
+    }
+    EXPECT_THAT(error, HasSubstr(std::string("model.safetensors: tensor model.norm.weight has ") +
+                                 text + " at element 5"));
+    EXPECT_TRUE(error.starts_with("model.path: ")) << error;
   }
 }
 
@@ -277,6 +320,9 @@ TEST_F(FolderTest, DamagedFilesAreNamedWithWhatIsWrong) {
   EXPECT_THAT(error(std::string(1 << 20, '[')), HasSubstr("no JSON"));
   EXPECT_THAT(error("{" + a + "," + a + "}"), HasSubstr("has the tensor a twice"));
   EXPECT_THAT(error(R"({"a":7})"), HasSubstr("tensor a is no object"));
+  EXPECT_THAT(error(R"({"a\nb":7})"), HasSubstr("tensor a b is no object"));
+  EXPECT_THAT(error(R"({"a\nb":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})").find('\n'),
+              std::string::npos);
   EXPECT_THAT(error(R"({"a":{"shape":[2],"data_offsets":[0,8]}})"), HasSubstr("has no dtype"));
   EXPECT_THAT(error(R"({"a":{"dtype":"F33","shape":[2],"data_offsets":[0,8]}})"),
               HasSubstr("unknown dtype F33"));

@@ -62,6 +62,8 @@ class LiveTrainer : public Trainer {
   struct CheckpointFolder {
     std::string path;
     FolderLock lock;
+    // The newest checkpoint, if it could not be written. The writer's, as long as there is one.
+    std::optional<CheckpointOutcome> lost;
   };
   // What ranks have copied of their state for checkpoints.
   struct Copies {
@@ -112,6 +114,9 @@ class LiveTrainer : public Trainer {
   bool SaveIfDue(int rank, int64_t step, const Regime& regime, bool is_end);
   // When no rank saves any more: the last one is written.
   void CloseCheckpoints(bool is_failed);
+  // After that, where rank 0 is: error if the run ended before step `steps` and its checkpoint is
+  // lost.
+  Status CheckLastCheckpoint(int64_t steps) const;
 
   // trainer_evaluation.cc. What evaluates between steps with these keys.
   Result<std::shared_ptr<const plan::Schedule>> EvaluationOf(const config::Config& config);

@@ -85,17 +85,15 @@ Result<RunSummary> RunReference(const ReferenceOptions& options, const Job& job)
       }
       dump->AddBatch(step, rank, samples);
     }
-    if (options.on_step) {
-      options.on_step({.step = step,
-                       .steps = job.training.steps,
-                       .loss = result.loss,
-                       .grad_norm = result.grad_norm,
-                       .tokens = tokens,
-                       .step_ns = end_ns - start_ns});
-    }
+    summary.last = {.step = step,
+                    .steps = job.training.steps,
+                    .loss = result.loss,
+                    .grad_norm = result.grad_norm,
+                    .tokens = tokens,
+                    .step_ns = end_ns - start_ns};
+    if (options.on_step) options.on_step(*summary.last);
     start_ns = end_ns;
     summary.steps = step + 1;
-    summary.last_loss = result.loss;
   }
   summary.stopped_early = summary.steps < job.training.steps;
   if (recorder) {

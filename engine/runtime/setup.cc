@@ -9,6 +9,7 @@
 #include "engine/footprint/footprint.h"
 #include "engine/model/weight_folder.h"
 #include "trace/base/check.h"
+#include "trace/base/text.h"
 #include "trace/base/units.h"
 
 namespace shardscope::runtime {
@@ -150,7 +151,12 @@ Result<std::shared_ptr<const HeldOut>> HeldOutOf(const config::Config& config) {
   config::Config of_data = config;
   SHARDSCOPE_RETURN_IF_ERROR(of_data.Set("data.path", config.Get("eval.path")));
   Result<model::Corpus> corpus = CorpusOf(of_data, "");
-  if (!corpus.ok()) return Status::Error("eval.path: " + corpus.message());
+  if (!corpus.ok()) {
+    constexpr std::string_view kKey = "data.path: ";
+    const std::string& message = corpus.message();
+    const size_t begin = message.starts_with(kKey) ? kKey.size() : 0;
+    return Status::Error("eval.path: " + message.substr(begin));
+  }
   held_out->num_samples = model::NumSamples(corpus->num_tokens(), held_out->seq);
   held_out->corpus = std::make_shared<const model::Corpus>(*std::move(corpus));
   const int64_t in_a_batch = config.GetInt("train.batch") * config.GetInt("train.micro_batches");

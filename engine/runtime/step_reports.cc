@@ -17,6 +17,7 @@ StepReport OfAllRanks(const std::vector<StepReport>& by_rank) {
   for (const StepReport& one : std::span(by_rank).subspan(1)) {
     all.loss += one.loss;
     all.tokens += one.tokens;
+    all.counts = all.counts && one.counts;
     num_losses += one.tokens > 0 ? 1 : 0;
     all.step_ns = std::max(all.step_ns, one.step_ns);
     all.exposed_ns += one.exposed_ns;

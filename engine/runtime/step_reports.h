@@ -14,7 +14,8 @@ namespace shardscope::runtime {
 struct StepReport {
   int64_t step = 0;
   int64_t steps = 0;
-  double loss = 0;  // mean over all tokens
+  double loss = 0;     // mean over all tokens
+  bool counts = true;  // false: no token counts in the loss, which is 0
   double grad_norm = 0;
   int64_t tokens = 0;            // of all ranks
   int64_t step_ns = 0;           // the slowest rank's

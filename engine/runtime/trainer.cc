@@ -41,10 +41,8 @@ Result<RunSummary> LiveTrainer::Run() {
   Status status = ranks_->OnAll([this](int rank) { return RankLoop(rank); });
   CloseCheckpoints(!status.ok());
   RunSummary summary{.steps = ranks_->job().first_step};
-  if (const std::optional<StepReport> last = reports_->Last()) {
-    summary.steps = last->step + 1;
-    summary.last_loss = last->loss;
-  }
+  summary.last = reports_->Last();
+  if (summary.last) summary.steps = summary.last->step + 1;
   summary.stopped_early = summary.steps < ranks_->job().training.steps;
   if (summary.stopped_early) summary.stop_signal = steering_->signal();
   steering_->SetFinished();
@@ -60,6 +58,7 @@ Result<RunSummary> LiveTrainer::Run() {
     dump_->AddParameters("final.", parameter);
     status = dump_->Write();
   }
+  if (status.ok()) status = CheckLastCheckpoint(summary.steps);
   if (!status.ok()) {
     for (const int rank : ranks_->local()) {
       if (ranks_->is_stuck()) trace_->AddUnfinished(rank);
@@ -164,6 +163,7 @@ Status LiveTrainer::RunStep(int rank, int64_t step, const Regime& regime) {
   ShareStep(rank, {.step = step,
                    .steps = ranks_->job().training.steps,
                    .loss = row.loss,
+                   .counts = bodies.outcome().counts,
                    .grad_norm = row.grad_norm,
                    .tokens = row.tokens,
                    .step_ns = row.end_ns - row.start_ns,

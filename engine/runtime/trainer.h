@@ -29,7 +29,9 @@ struct TrainerOptions {
   IfTaken if_taken = IfTaken::kRefuse;
   // Where the ranks are processes: this one's place. The ranks are threads without.
   std::optional<config::Launch> launch;
-  std::string dump_path;     // empty: none
+  std::string dump_path;  // empty: none
+  // Called where rank 0 is, before the run folder is made.
+  std::function<void()> before_folder;
   Device* device = nullptr;  // what the ranks compute on; borrowed
   // Rows of table capability that are known before the run, and of table config beside the keys.
   std::vector<DeviceCapability> capabilities;
@@ -44,9 +46,9 @@ struct TrainerOptions {
 struct RunSummary {
   int64_t steps = 0;  // that ran
   bool stopped_early = false;
-  int stop_signal = 0;  // that stopped it early
-  double last_loss = 0;
-  std::string folder;  // empty: none
+  int stop_signal = 0;             // that stopped it early
+  std::optional<StepReport> last;  // of its newest step; none: it ran no step
+  std::string folder;              // empty: none
   std::string trace_path;
 };
 

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "engine/checkpoint/folder.h"
+#include "engine/model/huggingface.h"
 #include "engine/runtime/checkpoint/load.h"
 #include "engine/runtime/live_trainer.h"
 #include "trace/base/text.h"
@@ -36,6 +37,16 @@ Status LiveTrainer::OpenResume(Job* job) {
       .num_ranks = job->training.num_ranks,
       .samples_per_step = job->training.batch * job->training.micro_batches,
       .seed = job->training.seed};
+  // An imported checkpoint knows of no data.
+  const bool has_data = index.data.num_samples > 0;
+  const auto seq = index.config.find("model.seq");
+  const bool is_same_seq =
+      seq != index.config.end() && seq->second == options_.config.Get("model.seq");
+  if (has_data && is_same_seq && index.data.num_samples != shape.num_samples) {
+    resume_.notes.push_back(fmt::format(
+        "the data have {}, and had {} when {} was written: they begin anew, in another order",
+        Counted(shape.num_samples, "sample"), index.data.num_samples, folder));
+  }
   job->first_step = index.step;
   job->data_start = DataStart(index, shape, NumTakers(*job));
   return Status::Ok();
@@ -109,7 +120,10 @@ void LiveTrainer::OpenCheckpoints() {
           .on_part = [this](schema::CheckpointRow row) { trace_->Add(std::move(row)); },
           .on_outcome =
               [this](const CheckpointOutcome& outcome) {
-                if (!outcome.folder.empty()) {
+                checkpoint_folder_.lost.reset();
+                if (outcome.folder.empty()) {
+                  checkpoint_folder_.lost = outcome;
+                } else {
                   trace_->Mark(outcome.step, "checkpoint", {.new_value = outcome.folder});
                 }
                 Message(outcome.message);
@@ -133,6 +147,7 @@ CheckpointHead LiveTrainer::CheckpointHeadOf(int64_t step, const Regime& regime)
            .tool_version = kVersion,
            .run = run_id_,
            .config = regime.config.Values(),
+           .model = model::FieldsBesideKeys(ranks_->job().model),
            .scalars = ranks_->work(0).Scalars(),
            .data = {.seed = sampler.shape().seed,
                     .num_samples = sampler.shape().num_samples,
@@ -194,6 +209,18 @@ bool LiveTrainer::SaveIfDue(int rank, int64_t step, const Regime& regime, bool i
   if (!is_due || copies_.saved[static_cast<size_t>(rank)] == step) return false;
   SaveCheckpoint(rank, step, regime);
   return true;
+}
+
+// Earlier ones may be lost: what the run was for is in the one of its end.
+Status LiveTrainer::CheckLastCheckpoint(int64_t steps) const {
+  const std::optional<CheckpointOutcome>& lost = checkpoint_folder_.lost;
+  const bool is_of_end = lost && lost->step == steps && steps > ranks_->job().first_step &&
+                         regimes_.Newest()->checkpoint_every > 0;
+  if (!is_of_end) return Status::Ok();
+  return Status::Error(fmt::format(
+      "the run has ended, and its result is lost: {}; make room or name another folder with "
+      "checkpoint.path, and go on from an earlier checkpoint with --resume",
+      lost->message));
 }
 
 void LiveTrainer::CloseCheckpoints(bool is_failed) {

@@ -68,7 +68,12 @@ Status LiveTrainer::Open(Job job) {
   if (!ranks.ok()) return ranks.status();
   ranks_ = std::move(ranks).value();
   if (!options_.dump_path.empty()) dump_.emplace(options_.dump_path, ranks_->job().model);
-  const Status status = OpenRest();
+  Status status;
+  try {
+    status = OpenRest();
+  } catch (const std::exception& error) {  // of weights that are read, or for want of memory
+    status = Status::Error(ErrorText(error));
+  }
   if (!status.ok()) ranks_->transport().Abort(status.message());
   return status;
 }
@@ -258,6 +263,7 @@ Status LiveTrainer::WriteConfig(config::Config config) const {
 
 Status LiveTrainer::OpenFolder() {
   if (!is_leader()) return Status::Ok();
+  if (options_.before_folder) options_.before_folder();
   Result<RunFolder> folder = RunFolder::Create(options_.folder, options_.if_taken);
   if (!folder.ok()) return folder.status();
   folder_ = std::move(folder).value();

@@ -96,8 +96,10 @@ Status Guarded(const std::function<void()>& work) {
     }
   });
   if (error.empty()) return Status::Ok();
-  return Status::Error("the chat template: " +
-                       Shortened(Printable(error.substr(0, error.find('\n'))), 300));
+  error.resize(std::min(error.size(), error.find('\n')));
+  // Which leads over to the place.
+  error.resize(error.find_last_not_of(": ") + 1);
+  return Status::Error("the chat template: " + Shortened(Printable(error), 300));
 }
 
 // How deep brackets nest inside of {{ }} or {% %}.

@@ -82,6 +82,9 @@ Status TokenizerParser::Parse(const TokenizerFiles& files) {
     if (!config.is_object()) return Status::Error("tokenizer_config.json is no object of JSON");
     SHARDSCOPE_RETURN_IF_ERROR(ReadConfig(config));
   }
+  tokenizer_->folder_ = files.folder;
+  tokenizer_->has_config_ = !files.config.empty();
+  tokenizer_->is_own_file_ = !files.chat_template.empty();
   if (!files.chat_template.empty()) tokenizer_->chat_template_ = files.chat_template;
   tokenizer_->fingerprint_ = 0xcbf29ce484222325U;
   for (const std::string* text : {&files.tokenizer, &files.config, &files.chat_template}) {
@@ -173,6 +176,10 @@ Status TokenizerParser::ReadAddedTokens(const Json& tokens) {
   std::vector<AddedToken> read;
   for (const Json& json : tokens) {
     AddedToken token;
+    if (!At(json, "content").is_string()) {
+      return Status::Error("added_tokens has an entry without a text ('content'): " +
+                           Shortened(json.dump(-1, ' ', true, Json::error_handler_t::replace), 80));
+    }
     token.text = TextAt(json, "content");
     if (token.text.empty()) continue;
     const Json& id = At(json, "id");
@@ -342,7 +349,7 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::Load(const std::string& path
   std::error_code unreachable;
   const fs::path file =
       fs::is_directory(path, unreachable) ? fs::path(path) / "tokenizer.json" : fs::path(path);
-  TokenizerFiles files;
+  TokenizerFiles files{.folder = file.parent_path().string()};
   SHARDSCOPE_ASSIGN_OR_RETURN(files.tokenizer, ReadFile(file.string(), kMaxFileBytes));
   const auto read_if_there = [&](const char* name, std::string* text) -> Status {
     const fs::path beside = file.parent_path() / name;

@@ -26,6 +26,7 @@ struct TokenizerFiles {
   std::string tokenizer;  // tokenizer.json
   std::string config;     // tokenizer_config.json: which token ends a document, the chat template
   std::string chat_template;  // chat_template.jinja, which comes before that of the config
+  std::string folder = "";    // where they are, for errors
 };
 
 // Immutable. Threads: any; each encodes with an Encoder of its own.
@@ -53,11 +54,21 @@ class Tokenizer {
   const std::string& bos_text() const { return bos_text_; }
   const std::string& eos_text() const { return eos_text_; }
   const std::string& chat_template() const { return chat_template_; }
+  // For errors: where eos() and chat_template() are read from, there or not.
+  std::string config_path() const { return PathOf("tokenizer_config.json"); }
+  std::string chat_template_path() const {
+    return is_own_file_ ? PathOf("chat_template.jinja") : config_path();
+  }
+  bool has_config() const { return has_config_; }
 
   // A checksum of everything that decides about ids: two that are equal encode alike.
   uint64_t fingerprint() const { return fingerprint_; }
 
  private:
+  std::string PathOf(const char* name) const {
+    return folder_.empty() ? name : folder_ + "/" + name;
+  }
+
   friend class Encoder;
   friend class TokenizerParser;
 
@@ -74,6 +85,9 @@ class Tokenizer {
   std::string bos_text_;
   std::string eos_text_;
   std::string chat_template_;
+  std::string folder_;
+  bool has_config_ = false;
+  bool is_own_file_ = false;  // the chat template: of chat_template.jinja
   uint64_t fingerprint_ = 0;
 };
 

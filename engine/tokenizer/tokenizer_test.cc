@@ -187,6 +187,12 @@ TEST(ParseTokenizerTest, WhatIsWrongIsSaid) {
   EXPECT_NE(ErrorOf(json).find("'(a' is not understood"), std::string::npos);
   EXPECT_NE(ErrorOf(SmallTokenizer(), R"({"eos_token":"<none>"})").find("eos_token '<none>'"),
             std::string::npos);
+  json = SmallTokenizer();
+  json["added_tokens"] = Json::parse(R"([{"id":"x"}])");
+  EXPECT_NE(
+      ErrorOf(json).find("added_tokens has an entry without a text ('content'): {\"id\":\"x\"}"),
+      std::string::npos)
+      << ErrorOf(json);
   EXPECT_NE(ErrorOf(Json::array()).find("no tokenizer.json"), std::string::npos);
 }
 
@@ -274,6 +280,7 @@ TEST(ChatTemplateTest, WhatIsBeyondTheEvaluatorIsAnError) {
     const auto chat = ChatTemplate::Parse(source, {});
     ASSERT_FALSE(chat.ok());
     EXPECT_TRUE(chat.message().starts_with("the chat template: ")) << chat.message();
+    EXPECT_FALSE(chat.message().ends_with(":")) << chat.message();
   }
   const auto raises = ChatTemplate::Parse("{{ raise_exception('only users') }}", {});
   ASSERT_TRUE(raises.ok());

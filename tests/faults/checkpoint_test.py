@@ -88,6 +88,39 @@ class CheckpointTest(ProgramTest):
                 self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
                 self.assertFalse((self.root / "b").exists())
 
+    def test_data_that_have_changed_are_said(self):
+        run, _ = self.train("a", "train.steps=2", "checkpoint.every=2")
+        again = [TRAIN, "--resume", run, "--set", "train.steps=3", "--out"]
+        self.assertNotIn("the data have", self.run_program(*again, self.root / "b").stdout)
+        self.data.write_text(self.data.read_text() + "and then some more, which was not there before")
+        done = self.run_program(*again, self.root / "c")
+        self.assertRegex(done.stdout, r"the data have \d+ samples, and had \d+ when .*step-2 was written: they begin anew")
+
+    def test_settings_that_are_damaged_are_said(self):
+        run, _ = self.train("a", "train.steps=2", "checkpoint.every=1")
+        newest = run / "checkpoints" / "step-2"
+        text = (newest / "run.toml").read_text()
+        for changed in (text.replace("lr", "l=", 1), text.replace("steps = 2", "steps = 3", 1)):
+            (newest / "run.toml").write_text(changed)
+            done = self.run_program(TRAIN, "--resume", run, "--out", self.root / "b", "--set", "train.steps=4", check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+            self.assertIn("run.toml", done.stderr)
+            self.assertIn(f"take another checkpoint, as {run}/checkpoints/step-1", done.stderr)
+
+    def test_a_run_without_a_checkpoint_names_what_it_went_on_from(self):
+        run, _ = self.train("a", "train.steps=2", "checkpoint.every=2")
+        again = self.root / "again"
+        self.run_program(TRAIN, "--resume", run, "--out", again, "--set", "train.steps=3", "checkpoint.every=0")
+        done = self.run_program(TRAIN, "--resume", again, "--out", self.root / "b", check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+        self.assertIn(f"it went on from {run}/checkpoints/step-2: --resume {run}/checkpoints/step-2", done.stderr)
+        elsewhere = self.root / "elsewhere"
+        away, _ = self.train("away", "train.steps=2", "checkpoint.every=2", f"checkpoint.path={elsewhere}")
+        done = self.run_program(TRAIN, "--resume", away, "--out", self.root / "b", check=False)
+        self.assertIn(f"its checkpoints are in {elsewhere}: --resume {elsewhere}", done.stderr)
+
     def test_two_runs_do_not_write_into_one_folder(self):
         folder = f"checkpoint.path={self.root / 'checkpoints'}"
         run, _ = self.start_training("a", "train.steps=1000000", folder)
@@ -123,6 +156,38 @@ class FineTuningTest(ProgramTest):
     def written(self, name, step):
         """Bytes of the ranks' files."""
         return {path.name: path.read_bytes() for path in (self.root / name / "checkpoints" / f"step-{step}").glob("rank-*")}
+
+    def test_a_step_in_which_no_token_counts_has_no_loss(self):
+        # Answers that are shorter than most samples between two of them.
+        chats = [{"messages": [{"role": "user", "content": "the optimizer shards the gradient " * 40}, {"role": "assistant", "content": "a"}]}] * 10
+        self.data.write_text("".join(json.dumps(chat) + "\n" for chat in chats))
+        losses = self.root / "losses"
+        done = self.run_program(TRAIN, "--ranks", 2, "--out", self.root / "run", "--losses", losses, "--set", f"model.path={self.model}",
+                                f"data.path={self.data}", f"data.cache={self.root / 'cache'}", "model.seq=4", "train.batch=1", "train.steps=2")
+        self.assertIn("step 0 (1 of 2)  no token counts", done.stdout)
+        self.assertIn("finished after 2 of 2 steps, no token counts\n", done.stdout)
+        self.assertEqual([line.split()[1] for line in losses.read_text().splitlines()], ["nan", "nan"])
+
+    def test_another_arithmetic_is_another_model(self):
+        run = self.root / "run"
+        settings = [f"model.path={self.model}", f"data.path={self.data}", f"data.cache={self.root / 'cache'}", "model.seq=16", "train.batch=2"]
+        self.run_program(TRAIN, "--ranks", 1, "--out", run, "--set", *settings, "lora.rank=4", "train.steps=2", "checkpoint.every=2")
+        again = [TRAIN, "--resume", run, "--out", self.root / "again", "--set", "train.steps=3"]
+        config = json.loads((self.model / "config.json").read_text())
+        scaling = {"rope_type": "llama3", "factor": 8, "original_max_position_embeddings": 16}
+        for field, changed in (("rope_theta", {"rope_theta": 12345}), ("rms_norm_eps", {"rms_norm_eps": 0.5}),
+                               ("rope_scaling.factor", {"rope_scaling": scaling}), ("tie_word_embeddings", {"tie_word_embeddings": True})):
+            with self.subTest(field):
+                (self.model / "config.json").write_text(json.dumps({**config, **changed}))
+                for command in (again, [TRAIN, "export", "--checkpoint", run, "--out", self.root / "again"]):
+                    done = self.run_program(*command, check=False)
+                    self.assertEqual(done.returncode, 1, done.stdout)
+                    self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+                    self.assertIn("is of another model: it was trained with", done.stderr)
+                    self.assertIn(f"{self.model}/config.json has {field}=", done.stderr)
+                    self.assertFalse((self.root / "again").exists())
+        (self.model / "config.json").write_text(json.dumps(config))
+        self.run_program(*again)
 
     def test_goes_on_at_other_ranks_and_strategies(self):
         whole = self.losses("whole", "--ranks", 2, "--set", f"model.path={self.model}", f"data.path={self.data}", f"data.cache={self.root / 'cache'}",

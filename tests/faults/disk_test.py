@@ -116,6 +116,25 @@ class DiskTest(ProgramTest):
         made, = [row["new_value"] for row in report["markers"] if row["kind"] == "checkpoint"]
         self.assertEqual([str(path) for path in (self.run_folder / "checkpoints").iterdir()], [made])
 
+    def test_a_checkpoint_of_the_end_that_is_lost_is_an_error(self):
+        checkpoints = self.root / "checkpoints"
+        checkpoints.mkdir()
+        self.disk("room 20000")
+        for settings, code in (["checkpoint.every=2"], 1), (["checkpoint.every=0"], 0):
+            with self.subTest(settings):
+                shutil.rmtree(self.run_folder, ignore_errors=True)
+                command = self.train_command(self.run_folder, "train.steps=4", f"checkpoint.path={checkpoints}", *settings)
+                done = subprocess.run([str(part) for part in command], env={**os.environ, **self.shim, "DISK_SHIM_FOLDER": str(checkpoints)},
+                                      capture_output=True, text=True, timeout=TIMEOUT_S)
+                self.assertEqual(done.returncode, code, done.stdout)
+                self.assertEqual(len(done.stderr.strip().splitlines()), code, done.stderr)
+                if code:
+                    self.assertIn("its result is lost: no checkpoint before step 4", done.stderr)
+                    self.assertIn("No space left on device", done.stderr)
+                    self.assertIn("no checkpoint before step 2", done.stdout)  # which is said, and no error
+                report = json.loads(self.app("report", "--json", shim=False))
+                self.assertEqual((report["state"], report["steps"][-1]["step"]), ("finished", 3))
+
     def test_on_error_stop_ends_the_training_and_what_was_written_can_be_read(self):
         process = self.start("record.on_error=stop")
         self.wait_for_steps(self.run_folder, 4)

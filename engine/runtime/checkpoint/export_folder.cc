@@ -206,6 +206,9 @@ std::string Cleaned(const std::string& out) {
 
 Status CheckFree(const std::string& out) {
   std::error_code error;
+  if (fs::is_symlink(out, error)) {
+    return Status::Error(out + " is a symbolic link: name the folder that it leads to, or another");
+  }
   if (!fs::exists(out, error)) return Status::Ok();
   if (fs::is_directory(out, error) && fs::is_empty(out, error)) return Status::Ok();
   return Status::Error(out + " is there already: name a folder that is not, or an empty one");

@@ -4,11 +4,13 @@
 #include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/checkpoint/safetensors.h"
+#include "engine/model/huggingface.h"
 #include "engine/model/safetensors.h"
 #include "trace/base/text.h"
 
@@ -71,6 +73,7 @@ Status CheckResume(const checkpoint::Checkpoint& from, const config::Config& con
         fmt::format("{} is of another model: it has {}={}, and {} was set: leave {} away",
                     from.folder(), key, value, config.Get(key), key));
   }
+  SHARDSCOPE_RETURN_IF_ERROR(CheckArithmetic(from, job.model, config.Get("model.path")));
   const plan::ModelDescription model =
       model::DescribeModel(job.model, plan::UnitPolicy(), job.training.batch);
   size_t num_parameters = 0;
@@ -96,6 +99,29 @@ Status CheckResume(const checkpoint::Checkpoint& from, const config::Config& con
   return Status::Error(
       fmt::format("{} has all steps behind it (train.steps={}): set train.steps to more than {}",
                   from.folder(), job.training.steps, index.step));
+}
+
+Status CheckArithmetic(const checkpoint::Checkpoint& from, const model::ModelConfig& model,
+                       const std::string& folder) {
+  const std::map<std::string, std::string>& before = from.index().model;
+  if (before.empty()) return Status::Ok();
+  std::map<std::string, std::string> now = model::FieldsBesideKeys(model);
+  std::map<std::string, std::string> all = now;
+  all.insert(before.begin(), before.end());
+  const auto shown = [](const std::map<std::string, std::string>& fields, const std::string& name) {
+    const auto found = fields.find(name);
+    return found == fields.end() ? "no " + name : name + "=" + found->second;
+  };
+  for (const auto& [name, value] : all) {
+    if (shown(before, name) == shown(now, name)) continue;
+    return Status::Error(fmt::format(
+        "{} is of another model: it was trained with {}, and {} has {}: {}", from.folder(),
+        shown(before, name),
+        folder.empty() ? "a model without model.path" : folder + "/config.json", shown(now, name),
+        folder.empty() ? "name its folder with model.path"
+                       : "take the config.json that it was trained with"));
+  }
+  return Status::Ok();
 }
 
 model::Sampler::Start DataStart(const checkpoint::Index& from, const model::Sampler::Shape& shape,

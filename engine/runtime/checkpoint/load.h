@@ -17,6 +17,11 @@ namespace shardscope::runtime {
 Status CheckResume(const checkpoint::Checkpoint& from, const config::Config& config,
                    const Job& job);
 
+// Whether it has the arithmetic with which the checkpoint's weights were trained, as far as that is
+// known: config.json of `folder`, which is empty where no folder gives the model, may have changed.
+Status CheckArithmetic(const checkpoint::Checkpoint& from, const model::ModelConfig& model,
+                       const std::string& folder);
+
 // Where the run's sampler begins: as the checkpoint's if it takes the same samples in each step,
 // else with the first sample that was not used yet.
 model::Sampler::Start DataStart(const checkpoint::Index& from, const model::Sampler::Shape& shape,

@@ -12,6 +12,7 @@
 #include "engine/checkpoint/folder.h"
 #include "engine/footprint/footprint.h"
 #include "engine/model/reference_model.h"
+#include "engine/runtime/checkpoint/load.h"
 
 namespace shardscope::runtime {
 namespace {
@@ -41,13 +42,17 @@ Status WholeModel::ReadConfig() {
   for (const auto& [key, value] : checkpoint_.index().config) {
     const bool is_of_model = key.starts_with("model.") || key.starts_with("lora.");
     if (!is_of_model && key != "data.tokenizer") continue;
-    SHARDSCOPE_RETURN_IF_ERROR(config_.Set(key, value));
+    const Status status = config_.Set(key, value);
+    if (status.ok()) continue;
+    return Status::Error(fmt::format("{}/{}: {}: take another checkpoint", checkpoint_.folder(),
+                                     checkpoint::kIndexName, status.message()));
   }
   SHARDSCOPE_ASSIGN_OR_RETURN(model_, footprint::ModelConfigOf(config_));
   return Status::Ok();
 }
 
 Status WholeModel::CheckParameters() const {
+  SHARDSCOPE_RETURN_IF_ERROR(CheckArithmetic(checkpoint_, model_, config_.Get("model.path")));
   for (const plan::Parameter& wanted : model::AllParameters(model_)) {
     const checkpoint::ParameterEntry* entry = checkpoint_.index().Find(wanted.name);
     const checkpoint::TensorEntry* tensor =

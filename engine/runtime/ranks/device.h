@@ -34,6 +34,7 @@ struct StepOutcome {
   // Whose loss it is: of a pipeline only the last stage has any, of tensor ranks only the first one
   // unless each has a part of the sequence.
   int64_t tokens = 0;
+  bool counts = true;    // false: of no rank's tokens the loss counts one, and it is 0
   double grad_norm = 0;  // of the gradient without the loss scale
   double learning_rate = 0;
   double loss_scale = 1;

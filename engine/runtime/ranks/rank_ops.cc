@@ -626,6 +626,7 @@ double RankOps::LossRows(int64_t step) {
     }
     count_.step = step;
   }
+  outcome_.counts = count_.targets > 0;
   const int64_t shares =
       layout_.mesh.SizeOf(plan::kDataDimensions) * job_->training.micro_batches * part_.count;
   // Where nothing counts, all sums are 0.
