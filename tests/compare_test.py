@@ -61,14 +61,14 @@ class CompareTest(ImportTestCase):
         self.assertEqual({row["key"] for row in result["settings"]}, {"prefetch.backward", "prefetch.forward"})
 
     def test_compute_of_units_is_that_of_their_segments(self):
-        full, _ = self.train("full", *SLOW_LINK, "link.bandwidth=200MB/s", "strategy=fsdp2")
+        full, _ = self.train("full", *SLOW_LINK, "link.bandwidth=200MB/s", "strategy=full")
         ddp, _ = self.train("ddp", *SLOW_LINK, "link.bandwidth=200MB/s", "strategy=ddp")
         for one, other in ((full, ddp), (ddp, full)):
             rows = [row for row in self.compare(one, other)["rows"] if row["kind"] in ("forward", "backward")]
             self.assertEqual({row["unit"] for row in rows}, {"embedding", "block0", "block1", "block2", "head"})
             self.assertEqual([row for row in rows if row["state"] in ("added", "gone")], [])
         # Units that are made otherwise stay what they are.
-        modules, _ = self.train("modules", *SLOW_LINK, "link.bandwidth=200MB/s", "strategy=fsdp2", "unit.policy=module")
+        modules, _ = self.train("modules", *SLOW_LINK, "link.bandwidth=200MB/s", "strategy=full", "unit.policy=module")
         units = {row["unit"] for row in self.compare(full, modules)["rows"] if row["kind"] == "forward"}
         self.assertLessEqual({"block0", "block0.mlp"}, units)
 

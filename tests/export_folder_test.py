@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import struct
 import subprocess
 import unittest
@@ -208,6 +209,8 @@ class ExportFolderTest(ProgramTest):
         checkpoint = self.train_from("run", f"model.path={folder}")
         out = self.root / "out"
         most = 20000
+        self.export(checkpoint, out, "--dtype", "bf16", "--file-bytes", f"{most / 1000}kB")
+        shutil.rmtree(out)
         self.export(checkpoint, out, "--dtype", "bf16", "--file-bytes", most)
         index = json.loads((out / "model.safetensors.index.json").read_text())
         names = sorted(set(index["weight_map"].values()))

@@ -35,7 +35,8 @@ int CommandExport(int argc, const char* const* argv) {
   app.add_option_function<std::string>(
          "--file-bytes",
          [&options](const std::string& text) {
-           options.most_bytes = ParseBytes(text).value_or(0);
+           const bool is_number = text.find_first_not_of("0123456789") == std::string::npos;
+           options.most_bytes = ParseBytes(is_number ? text + "B" : text).value_or(0);
            if (options.most_bytes > 0) return;
            throw CLI::ValidationError("--file-bytes " + text, "give bytes, such as 5GB");
          },
