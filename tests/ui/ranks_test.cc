@@ -235,6 +235,20 @@ TEST_F(RanksTest, ASelectedCollectiveIsJoinedOverTheLanesOfItsRanks) {
   const ui::DrawnItem* last = harness_.log().Find("timeline", "came_last");
   ASSERT_NE(last, nullptr);
   EXPECT_THAT(last->text, testing::StartsWith("rank 11 comes last"));
+  // Nor is it cut where the arrival is at the lanes' left edge.
+  const auto slowest = std::find_if(runs.begin(), runs.end(), [&](const auto& one) {
+    return one.rank == kSlowRank && one.sequence == run->sequence;
+  });
+  ASSERT_NE(slowest, runs.end());
+  const int64_t length_ns = snapshot_->FindRank(kSlowRank)->steps[5].end_ns - slowest->started_ns;
+  harness_.shell().Post(ui::SetView{slowest->started_ns - length_ns / 1000,
+                                    slowest->started_ns + length_ns, false, false});
+  harness_.Frames(4);
+  last = harness_.log().Find("timeline", "came_last");
+  const std::string arrival = "joined:" + std::to_string(kSlowRank);
+  const ui::DrawnItem* arrived = harness_.log().Find("timeline", arrival);
+  ASSERT_TRUE(last != nullptr && arrived != nullptr);
+  EXPECT_GE(last->box.x0, arrived->box.x0 - 10);
 }
 
 }  // namespace

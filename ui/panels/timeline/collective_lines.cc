@@ -114,11 +114,14 @@ void CollectiveLines::Draw(const ui::Context& context, const TimelineOverlay::Fr
         ui::TrFormat(context.language, ui::Text::kTimelineCameLast, member->rank,
                      ui::FormatDuration(last->started_ns - first->started_ns));
     const ImVec2 size = widgets::TextSize(look, widgets::BoldOf(look), text);
-    // Left of the arrival, where the lane is still free of this collective; at the edge where the
-    // lane is out of sight.
+    // Left of the arrival, where the lane is still free of this collective, as far as there is
+    // room; at the edge where the lane is out of sight.
     const float lowest = frame.box.y1 - size.y - look.Px(4);
     const float text_y = std::max(std::min(at.y - size.y / 2, lowest), frame.box.y0 + look.Px(4));
-    const ImVec2 text_at(at.x - size.x - look.Px(10), text_y);
+    const bool is_in_sight = at.x >= frame.axis.left() && at.x <= frame.axis.right();
+    const float beside_x = at.x - size.x - look.Px(10);
+    const ImVec2 text_at(
+        is_in_sight ? std::max(beside_x, frame.axis.left() + look.Px(4)) : beside_x, text_y);
     list->AddRectFilled({text_at.x - look.Px(3), text_at.y - 1},
                         {text_at.x + size.x + look.Px(3), text_at.y + size.y + 1},
                         ui::WithAlpha(look.theme.surface.raised, 0.85F), look.Px(3));
