@@ -125,6 +125,8 @@ constexpr Action kActions[] = {
     {Text::kCommandAlongBack, ImGuiKey_LeftBracket, "[", Select<Neighbour::kAlongBack>},
     {Text::kCommandAlongForward, ImGuiKey_RightBracket, "]", Select<Neighbour::kAlongForward>},
     {Text::kCommandFitAll, ImGuiKey_Home, "Home, 0", FitAll, ImGuiKey_0},
+    {Text::kCommandUndoKnob, ImGuiMod_Ctrl | ImGuiKey_Z, "Ctrl+Z",
+     [](const Context& context) { return CanSteer(context) ? Commands{UndoKnob{}} : Commands{}; }},
     {Text::kCommandUndoView, ImGuiKey_Backspace, "Backspace, Alt+Left",
      [](const Context&) { return Commands{UndoView{}}; }, ImGuiMod_Alt | ImGuiKey_LeftArrow},
     {Text::kCommandRedoView, ImGuiMod_Alt | ImGuiKey_RightArrow, "Alt+Right",

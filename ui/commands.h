@@ -132,7 +132,8 @@ struct FoldRanks {
 struct SetKnob {
   std::string key;
   std::string value;
-};  // queued as pending; sent at once
+};                   // queued as pending; sent at once
+struct UndoKnob {};  // that this app has turned last, and that is where it was turned to
 struct SetScope {
   std::optional<analysis::Scope> scope;  // of the figures; none: what the run's state asks for
 };
@@ -240,7 +241,7 @@ using Command = std::variant<
     OpenRun, CloseRun, CancelImport, StartRun, SetView, UndoView, RedoView, ShowStep, GoToLink,
     LoadAllSteps, CopyLink, AddBookmark, EditBookmark, KeepBookmark, RemoveBookmark, CopyBookmark,
     SetFollow, HoldView, SelectOp, SelectSpan, SelectArea, SelectNeighbour, FitSelection, JumpToOp,
-    SetHover, ShowRank, PlaceRanks, ToggleRank, FoldRanks, SetKnob, SetScope, ShowKey,
+    SetHover, ShowRank, PlaceRanks, ToggleRank, FoldRanks, SetKnob, UndoKnob, SetScope, ShowKey,
     RevertPending, DoAction, SetLanguage, SetTheme, SetScale, ResetLayout, ShowOverlay, ShowSearch,
     SearchFor, SelectHit, AskBlocks, CompareBlocks, ShowMemoryChoices, OpenLens, CloseLens,
     PlayLens, SetLensSlowness, SeekLens, StepLens, CheckSchedule, RunSchedule, ShowPlan,

@@ -62,6 +62,14 @@ TEST(Training, IsStartedSteeredLeftAndFoundAgain) {
     EXPECT_EQ(harness.context().change.markers.front().key, "prefetch.backward");
     ASSERT_NE(harness.log().Find("run_control", "change.step"), nullptr);
     EXPECT_TRUE(harness.context().control.error.empty());
+    const auto undo = [](ImGuiTestContext* test) { test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Z); };
+    EXPECT_TRUE(harness.Drive(undo));
+    EXPECT_THAT(harness.context().notice.text, testing::HasSubstr("none → pre"));
+    EXPECT_TRUE(harness.Until(
+        [&] { return ui::ValueInForce(harness.context(), "prefetch.backward") == "pre"; },
+        kPatienceSeconds));
+    EXPECT_TRUE(harness.Drive(undo));  // nothing is left
+    EXPECT_TRUE(harness.context().notice.is_error);
   }
   // The app is gone, the training is not.
   Harness again({}, BinDir());

@@ -312,6 +312,16 @@ struct Dispatcher {
       shell.session_->control()->SetKnob(command.key, command.value);
     }
   }
+  void operator()(const ui::UndoKnob&) const {
+    if (!shell.session_ || !shell.session_->control()) return;
+    const ui::Language language = shell.context_.language;
+    const auto turned = shell.session_->control()->UndoKnob();
+    if (!turned) return shell.Notify(Tr(language, ui::Text::kNoKnobToUndo), true);
+    shell.context_.shown_key.key.clear();
+    shell.Notify(TrFormat(language, ui::Text::kAdviceUndo, ui::KeyLabel(language, turned->key),
+                          turned->to, turned->from),
+                 false);
+  }
   void operator()(const ui::SetScope& command) const { shell.context_.focus.scope = command.scope; }
   void operator()(const ui::RevertPending&) const {
     if (shell.session_ && shell.session_->control()) shell.session_->control()->RevertPending();

@@ -107,8 +107,28 @@ void ControlLink::SendSet(const std::map<std::string, std::string>& values) {
   for (const auto& [key, value] : values) state_.unsent[key] = value;
 }
 
+std::string ControlLink::ValueOf(const std::string& key) const {
+  for (const auto* values : {&state_.unsent, &state_.status.pending, &state_.status.values}) {
+    const auto value = values->find(key);
+    if (value != values->end()) return value->second;
+  }
+  return "";
+}
+
 void ControlLink::SetKnob(const std::string& key, const std::string& value) {
+  const std::string from = ValueOf(key);
+  if (from != value) turned_.push_back({key, from, value});
   SendSet({{key, value}});
+}
+
+std::optional<ControlLink::Turned> ControlLink::UndoKnob() {
+  // One that was refused, or turned elsewhere since, is not where it was turned to.
+  while (!turned_.empty() && ValueOf(turned_.back().key) != turned_.back().to) turned_.pop_back();
+  if (turned_.empty()) return std::nullopt;
+  Turned last = std::move(turned_.back());
+  turned_.pop_back();
+  SendSet({{last.key, last.from}});
+  return last;
 }
 
 void ControlLink::RevertPending() {

@@ -49,6 +49,14 @@ class ControlLink {
   void Update(double now_seconds, bool live);
 
   void SetKnob(const std::string& key, const std::string& value);
+  struct Turned {
+    std::string key;
+    std::string from;
+    std::string to;
+  };
+  // Asks for the value before the last SetKnob() whose knob still stands where that has put it,
+  // and returns what that was; nullopt: there is none.
+  std::optional<Turned> UndoKnob();
   void RevertPending();  // asks for the values in force again
   void Do(config::Action action);
 
@@ -58,12 +66,15 @@ class ControlLink {
   void Connect(double now_seconds);
   void Take(const config::Response& response);
   void SendSet(const std::map<std::string, std::string>& values);
+  // Asked for, else in force; empty: not known.
+  std::string ValueOf(const std::string& key) const;
 
   const std::string run_folder_;
   ui::ControlState state_;
   std::future<Result<std::unique_ptr<config::ControlClient>>> connecting_;
   std::unique_ptr<config::ControlClient> client_;
   std::map<int64_t, std::map<std::string, std::string>> asked_;  // set requests without an answer
+  std::vector<Turned> turned_;
   double next_connect_seconds_ = 0;
   double next_status_seconds_ = 0;
 };
