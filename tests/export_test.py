@@ -238,15 +238,30 @@ class ExportTest(ImportTestCase):
         mine.mkdir()
         (mine / "rank0.json").write_text("{}")
         (mine / "thesis.txt").write_text("years of work")
+        # Links lead to what would be replaced.
+        for name, leads_to in (("toml.json", run / "run.toml"), ("trace.json", trace)):
+            (self.root / name).symlink_to(leads_to)
+            refused(self.root / name, "perfetto", error="is of what is exported")
+        (run / "bookmarks.json").write_text("{}")
+        (run / "checkpoints" / "step-4").mkdir(parents=True)
+        (run / "checkpoints" / "step-4" / "index.json").write_text("{}")
+        for kept in ("bookmarks.json", "checkpoints/step-4/index.json"):
+            refused(run / kept, "perfetto", error="is of what is exported")
         for form in ("kineto", "chakra", "csv"):
-            refused(run, form, error="is no earlier export")
+            refused(run / "checkpoints", form, error="is of what is exported")
+            refused(run, form, error="is of what is exported")
             refused(run.parent, form, error="is no earlier export")
             refused(mine, form, error="is no earlier export")
             refused(trace, form, error="is a file")
         refused(mine, "perfetto", error="is a folder")
-        refused(trace, "perfetto", error="is a file of the run")
-        refused(run / "run.toml", "csv", "--table", "step", error="is a file of the run")
-        refused(run / "schedules" / "0.txt", "html", error="is a file of the run")
+        refused(trace, "perfetto", error="is of what is exported")
+        refused(run / "run.toml", "csv", "--table", "step", error="is of what is exported")
+        refused(run / "schedules" / "0.txt", "html", error="is of what is exported")
+        for place in (run / "exports" / "a.json", run / "a.json"):
+            place.parent.mkdir(exist_ok=True)
+            place.write_text("old")
+            self.run_program(APP, "export", run, "--format", "perfetto", "-o", place, "--force")
+            self.assertNotEqual(place.read_text(), "old")
         for form in ("kineto", "csv"):
             to = self.root / f"out-{form}"
             self.run_program(APP, "export", run, "--format", form, "-o", f"{to}/")
@@ -255,6 +270,14 @@ class ExportTest(ImportTestCase):
             self.run_program(APP, "export", run, "--format", form, "-o", to, "--force")
             self.assertEqual(sorted(path.name for path in to.iterdir()), names)
             self.assertNotEqual((to / names[0]).read_text(), "old")
+        # What was imported is what is exported.
+        source = self.root / "out-kineto"
+        for to, form in ((source / "rank0.json", "perfetto"), (source, "kineto")):
+            kept = (source / "rank0.json").read_bytes()
+            done = self.run_program(APP, "export", source, "--format", form, "-o", to, "--force", check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("is of what is exported", done.stderr)
+            self.assertEqual((source / "rank0.json").read_bytes(), kept)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <set>
 #include <string>
@@ -88,12 +89,29 @@ Status CheckIsExport(const std::string& old, const std::string& made) {
                : Status::Ok();
 }
 
-bool IsSameFile(const fs::path& a, const fs::path& b) {
-  std::error_code is_not_there;
-  return fs::equivalent(a, b, is_not_there);
+// Where `path` leads to, links followed; also of what is not there yet.
+fs::path Canonical(const fs::path& path) {
+  std::error_code error;
+  const fs::path canonical = fs::weakly_canonical(path, error);
+  return error ? fs::absolute(path) : canonical;
 }
 
-// Whether what is at `to` may be replaced by a file, or by a folder if `ending` is empty.
+// The path of `place` from `folder` on; empty if it is neither that nor in it.
+fs::path WithinFolder(const fs::path& place, const std::string& folder) {
+  const fs::path within = place.lexically_relative(Canonical(folder));
+  return within.empty() || *within.begin() == ".." ? fs::path() : within;
+}
+
+// Exports of a run may lie in its folder: each by its ending, or anywhere in `exports`.
+bool IsExportWithin(const fs::path& within, std::string_view ending) {
+  if (*within.begin() == "exports") return true;
+  const bool is_beside_trace = std::next(within.begin()) == within.end();
+  return is_beside_trace && !ending.empty() && within.extension() == ending &&
+         !within.string().ends_with("bookmarks.json");
+}
+
+// Whether what is at `to` may be replaced by a file, or by a folder if `ending` is empty. `read`:
+// what was given to be exported, which an import has made `run` of if that is another folder.
 Status CheckIsReplaceable(const std::string& to, std::string_view ending, const std::string& read,
                           const store::RunFiles& run) {
   std::error_code error;
@@ -102,15 +120,15 @@ Status CheckIsReplaceable(const std::string& to, std::string_view ending, const 
                                      to, ending.empty() ? "file" : "folder",
                                      ending.empty() ? "folder" : "file"));
   }
-  if (ending.empty()) return Status::Ok();  // its files say more: CheckIsExport
-  if (IsSameFile(to, read))
-    return Status::Error(to + " is what is exported: give another place with -o");
-  const fs::path folder = fs::absolute(to).parent_path();
-  const bool is_of_run =
-      IsSameFile(folder.parent_path(), run.path) && folder.filename() != "exports";
-  const bool is_in_run = IsSameFile(folder, run.path) && fs::path(to).extension() != ending;
-  if (!is_of_run && !is_in_run) return Status::Ok();
-  return Status::Error(to + " is a file of the run: give another place with -o");
+  const fs::path place = Canonical(to);
+  const fs::path within_run = WithinFolder(place, run.path);
+  const bool is_of_run = !within_run.empty() && !IsExportWithin(within_run, ending);
+  const bool is_imported = Canonical(read) != Canonical(run.path) && fs::is_directory(read, error);
+  const bool is_of_import = is_imported && !WithinFolder(place, read).empty();
+  if (place == Canonical(read) || is_of_run || is_of_import) {
+    return Status::Error(to + " is of what is exported: give another place with -o");
+  }
+  return Status::Ok();  // files of a folder say more: CheckIsExport
 }
 
 // A folder is made beside its place and takes it when it is whole; files do so themselves.

@@ -84,9 +84,10 @@ std::vector<std::string> MiniRunArguments(const lesson::Lesson& lesson, const st
 Result<bool> TrainMiniRun(const lesson::Lesson& lesson, const std::string& folder,
                           const std::function<void()>& on_start) {
   bool has_begun = false;
+  const bool is_others = query::LookAtRun(folder).live;  // then the trainer refuses to go there
   SHARDSCOPE_ASSIGN_OR_RETURN(const int status,
                               RunTrainer(MiniRunArguments(lesson, folder), "", [&] {
-                                has_begun = query::LookAtRun(folder).live;
+                                has_begun = !is_others && query::LookAtRun(folder).live;
                                 if (has_begun) on_start();
                                 return has_begun;
                               }));

@@ -469,6 +469,7 @@ Status CheckEvaluation(const Config& config) {
   const bool evaluates = config.GetInt("eval.every") > 0;
   const bool has_data = !config.Get("eval.path").empty();
   if (evaluates == has_data) return Status::Ok();
+  if (has_data && config.IsExplicit("eval.every")) return Status::Ok();  // turned off on purpose
   if (has_data) {
     return Status::Error(
         fmt::format("{} has no effect with {}: set eval.every=100, or leave it out (eval.path=)",

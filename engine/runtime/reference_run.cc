@@ -57,7 +57,16 @@ Result<RunSummary> RunReference(const ReferenceOptions& options, const Job& job)
     dump.emplace(options.dump_path, job.model);
     dump->AddParameters("init.", parameter);
   }
-  model::Sampler dumped = *sampler;
+  model::Sampler looked_at = *sampler;
+  const auto count_targets = [&](int64_t step) {
+    int64_t targets = 0;
+    for (int rank = 0; rank < training.num_ranks; ++rank) {
+      for (const int64_t sample : looked_at.Samples(step, {rank, training.num_ranks})) {
+        targets += model::CountedTargets(*job.corpus, sample, job.model.seq);
+      }
+    }
+    return targets;
+  };
   RunSummary summary;
   int64_t start_ns = MonotonicNs();
   for (int64_t step = 0; step < job.training.steps; ++step) {
@@ -80,7 +89,7 @@ Result<RunSummary> RunReference(const ReferenceOptions& options, const Job& job)
     }
     for (int rank = 0; dump && rank < training.num_ranks; ++rank) {
       std::vector<int64_t> samples;
-      for (const int64_t sample : dumped.Samples(step, {rank, training.num_ranks})) {
+      for (const int64_t sample : looked_at.Samples(step, {rank, training.num_ranks})) {
         model::AppendSample(*job.corpus, sample, job.model.seq, &samples);
       }
       dump->AddBatch(step, rank, samples);
@@ -88,6 +97,7 @@ Result<RunSummary> RunReference(const ReferenceOptions& options, const Job& job)
     summary.last = {.step = step,
                     .steps = job.training.steps,
                     .loss = result.loss,
+                    .counts = count_targets(step) > 0,
                     .grad_norm = result.grad_norm,
                     .tokens = tokens,
                     .step_ns = end_ns - start_ns};

@@ -20,8 +20,8 @@ namespace {
 
 constexpr size_t kMaxTemplateBytes = 64 << 10;
 constexpr int kMaxBrackets =
-    32;                         // in one another: minja tries some readings of each again and again
-constexpr int kMaxBlocks = 64;  // in one another: the time to read them grows with the square
+    32;  // in one another: minja tries some readings of each again and again
+constexpr size_t kMaxBlocks = 64;  // in one another: the time to read them grows with the square
 // minja and std::regex call themselves for every level, or byte, of what they read; of this only
 // what is used is taken.
 constexpr size_t kStackBytes = size_t{512} << 20;
@@ -120,11 +120,11 @@ int DepthOfBrackets(std::string_view source) {
   return deepest;
 }
 
-// How deep blocks nest that have an end; `set` has one only sometimes, and does not nest.
-int DepthOfBlocks(std::string_view source) {
+// What is wrong with the blocks of a template; empty: nothing. Those that have an end are looked
+// at; `set` has one only sometimes, and does not nest.
+std::string BlockError(std::string_view source) {
   constexpr std::string_view kBlocks[] = {"if", "for", "macro", "call", "filter", "generation"};
-  int depth = 0;
-  int deepest = 0;
+  std::vector<std::string_view> open;
   for (size_t at = source.find("{%"); at != std::string_view::npos;
        at = source.find("{%", at + 2)) {
     std::string_view tag = source.substr(at + 2);
@@ -132,12 +132,19 @@ int DepthOfBlocks(std::string_view source) {
     const std::string_view word = tag.substr(0, tag.find_first_of("-+ \t\r\n(%"));
     const auto is_word = [word](std::string_view block) { return word == block; };
     if (std::any_of(std::begin(kBlocks), std::end(kBlocks), is_word)) {
-      deepest = std::max(deepest, ++depth);
-    } else if (word.starts_with("end") && word != "endset") {
-      --depth;
+      // Names that a loop has itself are not asked of BoundedContext.
+      const bool is_in_loop = std::find(open.begin(), open.end(), "for") != open.end();
+      if (word == "macro" && is_in_loop) return "a macro in a loop: put it in front of the loop";
+      if (word == "for" && Contains(tag.substr(0, tag.find("%}")), " recursive"))
+        return "a recursive loop: use a macro";
+      open.push_back(word);
+      if (open.size() > kMaxBlocks)
+        return "more than " + std::to_string(kMaxBlocks) + " blocks in one another";
+    } else if (word.starts_with("end") && word != "endset" && !open.empty()) {
+      open.pop_back();
     }
   }
-  return deepest;
+  return "";
 }
 
 std::string RoleOf(const Message& message) {
@@ -171,10 +178,8 @@ Result<ChatTemplate> ChatTemplate::Parse(const std::string& source, const Tokens
     return Status::Error("the chat template: more than " + std::to_string(kMaxBrackets) +
                          " brackets in one another");
   }
-  if (DepthOfBlocks(source) > kMaxBlocks) {
-    return Status::Error("the chat template: more than " + std::to_string(kMaxBlocks) +
-                         " blocks in one another");
-  }
+  const std::string block_error = BlockError(source);
+  if (!block_error.empty()) return Status::Error("the chat template: " + block_error);
   auto program = std::make_unique<Program>();
   program->tokens = tokens;
   // transformers' settings of Jinja.

@@ -299,6 +299,12 @@ TEST(ChatTemplateTest, WhatDoesNotEndIsAnError) {
     ASSERT_TRUE(chat.ok()) << chat.message();
     EXPECT_NE(chat->Render({}, false).message().find(error), std::string::npos) << source;
   }
+  for (const auto& [source, error] :
+       {std::pair{"{% for i in [1] recursive %}{{ loop([1]) }}{% endfor %}", "a recursive loop"},
+        {"{% for i in [1] %}{% macro a() %}{{ a() }}{% endmacro %}{{ a() }}{% endfor %}",
+         "a macro in a loop"}}) {
+    EXPECT_NE(ChatTemplate::Parse(source, {}).message().find(error), std::string::npos) << source;
+  }
   std::string nested;
   for (int i = 0; i < 5000; ++i) nested += "{%- if x %}";
   EXPECT_NE(ChatTemplate::Parse(nested, {}).message().find("blocks in one another"),

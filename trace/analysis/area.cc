@@ -268,10 +268,11 @@ class Measurer {
     ForEach(rows.steps, time,
             [&](const query::Step& step, const Interval&) { steps_.insert(step.step); });
     // One that is not finished has no row yet.
+    const bool any_finished = !rows.steps.empty();
     if (rows.op_runs.empty()) return;
-    const query::OpRun& last = rows.op_runs.back();
-    const bool is_finished = !rows.steps.empty() && rows.steps.back().step >= last.step;
-    if (last.step >= 0 && !is_finished) steps_.insert(last.step);
+    if (any_finished && area_.query.time.end_ns <= rows.steps.back().end_ns) return;
+    const int32_t last = rows.op_runs.back().step;
+    if (last >= 0 && !(any_finished && rows.steps.back().step >= last)) steps_.insert(last);
   }
 
   void TakeWork(const RankRows& rows, BusyTimes* times, AreaRank* rank) {
@@ -334,6 +335,7 @@ class Measurer {
       while (ranges.size() < cores && step != steps_.end()) {
         ranges.emplace_back(*step, *step);
         for (int i = 0; i < kStepsOfARange && step != steps_.end(); ++i) {
+          if (*step > ranges.back().second + 1) break;  // all between would be looked at too
           ranges.back().second = *step++;
         }
       }

@@ -114,12 +114,15 @@ Status CheckArithmetic(const checkpoint::Checkpoint& from, const model::ModelCon
   };
   for (const auto& [name, value] : all) {
     if (shown(before, name) == shown(now, name)) continue;
+    const auto path = from.index().config.find("model.path");
+    const bool had_folder = path != from.index().config.end() && !path->second.empty();
     return Status::Error(fmt::format(
         "{} is of another model: it was trained with {}, and {} has {}: {}", from.folder(),
         shown(before, name),
         folder.empty() ? "a model without model.path" : folder + "/config.json", shown(now, name),
         folder.empty() ? "name its folder with model.path"
-                       : "take the config.json that it was trained with"));
+        : had_folder   ? "take the config.json that it was trained with"
+                       : "leave model.path away"));
   }
   return Status::Ok();
 }

@@ -117,7 +117,12 @@ std::string ControlLink::ValueOf(const std::string& key) const {
 
 void ControlLink::SetKnob(const std::string& key, const std::string& value) {
   const std::string from = ValueOf(key);
-  if (from != value) turned_.push_back({key, from, value});
+  const Turned* last = turned_.empty() ? nullptr : &turned_.back();
+  if (last != nullptr && last->key == key && last->from == value && last->to == from) {
+    turned_.pop_back();  // taken back by hand
+  } else if (from != value) {
+    turned_.push_back({key, from, value});
+  }
   SendSet({{key, value}});
 }
 
