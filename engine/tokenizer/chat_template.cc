@@ -25,7 +25,9 @@ constexpr size_t kMaxBlocks = 64;  // in one another: the time to read them grow
 // minja and std::regex call themselves for every level, or byte, of what they read; of this only
 // what is used is taken.
 constexpr size_t kStackBytes = size_t{512} << 20;
-constexpr std::ptrdiff_t kMaxRenderBytes = kStackBytes / 4;  // of the stack
+// Of the stack: more than a thousand macros in one another, and less than what sanitizers can
+// follow.
+constexpr std::ptrdiff_t kMaxRenderBytes = std::ptrdiff_t{4} << 20;
 constexpr int64_t kMaxRange = 1'000'000;  // numbers that all calls of range() may give
 
 void OnLargeStack(const std::function<void()>& work) {
@@ -50,12 +52,15 @@ struct TooMuch {
   const char* what;
 };
 
+// Not the address of a variable: the address sanitizer keeps those elsewhere.
+const char* StackTop() { return static_cast<const char*>(__builtin_frame_address(0)); }
+
 // The names of a conversation. Stops templates that would not end, or take all memory.
 class BoundedContext : public minja::Context {
  public:
-  // `stack`: an address near the beginning of that of the thread that renders.
-  BoundedContext(minja::Value values, const char* stack)
-      : minja::Context(std::move(values), minja::Context::builtins()), stack_(stack) {
+  // On the thread that renders, near the beginning of its stack.
+  explicit BoundedContext(minja::Value values)
+      : minja::Context(std::move(values), minja::Context::builtins()), stack_(StackTop()) {
     set("range", minja::Value::callable([this, range = parent_->get("range")](
                                             const std::shared_ptr<minja::Context>& context,
                                             minja::ArgumentsValue& arguments) {
@@ -67,8 +72,8 @@ class BoundedContext : public minja::Context {
 
   // Asked for every name that a macro or a loop does not have itself, above all those of macros.
   bool contains(const minja::Value& key) override {
-    const char here = 0;
-    if (stack_ - &here > kMaxRenderBytes) throw TooMuch{"a macro calls itself again and again"};
+    if (stack_ - StackTop() > kMaxRenderBytes)
+      throw TooMuch{"a macro calls itself again and again"};
     return minja::Context::contains(key);
   }
 
@@ -199,15 +204,12 @@ Result<std::string> ChatTemplate::Render(const std::vector<Message>& messages,
       nlohmann::ordered_json& fields = list.emplace_back(nlohmann::ordered_json::object());
       for (const auto& [name, value] : message) fields[name] = value;
     }
-    const char stack = 0;
-    const auto context = std::make_shared<BoundedContext>(
-        nlohmann::ordered_json{
-            {"messages", std::move(list)},
-            {"add_generation_prompt", add_generation_prompt},
-            {"bos_token", program_->tokens.bos},
-            {"eos_token", program_->tokens.eos},
-        },
-        &stack);
+    const auto context = std::make_shared<BoundedContext>(nlohmann::ordered_json{
+        {"messages", std::move(list)},
+        {"add_generation_prompt", add_generation_prompt},
+        {"bos_token", program_->tokens.bos},
+        {"eos_token", program_->tokens.eos},
+    });
     text = program_->root->render(context);
   }));
   return text;
