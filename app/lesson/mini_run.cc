@@ -29,19 +29,13 @@ constexpr auto kLookForRun = std::chrono::milliseconds(20);
 
 // Returns its wait status. `has_begun`, if there is one, is asked until it says so.
 int WaitFor(pid_t pid, const std::function<bool()>& has_begun) {
-  int status = 0;
-  pid_t ended = 0;
-  for (bool looks = has_begun != nullptr; looks && ended == 0;) {
-    ended = waitpid(pid, &status, WNOHANG);
-    if (ended != 0) break;
-    looks = !has_begun();
+  bool looks = has_begun != nullptr;
+  for (int status = 0;;) {
+    const pid_t ended = waitpid(pid, &status, looks ? WNOHANG : 0);
+    if (ended == pid || (ended < 0 && errno != EINTR)) return status;
+    looks = looks && !has_begun();
     if (looks) std::this_thread::sleep_for(kLookForRun);
   }
-  while (ended <= 0) {
-    ended = waitpid(pid, &status, 0);
-    if (ended < 0 && errno != EINTR) break;
-  }
-  return status;
 }
 
 // Returns its wait status. `output`: a file for what it prints; empty: this terminal.

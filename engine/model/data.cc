@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "engine/model/initialize.h"
 #include "trace/base/mapped_file.h"
 #include "trace/base/text.h"
@@ -35,10 +37,11 @@ bool IsUtf8Text(std::string_view text) {
 
 // Nothing if it is no text. A NUL says so before the rest is read: binaries may be larger than
 // memory.
-Result<std::optional<std::string>> ReadText(const fs::path& path) {
+Result<std::optional<std::string>> ReadText(const fs::path& path, std::string_view key) {
   std::ifstream file(path, std::ios::binary);
   const auto cannot_read = [&] {
-    return Status::Error("data.path: cannot read " + path.string() + "; check its permissions");
+    return Status::Error(
+        fmt::format("{}: cannot read {}; check its permissions", key, path.string()));
   };
   if (!file) return cannot_read();
   std::string text;
@@ -59,7 +62,8 @@ bool IsSkippedFolder(const fs::path& path) {
   return name.starts_with(".") || name == "build" || name == "runs";
 }
 
-Result<std::vector<fs::path>> ListFiles(const fs::path& folder, int64_t* num_broken_links) {
+Result<std::vector<fs::path>> ListFiles(const fs::path& folder, std::string_view key,
+                                        int64_t* num_broken_links) {
   std::vector<fs::path> files;
   std::error_code error;
   fs::recursive_directory_iterator walk(folder, error);
@@ -75,7 +79,8 @@ Result<std::vector<fs::path>> ListFiles(const fs::path& folder, int64_t* num_bro
     }
   }
   if (error) {
-    return Status::Error("data.path: cannot list " + folder.string() + ": " + error.message());
+    return Status::Error(
+        fmt::format("{}: cannot list {}: {}", key, folder.string(), error.message()));
   }
   std::sort(files.begin(), files.end(), [](const fs::path& left, const fs::path& right) {
     return left.generic_string() < right.generic_string();
@@ -88,66 +93,72 @@ struct Place {
   bool is_folder = false;
 };
 
-Result<Place> FilesAt(const std::string& path, int64_t* num_broken_links) {
+Result<Place> FilesAt(const std::string& path, std::string_view key, int64_t* num_broken_links) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (error == std::errc::permission_denied) {
-    return Status::Error("data.path: no permission to reach " + path + "; name another file");
+    return Status::Error(
+        fmt::format("{}: no permission to reach {}; name another file", key, path));
   }
   if (!fs::exists(status)) {
-    return Status::Error("data.path: " + path + " is not there; name a text file or a folder");
+    return Status::Error(
+        fmt::format("{}: {} is not there; name a text file or a folder", key, path));
   }
   if (fs::is_directory(status)) {
-    SHARDSCOPE_ASSIGN_OR_RETURN(std::vector<fs::path> files, ListFiles(path, num_broken_links));
+    SHARDSCOPE_ASSIGN_OR_RETURN(std::vector<fs::path> files,
+                                ListFiles(path, key, num_broken_links));
     return Place{std::move(files), true};
   }
   // A pipe may never say anything, and a device never end.
   if (!fs::is_regular_file(status)) {
-    return Status::Error("data.path: " + path + " is no file; name a text file or a folder");
+    return Status::Error(fmt::format("{}: {} is no file; name a text file or a folder", key, path));
   }
   return Place{{path}, false};
 }
 
-Status NoText(const std::string& path) {
-  return Status::Error("data.path: " + path +
-                       " is no UTF-8 text; name a text file, or convert it (iconv -t UTF-8)");
+Status NoText(const std::string& path, std::string_view key) {
+  return Status::Error(fmt::format(
+      "{}: {} is no UTF-8 text; name a text file, or convert it (iconv -t UTF-8)", key, path));
 }
 
-Status NothingIn(const std::string& path) {
-  return Status::Error("data.path: " + path + " has no text in it; name another file or folder");
+Status NothingIn(const std::string& path, std::string_view key) {
+  return Status::Error(
+      fmt::format("{}: {} has no text in it; name another file or folder", key, path));
 }
 
 }  // namespace
 
-Result<Corpus> LoadCorpus(const std::string& path) {
+Result<Corpus> LoadCorpus(const std::string& path, std::string_view key) {
   Corpus corpus;
-  SHARDSCOPE_ASSIGN_OR_RETURN(const Place place, FilesAt(path, &corpus.num_broken_links));
+  SHARDSCOPE_ASSIGN_OR_RETURN(const Place place, FilesAt(path, key, &corpus.num_broken_links));
   for (const fs::path& file : place.files) {
-    Result<std::optional<std::string>> text = ReadText(file);
+    Result<std::optional<std::string>> text = ReadText(file, key);
     if (!text.ok()) return text.status();
     if (!text->has_value()) {
-      if (!place.is_folder) return NoText(path);
+      if (!place.is_folder) return NoText(path, key);
       continue;
     }
     corpus.bytes += **text;
     ++corpus.num_files;
   }
-  if (corpus.bytes.empty()) return NothingIn(path);
+  if (corpus.bytes.empty()) return NothingIn(path, key);
   return corpus;
 }
 
 Result<Corpus> LoadTokens(const std::string& path, const TokenizeOptions& options) {
   Corpus corpus;
-  SHARDSCOPE_ASSIGN_OR_RETURN(const Place place, FilesAt(path, &corpus.num_broken_links));
+  SHARDSCOPE_ASSIGN_OR_RETURN(const Place place,
+                              FilesAt(path, options.key, &corpus.num_broken_links));
   std::vector<std::string> files;
   for (const fs::path& file : place.files) {
-    SHARDSCOPE_ASSIGN_OR_RETURN(const MappedFile mapped, MappedFile::Open(file.string()));
-    const std::string_view text(reinterpret_cast<const char*>(mapped.bytes().data()),
-                                mapped.bytes().size());
+    const Result<MappedFile> mapped = MappedFile::Open(file.string());
+    if (!mapped.ok()) return Status::Error(options.key + ": " + mapped.message());
+    const std::string_view text(reinterpret_cast<const char*>(mapped->bytes().data()),
+                                mapped->bytes().size());
     if (text.find('\0') == std::string_view::npos && IsUtf8Text(text)) {
       files.push_back(file.string());
     } else if (!place.is_folder) {
-      return NoText(path);
+      return NoText(path, options.key);
     }
   }
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::shared_ptr<const TokenFile> tokens,
@@ -157,7 +168,7 @@ Result<Corpus> LoadTokens(const std::string& path, const TokenizeOptions& option
   corpus.is_masked = tokens->is_masked();
   corpus.num_documents = tokens->num_documents();
   corpus.token_storage = tokens;
-  if (corpus.tokens.empty()) return NothingIn(path);
+  if (corpus.tokens.empty()) return NothingIn(path, options.key);
   return corpus;
 }
 
@@ -234,6 +245,17 @@ int64_t CountedTargets(const Corpus& corpus, int64_t index, int64_t seq) {
   const auto first = static_cast<size_t>(index * (seq + 1)) + 1;
   return std::ranges::count_if(corpus.tokens.subspan(first, static_cast<size_t>(seq)),
                                [](uint32_t token) { return (token & kNotCounted) == 0; });
+}
+
+int64_t CountedTargets(const Corpus& corpus, Sampler* sampler, int64_t step, int num_ranks,
+                       int64_t seq) {
+  int64_t targets = 0;
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    for (const int64_t sample : sampler->Samples(step, {rank, num_ranks})) {
+      targets += CountedTargets(corpus, sample, seq);
+    }
+  }
+  return targets;
 }
 
 }  // namespace shardscope::model

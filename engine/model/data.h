@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/model/token_file.h"
@@ -27,8 +28,9 @@ struct Corpus {
 };
 
 // A file, or a folder: its UTF-8 files sorted by path, without hidden folders and folders called
-// `build` or `runs`. Errors: not there, not readable, nothing in it.
-Result<Corpus> LoadCorpus(const std::string& path);
+// `build` or `runs`. Errors, which begin
+// with the key that gave `path`: not there, not readable, nothing in it.
+Result<Corpus> LoadCorpus(const std::string& path, std::string_view key = "data.path");
 // The same files as token ids. Errors: also those of TokenFile::Open().
 Result<Corpus> LoadTokens(const std::string& path, const TokenizeOptions& options);
 
@@ -99,5 +101,8 @@ void AppendSample(const Corpus& corpus, int64_t index, int64_t seq, std::vector<
 
 // How many targets (all tokens of a sample but its first) the loss counts.
 int64_t CountedTargets(const Corpus& corpus, int64_t index, int64_t seq);
+// The same of all samples that `num_ranks` ranks take in a step.
+int64_t CountedTargets(const Corpus& corpus, Sampler* sampler, int64_t step, int num_ranks,
+                       int64_t seq);
 
 }  // namespace shardscope::model

@@ -52,20 +52,19 @@ Result<Documents> Documents::Make(std::shared_ptr<const tokenizer::Tokenizer> to
   return Documents(std::move(tokenizer));
 }
 
-Status Documents::Append(const std::string& file, std::string_view bytes, bool is_json_lines,
+Status Documents::Append(const std::string& name, std::string_view bytes, bool is_json_lines,
                          std::vector<uint32_t>* tokens) {
   if (!is_json_lines) {
     if (bytes.empty()) return Status::Ok();
     const Status status = AppendText(bytes, tokens);
-    return status.ok() ? status : Status::Error("data.path: " + file + ": " + status.message());
+    return status.ok() ? status : Status::Error(name + ": " + status.message());
   }
   for (int64_t number = 1; !bytes.empty(); ++number) {
     const std::string_view line = Trim(TakeField(&bytes, '\n'));
     if (line.empty()) continue;
     const Status status = AppendLine(line, tokens);
     if (!status.ok()) {
-      return Status::Error("data.path: " + file + ", line " + std::to_string(number) + ": " +
-                           status.message());
+      return Status::Error(name + ", line " + std::to_string(number) + ": " + status.message());
     }
   }
   return Status::Ok();

@@ -20,8 +20,8 @@ class Documents {
   // Error: the tokenizer knows no end of text.
   static Result<Documents> Make(std::shared_ptr<const tokenizer::Tokenizer> tokenizer);
 
-  // Appends the documents in `bytes`, the content of `file`, which is only named in errors.
-  Status Append(const std::string& file, std::string_view bytes, bool is_json_lines,
+  // Appends the documents in `bytes`. Errors begin with `name`.
+  Status Append(const std::string& name, std::string_view bytes, bool is_json_lines,
                 std::vector<uint32_t>* tokens);
 
   int64_t count() const { return count_; }

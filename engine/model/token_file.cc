@@ -168,7 +168,8 @@ Result<std::shared_ptr<const TokenFile>> TokenFile::Open(const std::vector<std::
   std::vector<uint32_t> tokens;
   for (size_t i = 0; i < files.size(); ++i) {
     tokens.clear();
-    SHARDSCOPE_RETURN_IF_ERROR(documents.Append(files[i], TextOf(inputs[i].bytes()),
+    SHARDSCOPE_RETURN_IF_ERROR(documents.Append(options.key + ": " + files[i],
+                                                TextOf(inputs[i].bytes()),
                                                 IsJsonLines(files[i], options.format), &tokens));
     for (const uint32_t token : tokens) checksum.Add(token);
     SHARDSCOPE_RETURN_IF_ERROR(output.Write(TextOf(std::as_bytes(std::span(tokens)))));

@@ -32,8 +32,9 @@ enum class DataFormat {
 struct TokenizeOptions {
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer;
   DataFormat format = DataFormat::kByName;
-  std::string cache;            // a folder, made if need be
-  int64_t max_cache_bytes = 0;  // older files go when a new one is written
+  std::string cache;              // a folder, made if need be
+  int64_t max_cache_bytes = 0;    // older files go when a new one is written
+  std::string key = "data.path";  // that named the files: errors begin with it
 };
 
 // Immutable. Threads: any.

@@ -58,15 +58,6 @@ Result<RunSummary> RunReference(const ReferenceOptions& options, const Job& job)
     dump->AddParameters("init.", parameter);
   }
   model::Sampler looked_at = *sampler;
-  const auto count_targets = [&](int64_t step) {
-    int64_t targets = 0;
-    for (int rank = 0; rank < training.num_ranks; ++rank) {
-      for (const int64_t sample : looked_at.Samples(step, {rank, training.num_ranks})) {
-        targets += model::CountedTargets(*job.corpus, sample, job.model.seq);
-      }
-    }
-    return targets;
-  };
   RunSummary summary;
   int64_t start_ns = MonotonicNs();
   for (int64_t step = 0; step < job.training.steps; ++step) {
@@ -97,7 +88,8 @@ Result<RunSummary> RunReference(const ReferenceOptions& options, const Job& job)
     summary.last = {.step = step,
                     .steps = job.training.steps,
                     .loss = result.loss,
-                    .counts = count_targets(step) > 0,
+                    .counts = model::CountedTargets(*job.corpus, &looked_at, step,
+                                                    training.num_ranks, job.model.seq) > 0,
                     .grad_norm = result.grad_norm,
                     .tokens = tokens,
                     .step_ns = end_ns - start_ns};

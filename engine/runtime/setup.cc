@@ -89,15 +89,20 @@ Result<std::shared_ptr<const tokenizer::Tokenizer>> TokenizerOf(const config::Co
   return tokenizer;
 }
 
-Result<model::Corpus> CorpusOf(const config::Config& config, const std::string& default_data) {
-  const std::string path = config.Get("data.path").empty() ? default_data : config.Get("data.path");
+namespace {
+
+// What a key (data.path, eval.path) names, or else `default_data`, as bytes or as the tokenizer's
+// ids.
+Result<model::Corpus> CorpusOf(const config::Config& config, const std::string& key,
+                               const std::string& default_data) {
+  const std::string path = config.Get(key).empty() ? default_data : config.Get(key);
   const int64_t vocab = config.GetInt("model.vocab");
   SHARDSCOPE_ASSIGN_OR_RETURN(const auto tokenizer, TokenizerOf(config));
   if (tokenizer == nullptr) {
     if (config.Get("data.format") == "jsonl") {
       return Status::Error("data.format=jsonl needs a tokenizer: name its folder (data.tokenizer)");
     }
-    if (vocab >= 256) return model::LoadCorpus(path);
+    if (vocab >= 256) return model::LoadCorpus(path, key);
     return Status::Error(fmt::format(
         "model.vocab={} is too small for data whose tokens are bytes: set it to 256 or more",
         vocab));
@@ -116,10 +121,9 @@ Result<model::Corpus> CorpusOf(const config::Config& config, const std::string& 
                  : format == "jsonl" ? model::DataFormat::kJsonLines
                                      : model::DataFormat::kByName,
        .cache = config.Get("data.cache").empty() ? DefaultTokenCache() : config.Get("data.cache"),
-       .max_cache_bytes = config.GetInt("data.cache_limit")});
+       .max_cache_bytes = config.GetInt("data.cache_limit"),
+       .key = key});
 }
-
-namespace {
 
 // Of model.path; null without one.
 Result<std::shared_ptr<const model::WeightFolder>> WeightsOf(const config::Config& config,
@@ -148,17 +152,9 @@ Result<std::shared_ptr<const HeldOut>> HeldOutOf(const config::Config& config) {
   held_out->most_batches = config.GetInt("eval.batches");
   held_out->seq = config.GetInt("model.seq");
   if (held_out->every == 0) return std::shared_ptr<const HeldOut>();
-  config::Config of_data = config;
-  SHARDSCOPE_RETURN_IF_ERROR(of_data.Set("data.path", config.Get("eval.path")));
-  Result<model::Corpus> corpus = CorpusOf(of_data, "");
-  if (!corpus.ok()) {
-    constexpr std::string_view kKey = "data.path: ";
-    const std::string& message = corpus.message();
-    const size_t begin = message.starts_with(kKey) ? kKey.size() : 0;
-    return Status::Error("eval.path: " + message.substr(begin));
-  }
-  held_out->num_samples = model::NumSamples(corpus->num_tokens(), held_out->seq);
-  held_out->corpus = std::make_shared<const model::Corpus>(*std::move(corpus));
+  SHARDSCOPE_ASSIGN_OR_RETURN(model::Corpus corpus, CorpusOf(config, "eval.path", ""));
+  held_out->num_samples = model::NumSamples(corpus.num_tokens(), held_out->seq);
+  held_out->corpus = std::make_shared<const model::Corpus>(std::move(corpus));
   const int64_t in_a_batch = config.GetInt("train.batch") * config.GetInt("train.micro_batches");
   if (held_out->CountedTargets(held_out->ExtentOf(in_a_batch).samples) > 0) {
     return std::shared_ptr<const HeldOut>(std::move(held_out));
@@ -174,7 +170,7 @@ Result<Job> JobOf(const config::Config& config, const std::string& default_data)
   SHARDSCOPE_ASSIGN_OR_RETURN(const model::ModelConfig model, footprint::ModelConfigOf(config));
   SHARDSCOPE_ASSIGN_OR_RETURN(const auto weights, WeightsOf(config, model));
   SHARDSCOPE_ASSIGN_OR_RETURN(const auto adapters, AdaptersOf(config, model));
-  Result<model::Corpus> corpus = CorpusOf(config, default_data);
+  Result<model::Corpus> corpus = CorpusOf(config, "data.path", default_data);
   if (!corpus.ok()) return corpus.status();
   const Result<model::Sampler> sampler = SamplerOf(config, *corpus);
   if (!sampler.ok()) return sampler.status();

@@ -18,9 +18,6 @@ Result<model::Sampler> SamplerOf(const config::Config& config, const model::Corp
 // Of data.tokenizer or model.path; null: a token is a byte.
 Result<std::shared_ptr<const tokenizer::Tokenizer>> TokenizerOf(const config::Config& config);
 
-// What data.path names, or else `default_data`, as bytes or as the tokenizer's ids.
-Result<model::Corpus> CorpusOf(const config::Config& config, const std::string& default_data);
-
 // Reads the data, and of model.path what its files have; `config` has passed Check(). Without
 // data.path the data are `default_data`.
 Result<Job> JobOf(const config::Config& config, const std::string& default_data);

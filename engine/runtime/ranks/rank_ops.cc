@@ -618,12 +618,8 @@ model::TokenBatch RankOps::TokensOf(const OpContext& context) {
 double RankOps::LossRows(int64_t step) {
   if (count_.step != step) {
     const int places = layout_.mesh.SizeOf(plan::kDataDimensions);
-    count_.targets = 0;
-    for (int place = 0; place < places; ++place) {
-      for (const int64_t sample : count_.sampler.Samples(step, {place, places})) {
-        count_.targets += model::CountedTargets(*job_->corpus, sample, job_->model.seq);
-      }
-    }
+    count_.targets =
+        model::CountedTargets(*job_->corpus, &count_.sampler, step, places, job_->model.seq);
     count_.step = step;
   }
   outcome_.counts = count_.targets > 0;
