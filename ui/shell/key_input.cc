@@ -3,6 +3,7 @@
 #include <imgui.h>
 #include <imgui_internal.h>
 
+#include <initializer_list>
 #include <utility>
 
 #include "ui/actions.h"
@@ -15,26 +16,35 @@ constexpr double kZoomFactor = 1.25;
 
 bool Pressed(ImGuiKey key) { return ImGui::IsKeyPressed(key, true); }
 
-// They are its own while the lens is on: else Dear ImGui would move the keyboard's focus with them.
+constexpr auto kArrows = {ImGuiKey_LeftArrow, ImGuiKey_RightArrow, ImGuiKey_UpArrow,
+                          ImGuiKey_DownArrow};
+
+// Else Dear ImGui would move the keyboard's focus with them, or scroll what has it.
+void OwnKeys(const char* owner, std::initializer_list<ImGuiKey> keys) {
+  for (const ImGuiKey key : keys) ImGui::SetKeyOwner(key, ImHashStr(owner));
+}
+
 void ReadLensKeys(ui::Commands* commands) {
-  const ImGuiID lens = ImHashStr("lens");
+  OwnKeys("lens", {ImGuiKey_LeftArrow, ImGuiKey_RightArrow});
   for (const auto& [key, direction] :
        {std::pair(ImGuiKey_LeftArrow, -1), std::pair(ImGuiKey_RightArrow, 1)}) {
-    ImGui::SetKeyOwner(key, lens);
     if (Pressed(key)) commands->push_back(ui::StepLens{direction});
   }
 }
 
-// They are actions in every panel: else Dear ImGui would scroll the one that has the keyboard, too.
-void OwnScrollKeys() {
-  const ImGuiID view = ImHashStr("view");
-  for (const ImGuiKey key : {ImGuiKey_Home, ImGuiKey_End}) ImGui::SetKeyOwner(key, view);
+// Whether they move the view: not what has the keyboard's focus, or was clicked in a panel without
+// time axis.
+bool AreArrowsFree(std::string_view panel) {
+  if (ImGui::GetIO().NavVisible) return false;
+  return panel.empty() || panel == "timeline" || panel == "memory" || ImGui::GetFocusID() == 0;
 }
 
-void ReadViewKeys(const ui::Context& context, const ui::View& goal, ui::Commands* commands) {
+void ReadViewKeys(const ui::Context& context, std::string_view panel, const ui::View& goal,
+                  ui::Commands* commands) {
   if (!context.snapshot) return;
-  const bool arrows_are_free = !ImGui::GetIO().NavVisible;         // else they move the focus
+  const bool arrows_are_free = AreArrowsFree(panel);
   const bool arrows_pan = arrows_are_free && !context.lens.is_on;  // else they step through ops
+  if (arrows_are_free) OwnKeys("view", kArrows);
   const bool left = Pressed(ImGuiKey_A) || (arrows_pan && Pressed(ImGuiKey_LeftArrow));
   const bool right = Pressed(ImGuiKey_D) || (arrows_pan && Pressed(ImGuiKey_RightArrow));
   const bool in = Pressed(ImGuiKey_W) || (arrows_are_free && Pressed(ImGuiKey_UpArrow));
@@ -55,6 +65,9 @@ ImGuiKeyChord PressedChord(const ui::Action& action) {
   }
   return 0;
 }
+
+// What activates the item that has the keyboard, where that is seen.
+bool IsOfFocus(ImGuiKeyChord chord) { return chord == ImGuiKey_Space && ImGui::GetIO().NavVisible; }
 
 // What fields leave alone while somebody types: Ctrl with a digit.
 bool GoesPastText(ImGuiKeyChord chord) {
@@ -77,24 +90,27 @@ ui::SetView Zoomed(const ui::View& view, double factor, int64_t around_ns) {
   return {scaled(view.start_ns), scaled(view.end_ns)};
 }
 
-void ReadKeys(const ui::Context& context, const ui::View& goal, ui::Commands* commands) {
+void ReadKeys(const ui::Context& context, std::string_view panel, const ui::View& goal,
+              ui::Commands* commands) {
+  // With a focus that is seen but on nothing, as after Escape, Tab would lead nowhere.
+  if (ImGui::GetFocusID() == 0) ImGui::SetNavCursorVisible(false);
   // A question takes its own answer.
   if (context.overlay == ui::Overlay::kStopQuestion) return;
   const bool types = ImGui::GetIO().WantTextInput;
   const bool overlay = context.overlay != ui::Overlay::kNone;
   for (const ui::Action& action : ui::AllActions()) {
     const ImGuiKeyChord chord = PressedChord(action);
-    if (chord == 0) continue;
+    if (chord == 0 || IsOfFocus(chord)) continue;
     if (types && !GoesPastText(chord)) continue;
     if (overlay && chord == ImGuiKey_Escape) continue;  // closes the overlay
     for (ui::Command& command : action.make(context)) commands->push_back(std::move(command));
   }
   const bool modified = ImGui::GetIO().KeyCtrl || ImGui::GetIO().KeyAlt;
   if (overlay || types) return;
-  OwnScrollKeys();
+  OwnKeys("view", {ImGuiKey_Home, ImGuiKey_End});  // actions in every panel
   if (modified) return;
+  ReadViewKeys(context, panel, goal, commands);
   if (context.lens.is_on) ReadLensKeys(commands);
-  ReadViewKeys(context, goal, commands);
 }
 
 }  // namespace shardscope::shell

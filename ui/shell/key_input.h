@@ -1,12 +1,15 @@
 // What the keyboard asks for this frame: actions with their keys, and panning and zooming by keys.
 #pragma once
 
+#include <string_view>
+
 #include "ui/context.h"
 
 namespace shardscope::shell {
 
-// Nothing while the user types into a field.
-void ReadKeys(const ui::Context& context, const ui::View& goal, ui::Commands* commands);
+// Nothing while the user types into a field. `panel`: the one that has the keyboard.
+void ReadKeys(const ui::Context& context, std::string_view panel, const ui::View& goal,
+              ui::Commands* commands);
 
 // Pure: the view moved by a share of its span, or zoomed around a time.
 ui::SetView Panned(const ui::View& view, double share);

@@ -54,6 +54,10 @@ constexpr float kArrowRoom = 12;
 
 }  // namespace
 
+bool ClickArea(const char* id, ImVec2 size) {
+  return ImGui::InvisibleButton(id, size, ImGuiButtonFlags_EnableNav);
+}
+
 int Segmented(const Look& look, const char* id, const Segments& segments) {
   const int count = static_cast<int>(segments.options.size());
   if (count == 0) return -1;
@@ -66,7 +70,7 @@ int Segmented(const Look& look, const char* id, const Segments& segments) {
   for (int i = 0; i < count; ++i) {
     if (i > 0) ImGui::SameLine(0, gap);
     const std::string& label = segments.options[static_cast<size_t>(i)];
-    if (ImGui::InvisibleButton(label.c_str(), {width, look.Px(kSegmentHeight)})) clicked = i;
+    if (ClickArea(label.c_str(), {width, look.Px(kSegmentHeight)})) clicked = i;
     LogControl(look, "segment", label, label);
     const ui::Box box = ItemBox();
     const bool chosen = i == segments.chosen;
@@ -93,7 +97,7 @@ bool Button(const Look& look, const char* id, std::string_view label, Emphasis e
   const ImVec2 text = TextSize(look, style, label);
   const ImVec2 size(width > 0 ? width : text.x + look.Px(24), look.Px(26));
   ImGui::BeginDisabled(!enabled);
-  const bool clicked = ImGui::InvisibleButton(id, size);
+  const bool clicked = ClickArea(id, size);
   ImGui::EndDisabled();
   LogControl(look, "button", id, label);
   const ui::Box box = ItemBox();
@@ -114,7 +118,7 @@ bool Button(const Look& look, const char* id, std::string_view label, Emphasis e
 bool LinkText(const Look& look, const char* id, std::string_view label) {
   TextStyle style = DimOf(look);
   const ImVec2 size = TextSize(look, style, label);
-  const bool clicked = ImGui::InvisibleButton(id, {std::max(size.x, 1.0f), size.y});
+  const bool clicked = ClickArea(id, {std::max(size.x, 1.0f), size.y});
   LogControl(look, "link", id, label);
   if (ImGui::IsItemHovered()) {
     style.color = look.theme.ink.text;
@@ -127,7 +131,7 @@ bool LinkText(const Look& look, const char* id, std::string_view label) {
 bool IconButton(const Look& look, const char* id, Icon icon, bool enabled, std::string_view tip,
                 float size) {
   ImGui::BeginDisabled(!enabled);
-  const bool clicked = ImGui::InvisibleButton(id, {look.Px(size), look.Px(size)});
+  const bool clicked = ClickArea(id, {look.Px(size), look.Px(size)});
   ImGui::EndDisabled();
   LogControl(look, "button", id, tip);
   const ui::Box box = ItemBox();
@@ -150,8 +154,7 @@ ChipMenuResult DrawChipMenu(const Look& look, const char* id, ImVec2 at, const C
   DrawMenuArrow(look, {result.box.x1 - look.Px(kArrowRoom), middle});
   ImGui::PushID(id);
   ImGui::SetCursorScreenPos({result.box.x0, result.box.y0});
-  if (ImGui::InvisibleButton("chip",
-                             {result.box.x1 - result.box.x0, result.box.y1 - result.box.y0})) {
+  if (ClickArea("chip", {result.box.x1 - result.box.x0, result.box.y1 - result.box.y0})) {
     ImGui::OpenPopup("options");
   }
   ItemTooltip(look, menu.tip, menu.tip_detail);

@@ -9,6 +9,10 @@
 
 namespace shardscope::widgets {
 
+// An item of `size` at the cursor that draws nothing; true when it is clicked, by mouse or
+// keyboard.
+bool ClickArea(const char* id, ImVec2 size);
+
 struct Segments {
   std::vector<std::string> options;
   int chosen = -1;   // in force

@@ -1,9 +1,12 @@
 #include "ui/widgets/fields.h"
 
+#include <imgui_internal.h>
 #include <imgui_stdlib.h>
 
 #include <algorithm>
 #include <cmath>
+
+#include "ui/widgets/buttons.h"
 
 namespace shardscope::widgets {
 namespace {
@@ -25,6 +28,7 @@ constexpr float kSliderRowHeight = 20;
 constexpr float kRailHeight = 3;
 constexpr float kHandleRadius = 6;
 constexpr float kHitHeight = 16;
+constexpr float kNotDragged = -1;  // no share
 
 struct Rail {
   float x0 = 0;
@@ -66,19 +70,26 @@ void DrawRail(const Look& look, const Rail& rail, double share, std::optional<do
 // The share under the mouse while the item is dragged, kept until the release.
 std::optional<double> DraggedShare(const Rail& rail, ImGuiID id) {
   ImGuiStorage* storage = ImGui::GetStateStorage();
-  if (ImGui::IsItemActive()) {
+  // The keyboard makes it active, too.
+  if (ImGui::IsItemActive() && ImGui::IsMouseDown(ImGuiMouseButton_Left)) {
     const float width = std::max(rail.x1 - rail.x0, 1.0f);
     const float share = std::clamp((ImGui::GetIO().MousePos.x - rail.x0) / width, 0.0f, 1.0f);
     storage->SetFloat(id, share);
     return share;
   }
-  if (ImGui::IsItemDeactivated()) return storage->GetFloat(id);
-  return std::nullopt;
+  if (!ImGui::IsItemDeactivated()) return std::nullopt;
+  const float share = storage->GetFloat(id, kNotDragged);
+  storage->SetFloat(id, kNotDragged);
+  return share == kNotDragged ? std::nullopt : std::optional<double>(share);
 }
 
 // Arrow keys move a focused slider by one whole number, or a fiftieth of the rail.
 std::optional<double> Nudge(const SliderSpec& spec, double value) {
   if (!ImGui::IsItemFocused()) return std::nullopt;
+  // Else they move the focus.
+  for (const ImGuiKey key : {ImGuiKey_LeftArrow, ImGuiKey_RightArrow}) {
+    ImGui::SetKeyOwner(key, ImGui::GetItemID());
+  }
   const int direction = static_cast<int>(ImGui::IsKeyPressed(ImGuiKey_RightArrow)) -
                         static_cast<int>(ImGui::IsKeyPressed(ImGuiKey_LeftArrow));
   if (direction == 0) return std::nullopt;
@@ -159,7 +170,7 @@ SliderResult Slider(const Look& look, const char* id, const SliderSpec& spec,
   const float label_height = look.Px(kSliderRowHeight - 2);
   ImGui::SetCursorScreenPos({origin.x, origin.y + label_height});
   ImGui::BeginDisabled(!state.enabled);
-  ImGui::InvisibleButton(id, {width, look.Px(kHitHeight)});
+  ClickArea(id, {width, look.Px(kHitHeight)});
   ImGui::EndDisabled();
   LogControl(look, "slider", id, state.label);
   const Rail rail{origin.x + radius * 0.4f, origin.x + width - radius * 0.4f,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ui/widgets/buttons.h"
+
 namespace shardscope::widgets {
 namespace {
 
@@ -47,8 +49,8 @@ bool OverlayWindow::IsLeft() const {
 bool MenuRow(const Look& look, const char* title, std::string_view key, bool marked) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const ImVec2 size(ContentWidth(), look.Px(kOverlayRowHeight));
-  const bool clicked = ImGui::InvisibleButton(title, size);
-  if (marked || ImGui::IsItemHovered()) {
+  const bool clicked = ClickArea(title, size);
+  if (marked || ImGui::IsItemHovered() || ImGui::IsItemFocused()) {
     ImGui::GetWindowDrawList()->AddRectFilled(
         at, {at.x + size.x, at.y + size.y}, look.theme.surface.chosen, look.Px(ui::kSmallRounding));
   }

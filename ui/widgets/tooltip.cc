@@ -73,8 +73,8 @@ ImVec2 PlaceTooltip(ImVec2 mouse, float distance, ImVec2 size, const ui::Box& bo
   return best == nullptr ? places.front() : *best;
 }
 
-ui::Box Tooltip(const Look& look, std::string_view title, std::string_view detail, Color border,
-                std::span<const ui::Box> clear_of) {
+ui::Box TooltipAt(const Look& look, ImVec2 point, std::string_view title, std::string_view detail,
+                  Color border, std::span<const ui::Box> clear_of) {
   const TextStyle title_style = detail.empty() ? TextOf(look) : BoldOf(look);
   const TextStyle detail_style = DimOf(look);
   const ImVec2 title_size = WrappedSize(look, title_style, title);
@@ -85,8 +85,7 @@ ui::Box Tooltip(const Look& look, std::string_view title, std::string_view detai
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   const ui::Box bounds = ToBox(
       viewport->Pos, {viewport->Pos.x + viewport->Size.x, viewport->Pos.y + viewport->Size.y});
-  const ImVec2 place =
-      PlaceTooltip(ImGui::GetIO().MousePos, look.Px(kDistance), size, bounds, clear_of);
+  const ImVec2 place = PlaceTooltip(point, look.Px(kDistance), size, bounds, clear_of);
   const ui::Box box = BoxAt({std::round(place.x), std::round(place.y)}, size);
   ImDrawList* list = ImGui::GetForegroundDrawList();
   const float rounding = look.Px(ui::kSmallRounding);
@@ -105,11 +104,19 @@ ui::Box Tooltip(const Look& look, std::string_view title, std::string_view detai
   return box;
 }
 
+ui::Box Tooltip(const Look& look, std::string_view title, std::string_view detail, Color border,
+                std::span<const ui::Box> clear_of) {
+  return TooltipAt(look, ImGui::GetIO().MousePos, title, detail, border, clear_of);
+}
+
 void ItemTooltip(const Look& look, std::string_view title, std::string_view detail) {
   if (!ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip | ImGuiHoveredFlags_AllowWhenDisabled)) {
     return;
   }
-  Tooltip(look, title, detail, look.theme.surface.line);
+  const bool by_key = ImGui::GetIO().NavVisible && ImGui::IsItemFocused();
+  const ImVec2 under_item(ImGui::GetItemRectMin().x, ImGui::GetItemRectMax().y);
+  TooltipAt(look, by_key ? under_item : ImGui::GetIO().MousePos, title, detail,
+            look.theme.surface.line);
 }
 
 }  // namespace shardscope::widgets

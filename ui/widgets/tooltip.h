@@ -8,13 +8,17 @@
 
 namespace shardscope::widgets {
 
-// Shows when the last item is hovered. `detail` may be empty.
+// Shows when the last item is hovered, or has the keyboard and shows so. `detail` may be empty.
 void ItemTooltip(const Look& look, std::string_view title, std::string_view detail);
 
 // Shows now, with a border of `border`, beside the boxes in `clear_of`. Measured before it is
 // drawn, so that it fits its text from its first frame on. Returns the box it covers.
 ui::Box Tooltip(const Look& look, std::string_view title, std::string_view detail, Color border,
                 std::span<const ui::Box> clear_of = {});
+
+// The same beside `at` instead of the mouse.
+ui::Box TooltipAt(const Look& look, ImVec2 at, std::string_view title, std::string_view detail,
+                  Color border, std::span<const ui::Box> clear_of = {});
 
 // The left top of a tooltip of `size`: inside `bounds`, beside `mouse` and the boxes in `clear_of`,
 // as near to the mouse as that allows.

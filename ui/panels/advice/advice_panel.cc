@@ -31,7 +31,7 @@ bool PlaceLink(const Look& look, const char* id, const std::string& text, ui::Bo
   style.color = look.theme.state.accent;
   const ImVec2 size = widgets::TextSize(look, style, text);
   const float width = std::min(size.x, widgets::ContentWidth());
-  const bool clicked = ImGui::InvisibleButton(id, {std::max(width, 1.0F), size.y});
+  const bool clicked = widgets::ClickArea(id, {std::max(width, 1.0F), size.y});
   const ImVec2 at = ImGui::GetItemRectMin();
   *box = widgets::DrawTextClipped(look, style, at, width, text);
   if (ImGui::IsItemHovered() || ImGui::IsItemFocused()) {
@@ -57,7 +57,7 @@ void AdvicePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
   }
   if (run_folder_ != context.snapshot->run_folder) turned_.clear();
   run_folder_ = context.snapshot->run_folder;
-  if (ImGui::BeginChild("cards")) DrawCards(frame);
+  if (ImGui::BeginChild("cards", {}, ImGuiChildFlags_NavFlattened)) DrawCards(frame);
   ImGui::EndChild();
 }
 

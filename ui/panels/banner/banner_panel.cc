@@ -53,8 +53,7 @@ void HandleMouse(const ui::Context& context, const ui::Box& box, const std::stri
   const Look look = widgets::LookOf(context);
   const float cross = look.Px(kCross);
   ImGui::SetCursorScreenPos({box.x0, box.y0});
-  const bool clicked =
-      ImGui::InvisibleButton("problem", {box.x1 - cross - box.x0, box.y1 - box.y0});
+  const bool clicked = widgets::ClickArea("problem", {box.x1 - cross - box.x0, box.y1 - box.y0});
   const std::vector<query::Marker>& errors = context.report->errors;
   if (!context.headless) {
     const char* detail = errors.empty() ? "" : ui::Tr(context.language, Text::kGoToProblem);
@@ -65,7 +64,7 @@ void HandleMouse(const ui::Context& context, const ui::Box& box, const std::stri
     commands->push_back(ViewOf(context.view, errors.front().time_ns));
   }
   ImGui::SetCursorScreenPos({box.x1 - cross, box.y0});
-  if (ImGui::InvisibleButton("dismiss", {cross, box.y1 - box.y0})) {
+  if (widgets::ClickArea("dismiss", {cross, box.y1 - box.y0})) {
     commands->push_back(ui::DismissProblems{});
   }
 }

@@ -116,7 +116,7 @@ void BlocksPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
   const Frame frame{context, look, **context.blocks.answer, log, commands};
   DrawHead(frame);
   DrawTreemap(frame);
-  if (ImGui::BeginChild("list")) {
+  if (ImGui::BeginChild("list", {}, ImGuiChildFlags_NavFlattened)) {
     DrawList(frame, "block", frame.blocks.live);
     if (!frame.blocks.gone.empty()) {
       widgets::FaintHeading(look, frame.Tr(Text::kBlocksGone));
@@ -262,7 +262,7 @@ void BlocksPanel::DrawList(const Frame& frame, const char* id,
       const LiveBlock& block = blocks[static_cast<size_t>(i)];
       const ImVec2 top = ImGui::GetCursorScreenPos();
       const float width = widgets::ContentWidth();
-      if (ImGui::InvisibleButton(fmt::format("{}{}", id, i).c_str(), {width, height})) {
+      if (widgets::ClickArea(fmt::format("{}{}", id, i).c_str(), {width, height})) {
         frame.Jump(block);
       }
       if (ImGui::IsItemHovered() || ImGui::IsItemFocused()) {

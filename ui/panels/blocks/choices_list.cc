@@ -10,6 +10,7 @@
 #include "trace/base/units.h"
 #include "ui/text.h"
 #include "ui/values.h"
+#include "ui/widgets/buttons.h"
 #include "ui/widgets/labels.h"
 #include "ui/widgets/look.h"
 #include "ui/widgets/tooltip.h"
@@ -38,7 +39,7 @@ bool DrawChoice(const ui::Context& context, const MemoryChoice& choice, int64_t 
   const ImVec2 top = ImGui::GetCursorScreenPos();
   const float width = widgets::ContentWidth();
   const float height = look.Px(kChoiceHeight);
-  const bool clicked = ImGui::InvisibleButton(text.c_str(), {width, height});
+  const bool clicked = widgets::ClickArea(text.c_str(), {width, height});
   ImDrawList* list = ImGui::GetWindowDrawList();
   if (ImGui::IsItemHovered() || ImGui::IsItemFocused()) {
     list->AddRectFilled(top, {top.x + width, top.y + height}, look.theme.surface.raised,
@@ -92,7 +93,7 @@ void DrawMemoryChoices(const ui::Context& context, const ui::MemoryChoices& choi
   for (const MemoryChoice& choice : choices.choices) {
     most_bytes = std::max(most_bytes, choice.needed_bytes);
   }
-  if (ImGui::BeginChild("choices")) {
+  if (ImGui::BeginChild("choices", {}, ImGuiChildFlags_NavFlattened)) {
     ImGuiListClipper clipper;
     clipper.Begin(static_cast<int>(choices.choices.size()),
                   look.Px(kChoiceHeight) + ImGui::GetStyle().ItemSpacing.y);

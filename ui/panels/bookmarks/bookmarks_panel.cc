@@ -105,7 +105,7 @@ void BookmarksPanel::DrawBookmark(const ui::Context& context, size_t at, ui::Dra
   const float height = look.Px(kBookmarkHeight);
   const float width = widgets::ContentWidth() - look.Px(kActionsWidth);
   ImGui::PushID(static_cast<int>(at));
-  if (ImGui::InvisibleButton("go", {width, height})) {
+  if (widgets::ClickArea("go", {width, height})) {
     const auto link = ui::ParseLink(bookmark.link);
     if (const auto* parsed = std::get_if<ui::Link>(&link)) {
       commands->push_back(ui::GoToLink{*parsed});
@@ -151,7 +151,7 @@ void BookmarksPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comm
     return;
   }
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(0, 0));
-  if (ImGui::BeginChild("bookmarks")) {
+  if (ImGui::BeginChild("bookmarks", {}, ImGuiChildFlags_NavFlattened)) {
     ImGuiListClipper clipper;
     clipper.Begin(static_cast<int>(count), look.Px(kBookmarkHeight));
     while (clipper.Step()) {

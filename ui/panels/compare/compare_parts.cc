@@ -167,7 +167,7 @@ void DrawStepHistograms(const CompareFrame& frame, ImVec2 size) {
 
 void DrawDifferentSettings(const CompareFrame& frame, ImVec2 size) {
   const analysis::Comparison& comparison = frame.comparison();
-  if (ImGui::BeginChild("settings", size)) {
+  if (ImGui::BeginChild("settings", size, ImGuiChildFlags_NavFlattened)) {
     widgets::FaintHeading(frame.look, frame.Tr(Text::kCompareSetUp));
     const auto line = [&frame](const std::string& id, const std::string& name, const std::string& a,
                                const std::string& b) {

@@ -10,6 +10,7 @@
 #include "ui/panels/details/details_text.h"
 #include "ui/timeline/run_index.h"
 #include "ui/values.h"
+#include "ui/widgets/buttons.h"
 #include "ui/widgets/labels.h"
 
 namespace shardscope::panels {
@@ -49,7 +50,7 @@ ui::Box DrawValue(const Look& look, widgets::TextStyle style, ImVec2 right_top,
   const ImVec2 before = ImGui::GetCursorScreenPos();
   ImGui::SetCursorScreenPos({right_top.x - size.x, right_top.y});
   ImGui::PushID(static_cast<int>(right_top.y));  // two links may read alike
-  if (ImGui::InvisibleButton("##link", {std::max(size.x, 1.0F), size.y})) {
+  if (widgets::ClickArea("##link", {std::max(size.x, 1.0F), size.y})) {
     commands->push_back(*row.link);
   }
   ImGui::PopID();

@@ -158,7 +158,7 @@ void DrawVerdict(const ui::Context& context, const ui::Box& box, ui::DrawLog* lo
   log->Text("verdict", line, drawn);
   const ImVec2 cursor = ImGui::GetCursorScreenPos();
   ImGui::SetCursorScreenPos({box.x0, box.y0});
-  if (ImGui::InvisibleButton("##verdict", {box.x1 - box.x0, box.y1 - box.y0})) {
+  if (widgets::ClickArea("##verdict", {box.x1 - box.x0, box.y1 - box.y0})) {
     commands->push_back(ui::FocusPanel{"advice"});
   }
   if (!context.headless) {
@@ -195,7 +195,7 @@ void DrawStalls(const ui::Context& context, const ui::Box& box, ui::DrawLog* log
     ImGui::SetCursorScreenPos({row.x0, row.y0});
     ImGui::PushID(static_cast<int>(at));
     const analysis::Stall& worst = stalls[at].worst;
-    if (ImGui::InvisibleButton("##stall", {row.x1 - row.x0, row.y1 - row.y0})) {
+    if (widgets::ClickArea("##stall", {row.x1 - row.x0, row.y1 - row.y0})) {
       const query::OpRunId op =
           worst.blocking_op_run.is_none() ? worst.op_run : worst.blocking_op_run;
       commands->push_back(ui::SelectOp{op, worst.rank, false});

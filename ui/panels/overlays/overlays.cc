@@ -169,7 +169,8 @@ void DrawChanges(const Look& look, const ui::Context& context, ui::DrawLog* log,
   }
   const float rows = static_cast<float>(std::min(changes.size(), kMostChangeRows));
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(0, 0));
-  if (ImGui::BeginChild("rows", {0, rows * look.Px(kChangeRowHeight)})) {
+  if (ImGui::BeginChild("rows", {0, rows * look.Px(kChangeRowHeight)},
+                        ImGuiChildFlags_NavFlattened)) {
     ImGuiListClipper clipper;
     clipper.Begin(static_cast<int>(changes.size()), look.Px(kChangeRowHeight));
     while (clipper.Step()) {
@@ -293,8 +294,10 @@ void Overlays::DrawMatches(const ui::Context& context, ui::DrawLog* log, ui::Com
     const ui::PaletteEntry& entry = entries[static_cast<size_t>(i)];
     const bool marked = i == marked_;
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    ImGui::PushID(i);  // titles of keys may be those of commands
+    ImGui::PushID(i);                                 // titles of keys may be those of commands
+    ImGui::PushItemFlag(ImGuiItemFlags_NoNav, true);  // the field keeps the keyboard
     const bool clicked = widgets::MenuRow(look, entry.title.c_str(), entry.key, marked);
+    ImGui::PopItemFlag();
     ImGui::PopID();
     if (marked && marked_ != before) ImGui::SetScrollHereY(0.5F);
     log->Text(fmt::format("{}:{}", marked ? "marked" : "entry", entry.title), entry.key,

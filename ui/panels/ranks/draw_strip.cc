@@ -1,6 +1,7 @@
 #include "ui/panels/ranks/draw_strip.h"
 
 #include <fmt/format.h>
+#include <imgui_internal.h>
 
 #include <algorithm>
 #include <cmath>
@@ -143,8 +144,7 @@ std::string CellTip(const RanksFrame& frame, const StripCell& of_strip) {
                       text(RankFigure::kMemory));
 }
 
-// The mouse over the label of a row.
-void HandleLabel(const RanksFrame& frame, const StripRow& row, bool clicked) {
+void HandleLabel(const RanksFrame& frame, const StripRow& row, ImVec2 beside, bool clicked) {
   if (clicked) {
     std::vector<int32_t> ranks;
     for (const size_t at : row.ranks) ranks.push_back(frame.grid().ranks[at]);
@@ -156,8 +156,8 @@ void HandleLabel(const RanksFrame& frame, const StripRow& row, bool clicked) {
                                                          : ui::RankPlace::kPinned;
     frame.commands->push_back(ui::PlaceRanks{std::move(ranks), place});
   }
-  widgets::Tooltip(frame.look, frame.Format(Text::kRankN, Shortened(row.label, 60)),
-                   frame.Tr(Text::kRanksGutterTip), frame.look.theme.surface.line);
+  widgets::TooltipAt(frame.look, beside, frame.Format(Text::kRankN, Shortened(row.label, 60)),
+                     frame.Tr(Text::kRanksGutterTip), frame.look.theme.surface.line);
 }
 
 }  // namespace
@@ -232,24 +232,49 @@ void DrawStripLegend(const RanksFrame& frame, const Strip& strip, RankFigure fig
   ImGui::Dummy({widgets::ContentWidth(), look.Px(kStripLegendHeight)});
 }
 
-void HandleStripMouse(const RanksFrame& frame, const Strip& strip, const StripPlaces& places,
-                      bool clicked) {
+std::optional<StripPlace> PlaceUnderMouse(const Strip& strip, const StripPlaces& places) {
   const ImVec2 mouse = ImGui::GetIO().MousePos;
-  const float row_at = (mouse.y - places.origin.y) / places.row_height;
-  if (row_at < 0 || static_cast<size_t>(row_at) >= strip.rows.size()) return;
-  const auto row = static_cast<size_t>(row_at);
-  if (mouse.x < places.left) return HandleLabel(frame, strip.rows[row], clicked);
-  if (mouse.x >= places.right || strip.num_columns == 0) return;
-  const auto column = std::min(static_cast<size_t>((mouse.x - places.left) / places.column_width),
-                               strip.num_columns - 1);
-  const StripCell& cell = strip.At(row, column);
+  const float row = (mouse.y - places.origin.y) / places.row_height;
+  if (row < 0 || static_cast<size_t>(row) >= strip.rows.size()) return std::nullopt;
+  StripPlace place{static_cast<size_t>(row), std::nullopt};
+  if (mouse.x < places.left) return place;
+  if (mouse.x >= places.right || strip.num_columns == 0) return std::nullopt;
+  place.column = std::min(static_cast<size_t>((mouse.x - places.left) / places.column_width),
+                          strip.num_columns - 1);
+  return place;
+}
+
+StripPlace MovedByKeys(const Strip& strip, StripPlace place) {
+  const auto moved = [](ImGuiKey back, ImGuiKey on, size_t at, size_t count) {
+    for (const ImGuiKey key : {back, on}) ImGui::SetKeyOwner(key, ImGui::GetItemID());
+    if (ImGui::IsKeyPressed(back) && at > 0) --at;
+    if (ImGui::IsKeyPressed(on)) ++at;
+    return std::min(at, count - 1);
+  };
+  place.row = moved(ImGuiKey_UpArrow, ImGuiKey_DownArrow, place.row, strip.rows.size());
+  // The label is left of the first column.
+  const size_t at = place.column ? *place.column + 1 : 0;
+  const size_t now = moved(ImGuiKey_LeftArrow, ImGuiKey_RightArrow, at, strip.num_columns + 1);
+  place.column = now == 0 ? std::nullopt : std::optional(now - 1);
+  return place;
+}
+
+void HandleStripPlace(const RanksFrame& frame, const Strip& strip, const StripPlaces& places,
+                      const StripPlace& place, ImVec2 at, bool clicked) {
+  const ui::Box row = places.RowBox(place.row);
+  const auto outline = [&](float x0, float x1) {
+    ImGui::GetWindowDrawList()->AddRect({x0, row.y0}, {x1, row.y1}, frame.look.theme.ink.text);
+  };
+  if (!place.column) {
+    if (ImGui::GetIO().NavVisible) outline(row.x0, places.left);
+    return HandleLabel(frame, strip.rows[place.row], at, clicked);
+  }
+  outline(places.X(*place.column), places.X(*place.column + 1));
+  const StripCell& cell = strip.At(place.row, *place.column);
   if (cell.is_empty) return;
-  const ui::Box box = places.RowBox(row);
-  ImGui::GetWindowDrawList()->AddRect({places.X(column), box.y0}, {places.X(column + 1), box.y1},
-                                      frame.look.theme.ink.text);
   const std::string title = frame.Format(Text::kRanksRankStep, cell.rank, cell.step);
-  const ui::Box tip =
-      widgets::Tooltip(frame.look, title, CellTip(frame, cell), frame.look.theme.surface.line);
+  const ui::Box tip = widgets::TooltipAt(frame.look, at, title, CellTip(frame, cell),
+                                         frame.look.theme.surface.line);
   frame.log->Text("tooltip", title, tip);
   if (clicked) frame.commands->push_back(ui::ShowRank{cell.rank, cell.step});
 }

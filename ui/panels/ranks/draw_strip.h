@@ -5,6 +5,7 @@
 #include <imgui.h>
 
 #include <cstddef>
+#include <optional>
 #include <string>
 
 #include "ui/context.h"
@@ -61,8 +62,21 @@ void DrawStripSteps(const RanksFrame& frame, const Strip& strip, const StripPlac
 // What colours and signs mean, as an item of the layout.
 void DrawStripLegend(const RanksFrame& frame, const Strip& strip, analysis::RankFigure figure);
 
-// Tooltips and clicks, while the mouse is on the strip.
-void HandleStripMouse(const RanksFrame& frame, const Strip& strip, const StripPlaces& places,
-                      bool clicked);
+// A row's label or cell.
+struct StripPlace {
+  size_t row = 0;
+  std::optional<size_t> column;  // none: the label
+};
+
+// None: the mouse is on neither.
+std::optional<StripPlace> PlaceUnderMouse(const Strip& strip, const StripPlaces& places);
+
+// Where the arrow keys lead from `place`, kept inside. Takes these keys, so that they do not move
+// the keyboard's focus away.
+StripPlace MovedByKeys(const Strip& strip, StripPlace place);
+
+// Outline and tooltip, beside `at`, and what a click on it does.
+void HandleStripPlace(const RanksFrame& frame, const Strip& strip, const StripPlaces& places,
+                      const StripPlace& place, ImVec2 at, bool clicked);
 
 }  // namespace shardscope::panels

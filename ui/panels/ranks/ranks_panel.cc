@@ -167,7 +167,7 @@ void RanksPanel::DrawStrip(const RanksFrame& frame) {
   places.right = places.left + places.column_width * static_cast<float>(strip_.num_columns);
   DrawStripSteps(frame, strip_, places, header.y);
   const float height = places.row_height * static_cast<float>(strip_.rows.size());
-  if (ImGui::BeginChild("strip", {0, std::max(room, look.Px(24))})) {
+  if (ImGui::BeginChild("strip", {0, std::max(room, look.Px(24))}, ImGuiChildFlags_NavFlattened)) {
     if (std::exchange(shows_slow_, false)) {
       const auto slow = std::find_if(strip_.rows.begin(), strip_.rows.end(),
                                      [](const StripRow& row) { return row.is_slow; });
@@ -177,8 +177,7 @@ void RanksPanel::DrawStrip(const RanksFrame& frame) {
       }
     }
     places.origin = ImGui::GetCursorScreenPos();
-    const bool clicked = ImGui::InvisibleButton("##cells", {widgets::ContentWidth(), height});
-    const bool hovered = ImGui::IsItemHovered() && !frame.context.headless;
+    const bool clicked = widgets::ClickArea("##cells", {widgets::ContentWidth(), height});
     const float top = ImGui::GetWindowPos().y;
     const float bottom = top + ImGui::GetWindowSize().y;
     const auto every =
@@ -189,10 +188,26 @@ void RanksPanel::DrawStrip(const RanksFrame& frame) {
       const bool labelled = row % every == 0 && !IsNearSlow(strip_, row, every);
       DrawStripRow(frame, strip_, made_with_.figure, places, row, labelled);
     }
-    if (hovered) HandleStripMouse(frame, strip_, places, clicked);
+    if (!frame.context.headless) HandleStrip(frame, places, clicked);
   }
   ImGui::EndChild();
   DrawStripLegend(frame, strip_, made_with_.figure);
+}
+
+void RanksPanel::HandleStrip(const RanksFrame& frame, const StripPlaces& places, bool clicked) {
+  if (!ImGui::GetIO().NavVisible || !ImGui::IsItemFocused()) {
+    if (!ImGui::IsItemHovered()) return;
+    const std::optional<StripPlace> place = PlaceUnderMouse(strip_, places);
+    if (!place) return;
+    const ImVec2 mouse = ImGui::GetIO().MousePos;
+    return HandleStripPlace(frame, strip_, places, *place, mouse, clicked);
+  }
+  const size_t row_before = of_keys_.row;
+  of_keys_ = MovedByKeys(strip_, of_keys_);
+  const ui::Box row = places.RowBox(of_keys_.row);
+  if (of_keys_.row != row_before) ImGui::SetScrollFromPosY(row.y0 - ImGui::GetWindowPos().y);
+  const float x = of_keys_.column ? places.X(*of_keys_.column + 1) : places.left;
+  HandleStripPlace(frame, strip_, places, of_keys_, {x, row.y1}, clicked);
 }
 
 void RanksPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {

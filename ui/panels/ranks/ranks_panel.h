@@ -7,11 +7,10 @@
 #include <string>
 
 #include "ui/panel.h"
+#include "ui/panels/ranks/draw_strip.h"
 #include "ui/panels/ranks/rank_strip.h"
 
 namespace shardscope::panels {
-
-struct RanksFrame;
 
 class RanksPanel : public ui::Panel {
  public:
@@ -25,6 +24,8 @@ class RanksPanel : public ui::Panel {
   void DrawLaneButtons(const RanksFrame& frame);
   void Update(const RanksFrame& frame, float width);
   void DrawStrip(const RanksFrame& frame);
+  // Mouse or keyboard on the cells, which are the last item.
+  void HandleStrip(const RanksFrame& frame, const StripPlaces& places, bool clicked);
 
   std::string filter_;
   StripSettings settings_;
@@ -33,6 +34,7 @@ class RanksPanel : public ui::Panel {
   StripSettings made_with_;
   Strip strip_;
   bool shows_slow_ = false;  // scroll to the slow rank in this frame
+  StripPlace of_keys_;       // that arrow keys have moved to
 };
 
 }  // namespace shardscope::panels

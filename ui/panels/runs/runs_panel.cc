@@ -42,7 +42,7 @@ void DrawRunRow(const PanelFrame& frame, const ui::RunEntry& run) {
   const float width = widgets::ContentWidth();
   const float height = frame.look.Px(34);
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  if (ImGui::InvisibleButton(run.path.c_str(), {width, height})) {
+  if (widgets::ClickArea(run.path.c_str(), {width, height})) {
     frame.commands->push_back(ui::OpenRun{run.path});
   }
   const bool open = frame.context.snapshot && frame.context.snapshot->run_folder == run.path;
@@ -301,7 +301,7 @@ void RunsPanel::DrawNewRun(const PanelFrame& frame) {
   // Under the cards the keys may have little room of their own: then they scroll with the rest.
   const float room = ImGui::GetContentRegionAvail().y;
   const float height = room < frame.look.Px(kLeastKeys) ? frame.look.Px(kLeastKeys) : 0;
-  if (ImGui::BeginChild("keys", {0, height})) DrawKeys(frame);
+  if (ImGui::BeginChild("keys", {0, height}, ImGuiChildFlags_NavFlattened)) DrawKeys(frame);
   ImGui::EndChild();
 }
 
@@ -317,13 +317,14 @@ void RunsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands*
   const bool beside = widgets::ContentWidth() >= frame.look.Px(kListWidth + kFormWidth);
   const ImVec2 list = beside ? ImVec2(frame.look.Px(kListWidth), 0)
                              : ImVec2(0, ImGui::GetContentRegionAvail().y / 3);
+  // Not flattened: a card in the other part could not give its field the keyboard.
   if (ImGui::BeginChild("list", list)) {
     DrawOpen(frame);
     DrawRunList(frame);
   }
   ImGui::EndChild();
   if (beside) ImGui::SameLine(0, frame.look.Px(24));
-  if (ImGui::BeginChild("new")) {
+  if (ImGui::BeginChild("new", {}, ImGuiChildFlags_NavFlattened)) {
     if (context.snapshot == nullptr) DrawCards(frame);
     DrawNewRun(frame);
   }

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "ui/theme.h"
+#include "ui/widgets/buttons.h"
 #include "ui/widgets/labels.h"
 #include "ui/widgets/tooltip.h"
 
@@ -47,7 +48,7 @@ bool DrawStartCard(const ui::Context& context, const Look& look, const StartCard
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const std::string id = *card.preset == '\0' ? "trace" : card.preset;
   ImGui::BeginDisabled(hindrance != nullptr);
-  const bool clicked = ImGui::InvisibleButton(("card:" + id).c_str(), size);
+  const bool clicked = widgets::ClickArea(("card:" + id).c_str(), size);
   ImGui::EndDisabled();
   const bool lit = hindrance == nullptr && (ImGui::IsItemHovered() || ImGui::IsItemFocused());
   if (hindrance != nullptr) widgets::ItemTooltip(look, title, hindrance);

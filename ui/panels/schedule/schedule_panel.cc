@@ -387,7 +387,7 @@ void SchedulePanel::DrawGrid(const ScheduleFrame& frame) {
     }
     ImGui::EndTable();
   }
-  if (ImGui::BeginChild("selected")) DrawSelected(frame);
+  if (ImGui::BeginChild("selected", {}, ImGuiChildFlags_NavFlattened)) DrawSelected(frame);
   ImGui::EndChild();
 }
 

@@ -105,7 +105,7 @@ bool DrawHit(const Look& look, const ui::FoundHits& found, size_t at, bool is_cu
   const float height = look.Px(kHitRowHeight);
   const ui::Box box{top.x, top.y, top.x + widgets::ContentWidth(), top.y + height};
   ImGui::PushID(static_cast<int>(at));
-  const bool clicked = ImGui::InvisibleButton("##hit", {box.x1 - box.x0, height});
+  const bool clicked = widgets::ClickArea("##hit", {box.x1 - box.x0, height});
   ImGui::PopID();
   if (is_current || ImGui::IsItemHovered() || ImGui::IsItemFocused()) {
     ImGui::GetWindowDrawList()->AddRectFilled(
@@ -223,8 +223,8 @@ void SearchPanel::DrawHits(const ui::Context& context, ui::DrawLog* log, ui::Com
   DrawTitles(look, context);
   const bool all = static_cast<size_t>(found.result.count) == hits.size();
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(0, 0));
-  if (ImGui::BeginChild("hits", {0, all ? 0 : -look.Px(kHitRowHeight)}, ImGuiChildFlags_None,
-                        ImGuiWindowFlags_AlwaysVerticalScrollbar)) {
+  if (ImGui::BeginChild("hits", {0, all ? 0 : -look.Px(kHitRowHeight)},
+                        ImGuiChildFlags_NavFlattened, ImGuiWindowFlags_AlwaysVerticalScrollbar)) {
     const std::optional<size_t> current = ui::CurrentHit(context.search);
     if (revealed_ != context.revealed.count && current) {
       ImGui::SetScrollFromPosY(

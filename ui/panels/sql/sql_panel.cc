@@ -230,10 +230,11 @@ void SqlPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* 
   }
   if (!context.sql.is_open) commands->push_back(ui::OpenSql{});
   widgets::Gap(frame.look, 4);
-  if (ImGui::BeginChild("tables", {frame.look.Px(kTablesWidth), 0})) DrawTables(frame);
+  if (ImGui::BeginChild("tables", {frame.look.Px(kTablesWidth), 0}, ImGuiChildFlags_NavFlattened))
+    DrawTables(frame);
   ImGui::EndChild();
   ImGui::SameLine(0, frame.look.Px(14));
-  if (ImGui::BeginChild("statement")) {
+  if (ImGui::BeginChild("statement", {}, ImGuiChildFlags_NavFlattened)) {
     DrawStatement(frame);
     widgets::Gap(frame.look, 4);
     DrawStatus(frame);

@@ -21,6 +21,7 @@
 #include "ui/timeline/geometry.h"
 #include "ui/timeline/steps.h"
 #include "ui/values.h"
+#include "ui/widgets/buttons.h"
 #include "ui/widgets/labels.h"
 #include "ui/widgets/look.h"
 #include "ui/widgets/tooltip.h"
@@ -204,7 +205,7 @@ void DrawUnfinishedBar(const ui::Context& context, const Axis& run_axis, const u
 bool Toggle(const ui::Context& context, const char* id, const ui::Box& box, ui::Text tip) {
   const ImVec2 start = ImGui::GetCursorScreenPos();
   ImGui::SetCursorScreenPos({box.x0, box.y0});
-  const bool clicked = ImGui::InvisibleButton(id, {box.x1 - box.x0, box.y1 - box.y0});
+  const bool clicked = widgets::ClickArea(id, {box.x1 - box.x0, box.y1 - box.y0});
   if (!context.headless) {
     widgets::ItemTooltip(widgets::LookOf(context), ui::Tr(context.language, tip), "");
   }
@@ -440,7 +441,7 @@ void DrawFollow(const ui::Context& context, const ui::Box& box, ui::DrawLog* log
   log->Text("follow", text, drawn);
   const ImVec2 start = ImGui::GetCursorScreenPos();
   ImGui::SetCursorScreenPos({x, box.y0});
-  if (ImGui::InvisibleButton("##follow", {drawn.x1 - x, box.y1 - box.y0})) {
+  if (widgets::ClickArea("##follow", {drawn.x1 - x, box.y1 - box.y0})) {
     commands->push_back(ui::SetFollow{!on});
   }
   if (!context.headless) {

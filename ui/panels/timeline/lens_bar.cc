@@ -29,11 +29,20 @@ constexpr float kCloseWidth = 18;
 constexpr float kSentenceHeight = 15;
 constexpr size_t kMostSentences = 4;
 
-// An item over `box` that draws nothing; true when it was clicked.
-bool ItemOver(const char* id, const ui::Box& box) {
+ImVec2 ItemSize(const ui::Box& box) {
+  return {std::max(box.x1 - box.x0, 1.0F), std::max(box.y1 - box.y0, 1.0F)};
+}
+
+// An item over `box` for the mouse, that draws nothing.
+void ItemOver(const char* id, const ui::Box& box) {
   ImGui::SetCursorScreenPos({box.x0, box.y0});
-  return ImGui::InvisibleButton(id,
-                                {std::max(box.x1 - box.x0, 1.0F), std::max(box.y1 - box.y0, 1.0F)});
+  ImGui::InvisibleButton(id, ItemSize(box));
+}
+
+// One that can be clicked; true when it was.
+bool ClickOver(const char* id, const ui::Box& box) {
+  ImGui::SetCursorScreenPos({box.x0, box.y0});
+  return widgets::ClickArea(id, ItemSize(box));
 }
 
 // The speed after this one, round the end.
@@ -63,7 +72,7 @@ void DrawLensControls(const ui::Context& context, const ui::Box& gutter, ui::Dra
   const std::string text = fmt::format("1/{}", lens.slowness);
   const float left = x + look.Px(kControlSize + 2);
   const ui::Box box{left, y, gutter.x1 - look.Px(4), y + look.Px(kControlSize)};
-  if (ItemOver("##lens_speed", box)) {
+  if (ClickOver("##lens_speed", box)) {
     commands->push_back(ui::SetLensSlowness{NextSlowness(lens.slowness)});
   }
   if (!context.headless) {
@@ -76,7 +85,7 @@ void DrawLensControls(const ui::Context& context, const ui::Box& gutter, ui::Dra
 void DrawLensClose(const ui::Context& context, const ui::Box& box, ui::DrawLog* log,
                    ui::Commands* commands) {
   const Look look = widgets::LookOf(context);
-  if (ItemOver("##lens_close", box)) commands->push_back(ui::CloseLens{});
+  if (ClickOver("##lens_close", box)) commands->push_back(ui::CloseLens{});
   const char* tip = ui::Tr(context.language, ui::Text::kLensClose);
   widgets::TextStyle style = widgets::BoldOf(look);
   if (!context.headless) {

@@ -121,12 +121,12 @@ void AxisInput::HandleKeys(const ui::Context& context, int64_t max_length_ns,
     return ImGui::IsKeyDown(a) || ImGui::IsKeyDown(b);
   };
   const double seconds = static_cast<double>(std::fmin(io.DeltaTime, 0.1F));
-  // The time lens steps by arrows.
-  const bool lens = context.lens.is_on;
-  const int pan = (held(ImGuiKey_D, lens ? ImGuiKey_D : ImGuiKey_RightArrow) ? 1 : 0) -
-                  (held(ImGuiKey_A, lens ? ImGuiKey_A : ImGuiKey_LeftArrow) ? 1 : 0);
-  const int zoom =
-      (held(ImGuiKey_W, ImGuiKey_UpArrow) ? 1 : 0) - (held(ImGuiKey_S, ImGuiKey_DownArrow) ? 1 : 0);
+  const bool zooms = !io.NavVisible;               // else arrows move the focus
+  const bool pans = zooms && !context.lens.is_on;  // which steps by arrows
+  const int pan = (held(ImGuiKey_D, pans ? ImGuiKey_RightArrow : ImGuiKey_D) ? 1 : 0) -
+                  (held(ImGuiKey_A, pans ? ImGuiKey_LeftArrow : ImGuiKey_A) ? 1 : 0);
+  const int zoom = (held(ImGuiKey_W, zooms ? ImGuiKey_UpArrow : ImGuiKey_W) ? 1 : 0) -
+                   (held(ImGuiKey_S, zooms ? ImGuiKey_DownArrow : ImGuiKey_S) ? 1 : 0);
   if (pan == 0 && zoom == 0) return;
   Range range = Goal(context);
   if (pan != 0) {
