@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <map>
 
@@ -103,9 +104,11 @@ void SetRunTimes(const Snapshot& run, RunPart* part) {
 
 // Figures of the whole run, which are not made anew. GPUs have none; and where they cannot be read,
 // all rows still can.
-void AddDerived(store::FinishedSource* source, SnapshotBuilder* builder) {
+void AddDerived(store::FinishedSource* source, const std::atomic<bool>& stopping,
+                SnapshotBuilder* builder) {
   store::RowBatch derived;
-  if (!source->ReadDerived(&derived).ok() || derived.Get<schema::StepPartRow>().empty()) return;
+  const Status read = source->ReadDerived(&derived, &stopping);
+  if (!read.ok() || stopping || derived.Get<schema::StepPartRow>().empty()) return;
   builder->AddDerived(std::move(derived));
 }
 
@@ -217,7 +220,7 @@ Status FinishedTrace::LoadFile(PartFilter* filter, SnapshotBuilder* builder) {
   if (filter == nullptr) {
     builder->Add(batch);
     SHARDSCOPE_RETURN_IF_ERROR(source->ReadNext(&batch));
-    AddDerived(source, builder);  // while it reads ahead
+    AddDerived(source, stopping_, builder);  // while it reads ahead
   } else {
     source->Limit(filter->limits());
     SHARDSCOPE_RETURN_IF_ERROR(source->ReadMemoryHeld(stopping_, &batch));

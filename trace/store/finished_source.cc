@@ -59,11 +59,13 @@ class Cursor {
     return true;
   }
 
-  Status ReadAll(RowBatch* batch) {
-    while (true) {
+  // Until `stopping`, if there is one.
+  Status ReadAll(RowBatch* batch, const std::atomic<bool>* stopping = nullptr) {
+    while (stopping == nullptr || !*stopping) {
       SHARDSCOPE_ASSIGN_OR_RETURN(const bool more, Read(batch));
-      if (!more) return Status::Ok();
+      if (!more) break;
     }
+    return Status::Ok();
   }
 
  private:
@@ -439,12 +441,12 @@ Status FinishedSource::ReadCounters(RowBatch* batch) {
   return rows->ReadAll(batch);
 }
 
-Status FinishedSource::ReadDerived(RowBatch* batch) {
+Status FinishedSource::ReadDerived(RowBatch* batch, const std::atomic<bool>* stopping) {
   for (size_t i = 0; i < schema::kNumTables; ++i) {
     const Table& table = batch->At(i).table();
     if (!table.derived || i == kTable<schema::StepRangeRow>.index) continue;
     SHARDSCOPE_ASSIGN_OR_RETURN(const auto rows, Cursor::Open(table, "", &reader_));
-    SHARDSCOPE_RETURN_IF_ERROR(rows->ReadAll(batch));
+    SHARDSCOPE_RETURN_IF_ERROR(rows->ReadAll(batch, stopping));
   }
   return Status::Ok();
 }

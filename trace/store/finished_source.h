@@ -75,8 +75,8 @@ class FinishedSource {
   Result<int64_t> NumOpRuns();
   Result<int64_t> NumRanks();
 
-  // All rows of derived tables. None: this trace has none.
-  Status ReadDerived(RowBatch* batch);
+  // All rows of derived tables, or those until `stopping`. None: this trace has none.
+  Status ReadDerived(RowBatch* batch, const std::atomic<bool>* stopping = nullptr);
 
   // The next memory events, in commit order; empty at the end.
   Result<RowBatch> ReadMemory();
