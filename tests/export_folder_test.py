@@ -131,6 +131,16 @@ class ExportFolderTest(ProgramTest):
         again = self.train_from("again", f"model.path={folder}", f"lora.path={out}", *evaluates)
         self.assertEqual(losses(again.parent.parent)[0], losses(checkpoint.parent.parent)[-1])
         self.assertNotEqual(losses(again.parent.parent)[0], losses(checkpoint.parent.parent)[0])
+        # The reference begins with the same, and so it does with adapters that are drawn.
+        for begins in ([f"lora.path={out}"], lora):
+            settings = [f"data.path={self.data}", f"model.path={folder}", *SETTINGS, *begins, "checkpoint.every=0", "train.steps=3", "train.lr=0.02"]
+            losses_of = [self.root / f"{name} of {len(begins)}.losses" for name in ("ranks", "reference")]
+            for path, extra in zip(losses_of, ((), ("--reference",))):
+                self.run_program(TRAIN, "--ranks", 2, "--out", path.with_suffix(""), "--losses", path, *extra, "--set", *settings)
+            ranks, reference = ([float(line.split()[1]) for line in path.read_text().splitlines()] for path in losses_of)
+            self.assertEqual(len(ranks), 3)
+            for ours, theirs in zip(ranks, reference, strict=True):
+                self.assertAlmostEqual(ours, theirs, delta=1e-5 * theirs, msg=begins)
         # The run goes on without it, and its adapters are exported again.
         for path in out.iterdir():
             path.unlink()

@@ -37,8 +37,10 @@ Result<std::optional<Arguments>> ParseArguments(int argc, const char* const* arg
                  "A run or one of its checkpoints to go on from, bit for bit, with its settings; "
                  "--config and --set over them, other ranks and strategies too")
       ->check(given);
-  app.add_option("--dump", arguments.dump,
-                 "At the end write initial and final weights and all batches (safetensors)")
+  app.add_option(
+         "--dump", arguments.dump,
+         "At the end write initial and final weights and all batches (safetensors); a token "
+         "that the loss leaves out is in them as -1 - id")
       ->check(given);
   app.add_option("--losses", arguments.losses, "Write 'step loss grad_norm' lines to this file")
       ->check(given);

@@ -109,10 +109,11 @@ Status CheckStages(const Config& config, int32_t ranks) {
   const int64_t chunks = config.GetInt("pipeline.chunks");
   const bool interleaves = config.Get("pipeline.schedule") == "interleaved";
   if (interleaves != (chunks > 1)) {
-    return Status::Error(fmt::format(
-        "{} does not go with {}: set pipeline.schedule=interleaved with pipeline.chunks=2 or more, "
-        "or pipeline.chunks=1",
-        Shown(config, "pipeline.chunks"), Shown(config, "pipeline.schedule")));
+    return Status::Error(
+        fmt::format("{} does not go with {}: set {}", Shown(config, "pipeline.chunks"),
+                    Shown(config, "pipeline.schedule"),
+                    interleaves ? "pipeline.chunks=2 or more, or pipeline.schedule=1f1b"
+                                : "pipeline.schedule=interleaved, or pipeline.chunks=1"));
   }
   const int64_t layers = config.GetInt("model.layers");
   if (ranks * chunks > layers) {
@@ -155,19 +156,32 @@ Status CheckTensor(const Config& config, const plan::Strategy& strategy, int32_t
                   (seq + ranks - 1) / ranks * ranks, kKey));
 }
 
-// What else of a layer is split among `ranks` along mesh.tensor.
-Status CheckSplits(const Config& config, int32_t ranks) {
-  if (GetKvHeads(config) % ranks != 0) {
-    return Status::Error(
-        fmt::format("model.kv_heads={} cannot be split among {} ranks along mesh.tensor: set "
-                    "mesh.tensor to a divisor of it",
-                    GetKvHeads(config), ranks));
+// What of a layer is split among the ranks along mesh.tensor.
+Status CheckSplits(const Config& config, const plan::Strategy& strategy, const plan::Mesh& mesh) {
+  const int64_t ranks = mesh.size(plan::MeshDimension::kTensor);
+  const std::pair<std::string_view, int64_t> sizes[] = {
+      {"model.heads", config.GetInt("model.heads")},
+      {"model.kv_heads", GetKvHeads(config)},
+      {"model.ffn", GetFfn(config)}};
+  int64_t fits = ranks;
+  for (const auto& [key, size] : sizes) fits = std::gcd(fits, size);
+  if (fits == ranks) return Status::Ok();
+  const auto& [key, size] =
+      *std::ranges::find_if(sizes, [&](const auto& one) { return one.second % ranks != 0; });
+  std::vector<std::string> remedies;
+  if (config.Get("model.path").empty()) {  // a folder says how large they are
+    remedies.push_back(fmt::format("{} to a multiple of {}", key, ranks));
   }
-  if (GetFfn(config) % ranks == 0) return Status::Ok();
-  return Status::Error(fmt::format(
-      "model.ffn={} cannot be split among {} ranks along mesh.tensor: set model.ffn to a multiple "
-      "of {}",
-      GetFfn(config), ranks, ranks));
+  // Where nothing else takes the other ranks, there are fewer.
+  const bool others_take = std::ranges::any_of(kMeshKeys, [&](const auto& one) {
+    return one.first != plan::MeshDimension::kTensor && strategy.Uses(one.first) &&
+           !GetMeshSize(config, one.second);
+  });
+  const int64_t fewer = config.GetInt("run.ranks") / ranks * fits;
+  remedies.push_back(fmt::format(
+      "{}mesh.tensor={}", others_take ? "" : fmt::format("run.ranks={} with ", fewer), fits));
+  return Status::Error(fmt::format("{}={} cannot be split among {} ranks along mesh.tensor: set {}",
+                                   key, size, ranks, Join(remedies, ", or ")));
 }
 
 Status CheckMesh(const Config& config) {
@@ -210,16 +224,7 @@ Status CheckMesh(const Config& config) {
                     Shown(config, "mesh.tensor"), Shown(config, "strategy")));
   }
   SHARDSCOPE_RETURN_IF_ERROR(CheckTensor(config, strategy, tensor_ranks));
-  if (config.GetInt("model.heads") % tensor_ranks == 0) return CheckSplits(config, tensor_ranks);
-  const int64_t fits = std::gcd(config.GetInt("model.heads"), int64_t{tensor_ranks});
-  // Where nothing else takes the other ranks, there are fewer.
-  const bool alone = !strategy.Uses(plan::MeshDimension::kShard) &&
-                     !strategy.Uses(plan::MeshDimension::kReplicate) && stages == 1;
-  return Status::Error(fmt::format(
-      "{} cannot be split among {} ranks along mesh.tensor: set model.heads to a multiple of {}, "
-      "or {}mesh.tensor={}",
-      Shown(config, "model.heads"), tensor_ranks, tensor_ranks,
-      alone ? fmt::format("run.ranks={} with ", fits) : "", fits));
+  return CheckSplits(config, strategy, mesh);
 }
 
 // reshard_after_forward=k.

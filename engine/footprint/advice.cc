@@ -13,7 +13,8 @@
 namespace shardscope::footprint {
 namespace {
 
-constexpr int kMostTries = 300;
+constexpr int kMostTries = 500;
+constexpr const char* kStrategy = "strategy";
 
 // Tries settings on top of one configuration, and keeps what fits.
 class RemedySearch {
@@ -24,57 +25,90 @@ class RemedySearch {
   }
 
   Advice Run() && {
+    std::vector<Remedy>& fitting = advice_.fitting;
     One();
-    if (!IsDone()) Two();
-    if (!IsDone()) Together();
-    if (advice_.fitting.empty() && smallest_) advice_.smallest.push_back(*std::move(smallest_));
+    if (fitting.size() < kMostRemedies) Two();
+    if (fitting.size() < kMostRemedies) Together();
+    std::ranges::stable_sort(fitting, {}, &Remedy::effect);
+    if (fitting.size() > kMostRemedies) fitting.resize(kMostRemedies);
+    if (fitting.empty() && smallest_) advice_.smallest.push_back(*std::move(smallest_));
     return std::move(advice_);
   }
 
  private:
-  bool IsDone() const {
-    return advice_.fitting.size() == kMostRemedies || num_tries_ >= kMostTries;
+  // Whether enough fit that change no more than this.
+  bool IsDone(Effect effect) const {
+    const auto changes_no_more = [&](const Remedy& one) { return one.effect <= effect; };
+    const auto num = std::ranges::count_if(advice_.fitting, changes_no_more);
+    return static_cast<size_t>(num) >= kMostRemedies || num_tries_ >= kMostTries;
   }
 
-  // Each option alone: the smallest of its changes that fits.
+  // Each option alone.
   void One() {
+    const Remedy given = Given();
     for (const MemoryOption& option : AllMemoryOptions()) {
-      std::optional<Remedy> best;
-      bool fits = false;
-      for (const Settings& settings : SettingsOf(option, config_)) {
-        if (IsDone()) return;
-        std::optional<Remedy> remedy = Try({settings, option.effect});
-        if (!remedy) continue;
-        fits = Fits(*remedy);
-        if (!best || remedy->needed_bytes < best->needed_bytes) best = std::move(remedy);
-        if (fits) break;
-      }
-      if (!best || best->needed_bytes >= advice_.needed_bytes) continue;
+      std::optional<Remedy> best = Best(option, given);
+      if (!best) continue;
       Keep(*best);
-      if (!fits) helpful_.push_back(*std::move(best));
+      if (!Fits(*best)) helpful_.push_back(*std::move(best));
     }
   }
 
   // Of those that save something and are not enough.
   void Two() {
     for (size_t second = 1; second < helpful_.size(); ++second) {
-      for (size_t first = 0; first < second && !IsDone(); ++first) {
+      for (size_t first = 0; first < second; ++first) {
+        if (IsDone(helpful_[second].effect)) return;
         if (const auto both = TryBoth(helpful_[first], helpful_[second])) Keep(*both);
       }
     }
   }
 
-  // One after the other, while each still saves something.
+  // One after the other, while each still saves something: with the strategy as it is, and with
+  // each that saves something, as that has to come before keys that it does not go with.
   void Together() {
-    std::optional<Remedy> all;
-    for (const Remedy& remedy : helpful_) {
-      if (IsDone()) return;
-      std::optional<Remedy> more = all ? TryBoth(*all, remedy) : remedy;
-      if (!more || (all && more->needed_bytes >= all->needed_bytes)) continue;
-      all = std::move(more);
-      Keep(*all);
-      if (Fits(*all)) return;
+    GoOnFrom(Given());
+    for (const MemoryOption& option : AllMemoryOptions()) {
+      for (Settings& settings : SettingsOf(option, config_)) {
+        if (!settings.contains(kStrategy)) continue;
+        if (IsDone(option.effect)) return;
+        std::optional<Remedy> start = Try({std::move(settings), option.effect});
+        if (start && start->needed_bytes < advice_.needed_bytes) GoOnFrom(*std::move(start));
+      }
     }
+  }
+
+  void GoOnFrom(Remedy all) {
+    for (const MemoryOption& option : AllMemoryOptions()) {
+      if (Fits(all)) return;
+      std::optional<Remedy> more = Best(option, all);
+      if (!more) continue;
+      all = *std::move(more);
+      Keep(all);
+    }
+  }
+
+  Remedy Given() const {
+    return {.settings = {}, .effect = Effect::kNone, .needed_bytes = advice_.needed_bytes};
+  }
+
+  // On top of `base` the smallest change of the option that fits, else the one that leaves least;
+  // none where that saves nothing.
+  std::optional<Remedy> Best(const MemoryOption& option, const Remedy& base) {
+    std::optional<Remedy> best;
+    const Effect effect = std::max(base.effect, option.effect);
+    const Result<config::Config> changed = With(config_, base.settings, question_.only_live);
+    if (!changed.ok()) return best;
+    for (Settings& settings : SettingsOf(option, *changed)) {
+      if (IsDone(effect)) break;
+      if (base.settings.contains(kStrategy) && settings.contains(kStrategy)) continue;
+      settings.insert(base.settings.begin(), base.settings.end());
+      std::optional<Remedy> remedy = Try({std::move(settings), effect});
+      if (!remedy || remedy->needed_bytes >= (best ? *best : base).needed_bytes) continue;
+      best = std::move(remedy);
+      if (Fits(*best)) break;
+    }
+    return best;
   }
 
   std::optional<Remedy> TryBoth(const Remedy& first, const Remedy& second) {
@@ -206,9 +240,11 @@ std::string AdviceText(const Advice& advice, int64_t limit_bytes) {
     remedies.push_back(RemedyText(remedy, advice.needed_bytes));
   }
   if (!remedies.empty()) return "What fits: " + Join(remedies, "; ");
-  std::string text = fmt::format("No key makes it fit into {}", FormatBytes(limit_bytes));
+  std::string text =
+      fmt::format("Of the options tried, alone and together, none makes it fit into {}",
+                  FormatBytes(limit_bytes));
   if (!advice.smallest.empty()) {
-    text += ": " + RemedyText(advice.smallest.front(), advice.needed_bytes) + " at most";
+    text += ": " + RemedyText(advice.smallest.front(), advice.needed_bytes) + ", which is most";
   }
   return text +
          "; raise engine.memory_limit, lower train.batch, model.seq, model.layers or "
@@ -235,8 +271,8 @@ std::string StateMoveText(const config::Config& config, const StateMoveNeed& nee
       need.from, need.to, FormatBytes(need.bytes), FormatBytes(question.limit_bytes));
   if (!advice.fitting.empty()) return text + AdviceText(advice, question.limit_bytes);
   return text +
-         "No change of another key makes it fit: stop the run, and go on from its checkpoint with "
-         "it (--resume), or raise engine.memory_limit";
+         "None of the options tried beside it makes it fit: stop the run, and go on from its "
+         "checkpoint with it (--resume), or raise engine.memory_limit";
 }
 
 }  // namespace shardscope::footprint

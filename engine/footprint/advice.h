@@ -23,7 +23,7 @@ struct Remedy {
 struct Advice {
   int64_t needed_bytes = 0;      // without any
   std::vector<Remedy> fitting;   // at most kMostRemedies; those that change least first
-  std::vector<Remedy> smallest;  // if none fits: the one that leaves least, if it saves anything
+  std::vector<Remedy> smallest;  // if none does: of those tried what leaves least, if any saves
 };
 inline constexpr size_t kMostRemedies = 3;
 
@@ -37,9 +37,10 @@ struct Question {
   Needed needed = NeededBytes;
 };
 
-// One option of AllMemoryOptions() after the other until enough fit, then two of them together,
-// then one more with each. Builds a Schedule for each that it tries: some hundred at most. Any
-// thread.
+// One option of AllMemoryOptions() after the other; where not enough fit, two of them together,
+// then one more with each, from each strategy that saves something. Not every combination, so that
+// others may fit where none of these does. Builds a Schedule for each that it tries: some hundred
+// at most. Any thread.
 Advice Advise(const config::Config& config, int64_t needed_bytes, const Question& question);
 
 // "out of memory: schedule 'fsdp2 full pre1' can need 41.2 MB on a rank (...), engine.memory_limit

@@ -130,7 +130,7 @@ TEST(AdviceTest, WhatIsSaidToFitDoes) {
       SCOPED_TRACE(config.Get("strategy") + ": " + AdviceText(advice, limit));
       ASSERT_LE(advice.fitting.size(), kMostRemedies);
       EXPECT_EQ(advice.fitting.empty(),
-                AdviceText(advice, limit).starts_with("No key makes it fit"));
+                AdviceText(advice, limit).starts_with("Of the options tried"));
       if (limit == needed - 1) {
         EXPECT_EQ(advice.fitting.size(), kMostRemedies);
       }
@@ -159,13 +159,59 @@ TEST(AdviceTest, WhatChangesLeastComesFirst) {
   }
 }
 
+// Pairs that change less stand before single options that change more, and in their place.
+TEST(AdviceTest, WhatChangesLeastComesFirstAmongSinglesAndPairs) {
+  const config::Config config = Small();
+  Question question{.limit_bytes = 1000};
+  question.needed = [](const config::Config& changed) -> Result<int64_t> {
+    if (changed.GetInt("model.seq") < 32) return 900;
+    const int num_smaller = (changed.Get("checkpointing") != "none" ? 1 : 0) +
+                            (changed.Get("offload") != "none" ? 1 : 0) +
+                            (changed.Get("precision.param") == "bf16" ? 1 : 0);
+    return 3000 - 1000 * num_smaller;
+  };
+  const Advice advice = Advise(config, 3000, question);
+  ASSERT_EQ(advice.fitting.size(), kMostRemedies);
+  EXPECT_EQ(TextOf(advice.fitting[0].settings), "checkpointing=selective offload=optimizer");
+  EXPECT_EQ(TextOf(advice.fitting[1].settings), "checkpointing=selective precision.param=bf16");
+  EXPECT_EQ(TextOf(advice.fitting[2].settings), "offload=optimizer precision.param=bf16");
+  // Of fewer pairs the single one is a third.
+  question.needed = [full = question.needed](const config::Config& changed) -> Result<int64_t> {
+    if (changed.Get("offload") == "none" || changed.Get("precision.param") != "bf16") {
+      return full(changed);
+    }
+    return 2000;
+  };
+  const Advice mixed = Advise(config, 3000, question);
+  ASSERT_EQ(mixed.fitting.size(), kMostRemedies);
+  EXPECT_TRUE(std::ranges::is_sorted(mixed.fitting, {}, &Remedy::effect));
+  EXPECT_EQ(TextOf(mixed.fitting.back().settings), "model.seq=16");
+}
+
+// Of zero2 smaller buckets save something, but full, with which offload=all goes, has none.
+TEST(AdviceTest, OptionsAreTriedTogetherFromOtherStrategiesToo) {
+  const config::Config config = Small({{"strategy", "zero2"}, {"model.seq", "64"}});
+  const Settings smaller = {{"strategy", "full"},
+                            {"offload", "all"},
+                            {"precision.param", "bf16"},
+                            {"model.seq", "8"},
+                            {"train.batch", "1"}};
+  const int64_t limit = NeededBytes(With(config, smaller).value()).value();
+  const Advice advice = Advise(config, NeededBytes(config).value(), {.limit_bytes = limit});
+  ASSERT_FALSE(advice.fitting.empty()) << AdviceText(advice, limit);
+  for (const Remedy& remedy : advice.fitting) {
+    EXPECT_EQ(NeededBytes(With(config, remedy.settings).value()).value(), remedy.needed_bytes);
+    EXPECT_TRUE(remedy.settings.contains("strategy")) << TextOf(remedy.settings);
+  }
+}
+
 TEST(AdviceTest, WhereNothingFitsItSaysWhatSavesMost) {
   const config::Config config = Small();
   const Advice advice = Advise(config, NeededBytes(config).value(), {.limit_bytes = 1000});
   EXPECT_TRUE(advice.fitting.empty());
   ASSERT_EQ(advice.smallest.size(), 1u);
   EXPECT_LT(advice.smallest.front().needed_bytes, advice.needed_bytes);
-  EXPECT_THAT(AdviceText(advice, 1000), HasSubstr("at most; raise engine.memory_limit"));
+  EXPECT_THAT(AdviceText(advice, 1000), HasSubstr(", which is most; raise engine.memory_limit"));
 }
 
 TEST(AdviceTest, ARunningTrainingIsToldOfWhatCanChangeLive) {

@@ -6,6 +6,7 @@
 
 #include "engine/plan/memory.h"
 #include "engine/plan/policy.h"
+#include "trace/base/units.h"
 
 namespace shardscope::plan {
 namespace {
@@ -119,8 +120,8 @@ Result<std::vector<int32_t>> BlocksToRecompute(const ModelDescription& model, co
   SHARDSCOPE_ASSIGN_OR_RETURN(const int64_t least_bytes, peak_with({}));
   if (least_bytes > budget_bytes) {
     return Status::Error("checkpointing: with every block recomputed a rank still needs " +
-                         std::to_string(least_bytes) + " bytes, more than the budget of " +
-                         std::to_string(budget_bytes) +
+                         FormatBytes(least_bytes) + ", more than the budget of " +
+                         FormatBytes(budget_bytes) +
                          ": raise it, or lower train.batch or model.seq");
   }
   // The more keep theirs the higher the peak: halving finds how many of the first ones can.

@@ -9,6 +9,7 @@
 #include "engine/plan/schedule_test_util.h"
 #include "engine/plan/text.h"
 #include "engine/plan/uniform_model.h"
+#include "trace/base/units.h"
 
 namespace shardscope::plan {
 namespace {
@@ -167,9 +168,9 @@ TEST(Budget, TakesAsFewBlocksAsFit) {
   }
   Policy policy = With(Checkpointing::kBudget);
   policy.checkpointing.budget_bytes = peaks[3] - 1;
-  EXPECT_THAT(
-      BuildSchedule(UniformModel(3, true), policy).message(),
-      HasSubstr("with every block recomputed a rank still needs " + std::to_string(peaks[3])));
+  EXPECT_THAT(BuildSchedule(UniformModel(3, true), policy).message(),
+              HasSubstr("with every block recomputed a rank still needs " + FormatBytes(peaks[3]) +
+                        ", more than the budget of " + FormatBytes(peaks[3] - 1) + ": "));
 }
 
 // Noise does not count, twice the time does.

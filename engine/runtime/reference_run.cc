@@ -50,7 +50,7 @@ Result<RunSummary> RunReference(const ReferenceOptions& options, const Job& job)
   model::TrainingSettings training = job.training;
   training.num_ranks = job.initial_layout.mesh.SizeOf(plan::kDataDimensions);
   model::ReferenceTrainer trainer(job.model, training, job.master, job.corpus.get(), *sampler,
-                                  job.weights.get());
+                                  job.SourceWith(training.seed).get());
   std::optional<Dump> dump;
   const auto parameter = [&](const std::string& name) { return trainer.parameters().at(name); };
   if (!options.dump_path.empty()) {

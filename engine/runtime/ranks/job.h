@@ -49,7 +49,10 @@ struct Job {
   StateDTypes state_dtypes() const { return {master, model.dtype, gradient}; }
   // What the parameters of `rank` begin as.
   std::shared_ptr<const model::ParameterSource> InitialSource(int rank) const {
-    const uint64_t seed = training.seed + (rank == other_seed_rank ? 1 : 0);
+    return SourceWith(training.seed + (rank == other_seed_rank ? 1 : 0));
+  }
+  // Those of a rank without fault.init; `seed`: of what is drawn.
+  std::shared_ptr<const model::ParameterSource> SourceWith(uint64_t seed) const {
     const auto drawn = std::make_shared<const model::DrawnParameters>(model, seed);
     if (weights == nullptr) return drawn;
     if (adapters != nullptr) return std::make_shared<const model::WithAdapters>(weights, adapters);

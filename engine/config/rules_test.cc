@@ -1,0 +1,82 @@
+// What errors of rules between keys name can be done.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "engine/config/config.h"
+
+namespace shardscope::config {
+namespace {
+
+using RuleSettings = std::vector<std::string>;
+
+std::string RuleError(const RuleSettings& settings) {
+  Config config;
+  for (const std::string& setting : settings) {
+    const Status status = ApplySetting(setting, &config);
+    if (!status.ok()) return status.message();
+  }
+  return config.Check().message();
+}
+
+// With what an error names the settings pass.
+TEST(RulesTest, WhatIsNamedOfStagesAndSplitsCanBeSet) {
+  const RuleSettings tensor = {"strategy=tensor", "run.ranks=4", "model.kind=llama"};
+  const RuleSettings three = {"model.heads=6", "model.kv_heads=3", "model.dim=96", "model.ffn=240"};
+  const RuleSettings stages = {"strategy=pipeline", "run.ranks=2"};
+  const auto and_more = [](RuleSettings settings, const std::vector<RuleSettings>& more) {
+    for (const RuleSettings& one : more) settings.insert(settings.end(), one.begin(), one.end());
+    return settings;
+  };
+  struct Case {
+    RuleSettings settings;
+    std::string said;
+    std::vector<RuleSettings> remedies;
+  };
+  const Case cases[] = {
+      {and_more(stages, {{"pipeline.schedule=interleaved", "pipeline.chunks=1"}}),
+       "pipeline.chunks=1 does not go with pipeline.schedule=interleaved: set pipeline.chunks=2 or "
+       "more, or pipeline.schedule=1f1b",
+       {{"pipeline.chunks=2", "train.micro_batches=2"}, {"pipeline.schedule=1f1b"}}},
+      {and_more(stages, {{"pipeline.chunks=2"}}),
+       "pipeline.chunks=2 does not go with pipeline.schedule=1f1b: set "
+       "pipeline.schedule=interleaved, or pipeline.chunks=1",
+       {{"pipeline.schedule=interleaved", "train.micro_batches=2"}, {"pipeline.chunks=1"}}},
+      {and_more(tensor, {three}),
+       "model.heads=6 cannot be split among 4 ranks along mesh.tensor: set model.heads to a "
+       "multiple of 4, or run.ranks=1 with mesh.tensor=1",
+       {{"run.ranks=1", "mesh.tensor=1"}}},
+      {and_more(tensor, {{"model.heads=8", "model.kv_heads=2"}}),
+       "model.kv_heads=2 cannot be split among 4 ranks along mesh.tensor: set model.kv_heads to a "
+       "multiple of 4, or run.ranks=2 with mesh.tensor=2",
+       {{"model.kv_heads=4"}, {"run.ranks=2", "mesh.tensor=2"}}},
+      {and_more(tensor, {{"model.ffn=770"}}),
+       "model.ffn=770 cannot be split among 4 ranks along mesh.tensor: set model.ffn to a multiple "
+       "of 4, or run.ranks=2 with mesh.tensor=2",
+       {{"model.ffn=772"}, {"run.ranks=2", "mesh.tensor=2"}}},
+      // The others take what is left, or are said to be so many.
+      {and_more(tensor, {three, {"strategy=full", "run.ranks=12", "mesh.tensor=6"}}),
+       "model.kv_heads=3 cannot be split among 6 ranks along mesh.tensor: set model.kv_heads to a "
+       "multiple of 6, or mesh.tensor=3",
+       {{"model.kv_heads=6"}, {"mesh.tensor=3"}}},
+      {and_more(tensor, {{"strategy=full", "run.ranks=8", "mesh.shard=2", "mesh.tensor=4",
+                          "model.kv_heads=2"}}),
+       "model.kv_heads=2 cannot be split among 4 ranks along mesh.tensor: set model.kv_heads to a "
+       "multiple of 4, or run.ranks=4 with mesh.tensor=2",
+       {{"run.ranks=4", "mesh.tensor=2"}}},
+      {and_more(tensor, {three, {"model.path=folder", "run.ranks=6"}}),
+       "model.kv_heads=3 cannot be split among 6 ranks along mesh.tensor: set run.ranks=3 with "
+       "mesh.tensor=3",
+       {{"run.ranks=3", "mesh.tensor=3"}}},
+  };
+  for (const Case& one : cases) {
+    EXPECT_EQ(RuleError(one.settings), one.said);
+    for (const RuleSettings& remedy : one.remedies) {
+      EXPECT_EQ(RuleError(and_more(one.settings, {remedy})), "") << one.said;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardscope::config
