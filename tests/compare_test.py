@@ -37,6 +37,9 @@ class CompareTest(ImportTestCase):
             cut = (len(steps) + 3) // 4
             middle = steps[cut:len(steps) - cut]
             self.assertAlmostEqual(step[side], sum(middle) / len(middle), delta=1)
+        for delta in (step, *result["parts"].values(), *(row["on_path"] for row in result["rows"])):
+            self.assertLessEqual(delta["low_ns"], delta["difference_ns"])
+            self.assertGreaterEqual(delta["high_ns"], delta["difference_ns"])
         exposed = result["parts"]["exposed communication"]["difference_ns"]
         self.assertGreater(exposed, 0.8 * step["difference_ns"])
         self.assertEqual(self.compare(slow, fast, "--fail-if-slower", "5%")["verdict"], "better")

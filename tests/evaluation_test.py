@@ -70,7 +70,7 @@ class EvaluationTest(ProgramTest):
         self.assertEqual([(one["before_step"], one["batches"]) for one in report["evaluations"]], [(0, 2), (3, 2), (6, 2)])
         self.assertEqual([pause["cause"] for pause in report["pauses"]], ["evaluation"])
         text = self.run_program(APP, "report", run).stdout
-        self.assertIn("held-out data: 3 evaluations of 128 tokens, loss ", text)
+        self.assertRegex(text, r"held-out data: 3 evaluations of 128 tokens, loss [0-9.]+ nats before step 0, .*last [0-9.]+ nats before step 6\n")
         self.assertIn("1 evaluation of ", text)
         self.assertIn(" evaluation", "".join(path.read_text() for path in (run / "schedules").iterdir()))
         self.run_program(APP, "export", run, "--format", "perfetto", "-o", self.root / "out.json")

@@ -30,13 +30,15 @@ int64_t MedianOf(const std::vector<double>& samples) {
   return std::llround(analysis::Percentile(samples, 0.5));
 }
 
-// The newest finished steps that ran `schedule`, ascending.
-std::vector<query::Step> StepsOf(const query::RankRows& rows, query::ScheduleId schedule) {
+// The newest finished steps that ran `schedule`, ascending; those before `timed_from` only where
+// there are no others.
+std::vector<query::Step> StepsOf(const query::RankRows& rows, query::ScheduleId schedule,
+                                 int32_t timed_from) {
   std::vector<query::Step> steps;
   for (size_t at = rows.steps.size(); at-- > 0 && steps.size() < kMostSteps;) {
     const query::Step& step = rows.steps[at];
     if (step.schedule != schedule) continue;
-    if (step.step < analysis::kWarmUpSteps && !steps.empty()) continue;
+    if (step.step < timed_from && !steps.empty()) continue;
     steps.push_back(step);
   }
   std::reverse(steps.begin(), steps.end());
@@ -252,9 +254,10 @@ PlannedStep PlanStep(const query::Snapshot& snapshot, query::ScheduleId schedule
     planned.problem = PlanProblem::kMissingRanks;
     return planned;
   }
+  const int32_t timed_from = analysis::TimedFrom(snapshot);
   std::vector<std::vector<query::Step>> steps;
   for (const query::RankRows& rows : snapshot.ranks) {
-    steps.push_back(StepsOf(rows, schedule));
+    steps.push_back(StepsOf(rows, schedule, timed_from));
     if (steps.back().empty()) {
       planned.problem = PlanProblem::kNoStep;
       return planned;

@@ -129,9 +129,10 @@ Result<std::string> FindCheckpoint(const std::string& path, std::vector<std::str
   if (!passed->empty()) {
     return Status::Error(path + " has no checkpoint that is whole: " + passed->front());
   }
-  return Status::Error(path +
-                       " has no checkpoint: a run writes them with checkpoint.every, or when its "
-                       "control socket is told 'checkpoint'");
+  return Status::Error(
+      path +
+      " has no checkpoint: a run with checkpoint.every writes them once it has done a "
+      "step, and any run when its control socket is told 'checkpoint'");
 }
 
 std::string WholeBeside(const std::string& folder) {

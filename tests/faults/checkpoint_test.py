@@ -51,6 +51,7 @@ class CheckpointTest(ProgramTest):
         self.assertEqual(self.losses("c.txt"), self.losses("a.txt")[3:])
         report = self.report(self.root / "c")
         self.assertEqual(report["resumed"], {"run_id": index["run"], "step": 3, "folder": str(checkpoint)})
+        self.assertEqual((report["scope"]["first_step"], report["scope"]["first_timed_step"]), (3, 5))  # it warms up again
         self.assertIn(f"Goes on from run {index['run']} with step 3", self.run_program(APP, "report", self.root / "c").stdout)
         for name in "abc":
             report = self.report(self.root / name)

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
+#include "trace/analysis/checkpoints.h"
 #include "trace/analysis/derived.h"
 #include "trace/analysis/op_share.h"
 #include "trace/base/check.h"
@@ -50,16 +53,25 @@ double Sum(const std::vector<const StepBreakdown*>& rows, int64_t StepBreakdown:
 
 double Ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
-// Of the ranks that have a loss: in a pipeline those of the last stage.
-double MeanLoss(const std::vector<const StepBreakdown*>& rows, int32_t step) {
-  double sum = 0;
-  int count = 0;
+// Of each step, over the ranks that have a loss: in a pipeline those of the last stage. Steps in
+// which no token counts have none.
+std::map<int32_t, double> MeanLosses(const std::vector<const StepBreakdown*>& rows) {
+  struct OfStep {
+    double loss = 0;
+    int count = 0;
+  };
+  std::map<int32_t, OfStep> sums;
   for (const StepBreakdown* row : rows) {
-    if (row->step != step || row->tokens == 0) continue;
-    sum += row->loss;
-    ++count;
+    if (row->tokens == 0) continue;
+    OfStep& sum = sums[row->step];
+    sum.loss += row->loss;
+    ++sum.count;
   }
-  return count == 0 ? 0 : sum / count;
+  std::map<int32_t, double> losses;
+  for (const auto& [step, sum] : sums) {
+    if (sum.loss != 0) losses[step] = sum.loss / sum.count;
+  }
+  return losses;
 }
 
 // Steps that all `num_ranks` ranks finished, ascending.
@@ -74,6 +86,15 @@ std::vector<int32_t> CompleteSteps(const std::vector<const StepBreakdown*>& rows
 }
 
 }  // namespace
+
+int32_t TimedFrom(const query::Snapshot& snapshot) {
+  if (snapshot.IsImported()) return std::numeric_limits<int32_t>::min();
+  const std::optional<ResumedFrom> resumed = ResumedFromOf(snapshot);
+  if (!resumed) return kWarmUpSteps;
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  return static_cast<int32_t>(std::clamp<int64_t>(resumed->step, 0, kMost - kWarmUpSteps)) +
+         kWarmUpSteps;
+}
 
 void BreakdownCache::TakeOpRuns(const query::Snapshot& snapshot, const query::RankRows& rows) {
   size_t& next = consumed_[rows.rank].op_runs;
@@ -144,7 +165,7 @@ StepBreakdown BreakdownCache::Compute(StepRows* rows) const {
   row.tokens = rows->step.tokens;
   row.loss = rows->step.loss;
   row.grad_norm = rows->step.grad_norm;
-  row.imported = imported_;
+  row.timed_from = timed_from_;
   SHARDSCOPE_CHECK(row.slot_wait_ns <= row.idle_ns);
   return row;
 }
@@ -172,7 +193,7 @@ void BreakdownCache::ComputeChanged() {
 }
 
 const std::vector<StepBreakdown>& BreakdownCache::Update(const query::Snapshot& snapshot) {
-  imported_ = snapshot.IsImported();
+  timed_from_ = TimedFrom(snapshot);
   for (const query::RankRows& rows : snapshot.ranks) {
     TakeOpRuns(snapshot, rows);
     size_t& next = consumed_[rows.rank].steps;
@@ -190,11 +211,12 @@ std::vector<StepBreakdown> Breakdowns(const query::Snapshot& snapshot) {
   }
   std::sort(steps.begin(), steps.end());
   steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
+  const int32_t timed_from = TimedFrom(snapshot);
   std::vector<StepBreakdown> result;
   for (size_t first = 0; first < steps.size(); first += kStepsAtATime) {
     const int last_step = steps[std::min(first + kStepsAtATime, steps.size()) - 1];
     BreakdownCache part;
-    part.imported_ = snapshot.IsImported();
+    part.timed_from_ = timed_from;
     for (const query::RankRows& rows : snapshot.ranks) {
       rows.op_runs.ForEachOfSteps(steps[first], last_step, [&](const query::OpRun& run, size_t) {
         const query::PlanOp* op = snapshot.FindPlanOp(run.plan_op);
@@ -310,10 +332,12 @@ Summary SummarizeRange(const std::vector<StepBreakdown>& steps, int first_step, 
   summary.tokens_per_second = Ratio(tokens_per_step, summary.step_ns.p50 / 1e9);
 
   // Losses are no timings: warm-up steps count.
-  const std::vector<int32_t> complete = CompleteSteps(in_range, summary.num_ranks);
-  if (!complete.empty()) {
-    summary.first_loss = MeanLoss(in_range, complete.front());
-    summary.last_loss = MeanLoss(in_range, complete.back());
+  const std::map<int32_t, double> losses = MeanLosses(in_range);
+  for (const int32_t step : CompleteSteps(in_range, summary.num_ranks)) {
+    const auto loss = losses.find(step);
+    if (loss == losses.end()) continue;
+    if (summary.first_loss == 0) summary.first_loss = loss->second;
+    summary.last_loss = loss->second;
   }
   return summary;
 }

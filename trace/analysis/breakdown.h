@@ -14,6 +14,10 @@
 
 namespace shardscope::analysis {
 
+// The first steps that our own runs do are slower than the rest: caches and pools are empty. Traces
+// of other programs mostly begin later than their runs.
+inline constexpr int kWarmUpSteps = 2;
+
 // One rank and step. compute + exposed + exposed_copy + idle == step, always.
 struct StepBreakdown {
   int32_t rank = 0;
@@ -32,13 +36,15 @@ struct StepBreakdown {
   int64_t tokens = 0;
   double loss = 0;
   double grad_norm = 0;
-  bool imported = false;  // of another program's trace
+  int32_t timed_from = kWarmUpSteps;  // as TimedFrom() has it of its run
 };
 
-// The first steps of our own runs are slower than the rest: caches and pools are empty. Traces of
-// other programs mostly begin later than their runs.
-inline constexpr int kWarmUpSteps = 2;
-inline bool IsWarmUp(const StepBreakdown& row) { return row.step < kWarmUpSteps && !row.imported; }
+inline bool IsWarmUp(const StepBreakdown& row) { return row.step < row.timed_from; }
+
+// The first step of the run that is no warm-up. A run that goes on from a checkpoint warms up
+// again, whatever steps of it are here: recording may have dropped its first ones, or others were
+// loaded.
+int32_t TimedFrom(const query::Snapshot& snapshot);
 
 // Of this rank alone; 0 for an empty step.
 double TokensPerSecond(const StepBreakdown& row);
@@ -75,7 +81,7 @@ class BreakdownCache {
   StepBreakdown Compute(StepRows* rows) const;
   void Put(const StepBreakdown& row);
 
-  bool imported_ = false;
+  int32_t timed_from_ = kWarmUpSteps;
   std::map<int32_t, Consumed> consumed_;                       // by rank
   std::map<std::pair<int32_t, int32_t>, StepRows> step_rows_;  // by step, rank
   std::vector<std::pair<int32_t, int32_t>> changed_;
@@ -105,7 +111,8 @@ struct Summary {
   double overlap_ratio = 0;      // sum of overlap / sum of communication; 0 without any
   bool communicates = false;     // whether there is any
   double tokens_per_second = 0;  // of all ranks, over the p50 step
-  double last_loss = 0;          // mean over ranks of the newest step
+  // Mean over ranks, of the newest and the first of these steps in which a token counts; 0: none.
+  double last_loss = 0;
   double first_loss = 0;
 };
 // Of the steps in [first_step, last_step]; warm-up is left out if there are more.

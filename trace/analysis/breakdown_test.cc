@@ -319,6 +319,21 @@ TEST(Summary, LeavesWarmUpOutButItsLosses) {
   EXPECT_DOUBLE_EQ(summary.last_loss, 2.25);
 }
 
+TEST(Summary, HasTheLossesOfStepsInWhichATokenCounts) {
+  std::vector<StepBreakdown> rows;
+  for (int32_t step = 0; step < 5; ++step) {
+    const bool counts = step != 0 && step != 4;
+    for (int32_t rank = 0; rank < 2; ++rank) {
+      // One of the ranks may have no token that counts: its part is 0.
+      rows.push_back(Row(rank, step, 1'000, 100, counts && rank == 0 ? 12.0 - step : 0));
+    }
+  }
+  const Summary summary = SummarizeRange(rows, 0, 4);
+  EXPECT_DOUBLE_EQ(summary.first_loss, 5.5);
+  EXPECT_DOUBLE_EQ(summary.last_loss, 4.5);
+  EXPECT_EQ(SummarizeRange(rows, 4, 4).first_loss, 0);
+}
+
 TEST(Summary, OfWarmUpAloneUsesIt) {
   const Summary summary = SummarizeRange({Row(0, 0, 400, 10, 1), Row(0, 1, 200, 10, 1)}, 0, 9);
   EXPECT_EQ(summary.num_steps, 2);

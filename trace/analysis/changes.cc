@@ -60,9 +60,10 @@ std::vector<ChangeEffect> EffectsOfChanges(const std::vector<StepBreakdown>& ste
   std::vector<ChangeEffect> effects;
   for (auto& [step, effect] : by_step) effects.push_back(std::move(effect));
   const int32_t end = LastCompleteStep(steps) + 1;
+  const int32_t timed_from = steps.empty() ? kWarmUpSteps : steps.front().timed_from;
   for (size_t i = 0; i < effects.size(); ++i) {
     ChangeEffect& effect = effects[i];
-    const int32_t from = std::max(i == 0 ? 0 : effects[i - 1].step, kWarmUpSteps);
+    const int32_t from = std::max(i == 0 ? 0 : effects[i - 1].step, timed_from);
     effect.may_complete = effect.step - from >= kLeastChangeSteps && i + 1 == effects.size();
     const int32_t to = i + 1 < effects.size() ? std::min(effects[i + 1].step, end) : end;
     effect.num_steps =

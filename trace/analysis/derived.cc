@@ -157,6 +157,7 @@ std::vector<StepBreakdown> DerivedBreakdowns(const query::Snapshot& snapshot) {
   std::map<int64_t, StepCursor> steps;  // by rank
   for (const query::RankRows& rows : snapshot.ranks) steps.emplace(rows.rank, StepCursor(rows));
   std::vector<StepBreakdown> breakdowns;
+  const int32_t timed_from = TimedFrom(snapshot);
   breakdowns.reserve(snapshot.derived->step_parts.size());
   for (const schema::StepPartRow& part : snapshot.derived->step_parts) {
     const auto rank = steps.find(part.rank);
@@ -180,7 +181,7 @@ std::vector<StepBreakdown> DerivedBreakdowns(const query::Snapshot& snapshot) {
     row.tokens = step.tokens;
     row.loss = step.loss;
     row.grad_norm = step.grad_norm;
-    row.imported = snapshot.IsImported();
+    row.timed_from = timed_from;
     breakdowns.push_back(row);
   }
   return breakdowns;

@@ -156,7 +156,7 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
   report.resumed = ResumedFromOf(snapshot);
   report.trained = TrainedOf(snapshot);
   report.memory = report.figures.scope.whole_run() ? report.figures.memory : MemoryPeaks(snapshot);
-  std::map<query::ScheduleId, std::vector<Traffic>> traffic = TrafficOf(snapshot);
+  std::map<query::ScheduleId, RankTraffic> traffic = TrafficOf(snapshot);
   for (ScheduleMemory& memory : MemoryOfSchedules(snapshot, report.memory)) {
     report.schedules.push_back({memory, std::move(traffic[memory.id])});
   }

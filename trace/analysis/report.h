@@ -47,13 +47,13 @@ Figures MakeFigures(const query::Snapshot& snapshot, const std::vector<StepBreak
 // What a Schedule took, beside what it was predicted to take, and what a rank sends in its step.
 struct ScheduleFigures {
   ScheduleMemory memory;
-  std::vector<Traffic> traffic;
+  RankTraffic traffic;
 };
 
 // What a rank sends in a batch of evaluations of a Schedule.
 struct EvaluationFigures {
   std::string name;
-  std::vector<Traffic> traffic;
+  RankTraffic traffic;
 };
 
 // What collectives went over, as the run's configuration says; texts may be empty.

@@ -120,6 +120,11 @@ Json TrafficJson(const Traffic& traffic) {
           {"wire_bytes", traffic.wire_bytes}};
 }
 
+// null: all ranks send the same.
+Json TrafficRankJson(const RankTraffic& traffic) {
+  return traffic.rank ? Json(*traffic.rank) : Json();
+}
+
 Json ScheduleJson(const ScheduleFigures& schedule) {
   const ScheduleMemory& memory = schedule.memory;
   return {{"name", memory.name},
@@ -128,11 +133,14 @@ Json ScheduleJson(const ScheduleFigures& schedule) {
           {"executed_bound_bytes", memory.bound_bytes},
           {"peak_bytes", memory.peak_bytes},
           {"peak_rank", memory.peak_rank},
-          {"traffic", ListJson(schedule.traffic, &TrafficJson)}};
+          {"traffic_rank", TrafficRankJson(schedule.traffic)},
+          {"traffic", ListJson(schedule.traffic.rows, &TrafficJson)}};
 }
 
 Json EvaluationScheduleJson(const EvaluationFigures& schedule) {
-  return {{"name", schedule.name}, {"traffic", ListJson(schedule.traffic, &TrafficJson)}};
+  return {{"name", schedule.name},
+          {"traffic_rank", TrafficRankJson(schedule.traffic)},
+          {"traffic", ListJson(schedule.traffic.rows, &TrafficJson)}};
 }
 
 Json TrainedJson(const std::optional<Trained>& trained) {

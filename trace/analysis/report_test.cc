@@ -207,6 +207,40 @@ TEST(ReportJson, SurvivesHostileText) {
   EXPECT_TRUE(json["steps"][0]["loss"].is_null());
 }
 
+// A step in which no token counts has 0 in the trace.
+TEST(Report, HasTheLossesOfStepsInWhichATokenCounts) {
+  TestSnapshot test(1);
+  for (int32_t step = 0; step < 4; ++step) {
+    query::Step& row = test.Step(0, step, 100 * step, 100 * step + 100);
+    row.tokens = 8;
+    row.loss = step == 0 ? 0 : 7.0 - step;
+  }
+  query::Snapshot snapshot = *test.Build();
+  snapshot.ranks.front().evaluations.push_back({.step = 0, .batches = 1, .tokens = 8, .loss = 6.5});
+  const Report report = MakeReport(snapshot);
+  const std::string text = PrintReportText(report);
+  EXPECT_THAT(text, HasSubstr("loss 6.0000 -> 4.0000 nats\n"));
+  EXPECT_THAT(text, HasSubstr("1 evaluation of 8 tokens, loss 6.5000 nats before step 0\n"));
+  EXPECT_THAT(text, Not(HasSubstr("0.0000")));
+  EXPECT_EQ(nlohmann::json::parse(PrintReportJson(report))["summary"]["first_loss"], 6);
+}
+
+TEST(Report, NamesTheRankWhoseTrafficItIs) {
+  TestSnapshot test(2);
+  test.snapshot().schedules.at(query::ScheduleId(1)).name = "pipe";
+  test.Step(0, 0, 0, 100);
+  test.op(test.Plan("send", "forward")).wire_bytes = 600;
+  EXPECT_THAT(PrintReportText(MakeReport(*test.Build())), HasSubstr("pipe      shard"));
+  const query::PlanOpId other = test.Plan("send", "backward");
+  test.op(other).wire_bytes = 900;
+  test.op(other).program = 1;
+  const Report report = MakeReport(*test.Build());
+  EXPECT_THAT(PrintReportText(report), HasSubstr("pipe, rank 1  shard"));
+  const nlohmann::json json = nlohmann::json::parse(PrintReportJson(report))["schedules"][0];
+  EXPECT_EQ(json["traffic_rank"], 1);
+  EXPECT_EQ(json["traffic"][0]["wire_bytes"], 900);
+}
+
 TEST(Report, OfAnEmptyRun) {
   TestSnapshot test(2);
   test.snapshot().state = query::TraceState::kLive;

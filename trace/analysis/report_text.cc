@@ -78,7 +78,7 @@ std::string ScopeText(const Report& report) {
                                  Counted(figures.summary.num_ranks, "rank"), ScopeWords(scope));
   if (scope.first_timed > scope.first)
     text += fmt::format(", times without warm-up (before step {})", scope.first_timed);
-  if (scope.last < kWarmUpSteps && !report.imported) text += ", all of it warm-up";
+  if (scope.last < report.steps.front().timed_from) text += ", all of it warm-up";
   return text + "\n";
 }
 
@@ -108,15 +108,14 @@ std::string EvaluationsText(const Report& report) {
   const std::vector<query::Evaluation>& all = report.evaluations;
   if (all.empty()) return "";
   const auto said = [](const query::Evaluation& one) {
-    return fmt::format("{:.4f} before step {}", one.loss, one.step);
+    return fmt::format("{:.4f} nats before step {}", one.loss, one.step);
   };
   const auto lowest = std::ranges::min_element(all, {}, &query::Evaluation::loss);
   std::vector<std::string> losses = {said(all.front())};
   if (lowest != all.begin() && lowest + 1 != all.end()) losses.push_back("lowest " + said(*lowest));
   if (all.size() > 1) losses.push_back("last " + said(all.back()));
-  return fmt::format("  held-out data: {} of {}, loss {} nats\n",
-                     Counted(std::ssize(all), "evaluation"), Counted(all.back().tokens, "token"),
-                     Join(losses, ", "));
+  return fmt::format("  held-out data: {} of {}, loss {}\n", Counted(std::ssize(all), "evaluation"),
+                     Counted(all.back().tokens, "token"), Join(losses, ", "));
 }
 
 // Steps of the scope that updated nothing, as an fp16 gradient was not finite; empty without.
@@ -153,9 +152,12 @@ std::string SummaryText(const Report& report) {
                                : "  no communication\n";
   // Of another program nobody knows what it trains on.
   if (summary.tokens_per_second > 0) {
-    text +=
-        fmt::format("  {} tokens/s over all ranks, loss {:.4f} -> {:.4f} nats\n",
-                    FormatCount(summary.tokens_per_second), summary.first_loss, summary.last_loss);
+    const std::string loss =
+        summary.first_loss == 0
+            ? "of no token counts"
+            : fmt::format("{:.4f} -> {:.4f} nats", summary.first_loss, summary.last_loss);
+    text += fmt::format("  {} tokens/s over all ranks, loss {}\n",
+                        FormatCount(summary.tokens_per_second), loss);
   }
   return text + Describe(report.trained) + SkipsText(report) + EvaluationsText(report) +
          PausesText(report);
@@ -177,12 +179,14 @@ std::string StepsText(const Report& report, int num_steps) {
                FormatDuration(row.exposed_ns), FormatDuration(row.exposed_copy_ns),
                FormatDuration(row.idle_ns), FormatDuration(row.slot_wait_ns),
                FormatCount(TokensPerSecond(row)),
-               row.tokens == 0 ? "-" : fmt::format("{:.4f}", row.loss),
+               row.tokens == 0 || row.loss == 0 ? "-" : fmt::format("{:.4f}", row.loss),
                std::isnan(row.grad_norm) ? "-" : fmt::format("{:.3g}", row.grad_norm)});
   }
   const bool all = scope.first >= first;
   return fmt::format(
-      "\nSteps{} (compute + exposed + exposed copy + idle = time; slot wait is part of idle)\n{}",
+      "\nSteps{} (compute + exposed + exposed copy + idle = time; slot wait is part of idle; the "
+      "mean of "
+      "ranks' losses is the step's)\n{}",
       all ? "" : fmt::format(" {} to {}, --all lists all", first, scope.last), table.Print());
 }
 
@@ -250,11 +254,13 @@ std::string ScheduleMemoryText(const Report& report) {
 
 std::string TrafficText(const Report& report) {
   Table table({"schedule", "communicator", "collective", "calls", "sent"}, 3);
-  const auto add = [&](const std::string& schedule, const std::vector<Traffic>& all) {
-    for (const Traffic& traffic : all) {
+  const auto add = [&](const std::string& schedule, const RankTraffic& all) {
+    const std::string of_rank =
+        all.rank ? fmt::format("{}, rank {}", schedule, *all.rank) : schedule;
+    for (const Traffic& traffic : all.rows) {
       std::string kind(Name(traffic.kind));
       std::replace(kind.begin(), kind.end(), '_', '-');
-      table.Add({schedule, traffic.communicator, kind, std::to_string(traffic.calls),
+      table.Add({of_rank, traffic.communicator, kind, std::to_string(traffic.calls),
                  FormatBytes(traffic.wire_bytes)});
     }
   };
@@ -262,8 +268,11 @@ std::string TrafficText(const Report& report) {
   for (const EvaluationFigures& one : report.evaluation_schedules) add(one.name, one.traffic);
   if (table.size() == 0) return "";
   const bool has_batches = !report.evaluation_schedules.empty();
-  return fmt::format("\nWhat a rank sends in a step{}, as planned\n{}",
-                     has_batches ? ", or in a batch of an evaluation" : "", table.Print());
+  return fmt::format(
+      "\nWhat a rank sends in a step{}, as planned (a rank is named where they differ: the one "
+      "that "
+      "sends most)\n{}",
+      has_batches ? ", or in a batch of an evaluation" : "", table.Print());
 }
 
 std::string MemoryText(const Report& report) {

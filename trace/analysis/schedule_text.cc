@@ -1,5 +1,7 @@
 #include "trace/analysis/schedule_text.h"
 
+#include <charconv>
+
 #include "trace/base/text.h"
 
 namespace shardscope::analysis {
@@ -26,6 +28,23 @@ std::vector<std::string> ParametersOf(std::string_view text, std::string_view un
     inside = line.starts_with("unit ") && Quoted(line) == unit;
   }
   return parameters;
+}
+
+std::vector<int32_t> ProgramsOfRanks(std::string_view text) {
+  constexpr std::string_view kBefore = "rank_programs ranks=";  // in the last line
+  const size_t at = text.rfind(kBefore);
+  if (at == std::string_view::npos) return {};
+  std::string_view list = text.substr(at + kBefore.size());
+  list = list.substr(0, list.find('\n'));
+  std::vector<int32_t> programs;
+  for (const std::string_view number : Split(list, ',')) {
+    int32_t program = 0;
+    const auto [end, error] =
+        std::from_chars(number.data(), number.data() + number.size(), program);
+    if (error != std::errc() || end != number.data() + number.size()) return {};
+    programs.push_back(program);
+  }
+  return programs;
 }
 
 }  // namespace shardscope::analysis

@@ -24,5 +24,13 @@ TEST(ScheduleText, NamesTheParametersOfAUnit) {
   EXPECT_THAT(ParametersOf("", "bucket0"), IsEmpty());
 }
 
+TEST(ScheduleText, SaysWhichProgramARankRuns) {
+  EXPECT_THAT(ProgramsOfRanks("program 0\nprogram 1\nrank_programs ranks=0,0,1,1\n"),
+              ElementsAre(0, 0, 1, 1));
+  for (const char* damaged :
+       {"", "program 0\n", "rank_programs ranks=\n", "rank_programs ranks=0,x\n"})
+    EXPECT_THAT(ProgramsOfRanks(damaged), IsEmpty()) << damaged;
+}
+
 }  // namespace
 }  // namespace shardscope::analysis

@@ -44,8 +44,8 @@ void Clip(const std::vector<StepBreakdown>& steps, int32_t first, int32_t last,
   if (begin == end) return;
   scoped->first = scoped->first_timed = begin->step;
   scoped->last = std::prev(end)->step;
-  if (scoped->last >= kWarmUpSteps && !begin->imported) {
-    scoped->first_timed = std::max<int32_t>(scoped->first, kWarmUpSteps);
+  if (scoped->last >= begin->timed_from) {
+    scoped->first_timed = std::max(scoped->first, begin->timed_from);
   }
 }
 

@@ -99,6 +99,24 @@ TEST(Scope, LeavesWarmUpOutOfTimesWhereThereIsMore) {
   EXPECT_EQ(ResolveIn(&test, StepsFrom(3, 3)).first_timed, 3);
 }
 
+// The steps that such a run did first, whichever of its steps are here.
+TEST(Scope, LeavesTheWarmUpOfARunThatWentOnOut) {
+  TestSnapshot test = RunWithSteps({28, 29, 30, 31});
+  EXPECT_EQ(ResolveIn(&test, {}).first_timed, 28);  // the steps before were dropped
+  test.snapshot().meta["resumed_step"] = "28";
+  EXPECT_EQ(ResolveIn(&test, {}).first_timed, 30);
+  EXPECT_EQ(ResolveIn(&test, StepsFrom(28, 29)).first_timed, 28);
+  EXPECT_EQ(MakeReport(*test.Build()).figures.summary.num_steps, 2);
+  EXPECT_THAT(PrintReportText(MakeReport(*test.Build(), {.scope = StepsFrom(28, 29)})),
+              HasSubstr("all of it warm-up"));
+  test.snapshot().meta["resumed_step"] = "20";
+  EXPECT_EQ(ResolveIn(&test, {}).first_timed, 28);
+  for (const char* damaged : {"9223372036854775807", "-9223372036854775808"}) {
+    test.snapshot().meta["resumed_step"] = damaged;
+    EXPECT_EQ(ResolveIn(&test, {}).first_timed, 28) << damaged;
+  }
+}
+
 TEST(Scope, IsWrittenAsRecordStepsAre) {
   EXPECT_EQ(ParseSteps("5:9").value(), StepsFrom(5, 8));
   for (const char* wrong :

@@ -47,8 +47,9 @@ void Finish(StepRow* row) {
                       &row->exposed_ns, &row->exposed_copy_ns, &row->idle_ns}) {
     *sum /= row->num_ranks;
   }
-  row->loss = row->tokens > 0 ? row->loss / static_cast<double>(row->tokens)
-                              : std::numeric_limits<double>::quiet_NaN();
+  // A step in which no token counts has 0.
+  row->loss = row->tokens > 0 && row->loss != 0 ? row->loss / static_cast<double>(row->tokens)
+                                                : std::numeric_limits<double>::quiet_NaN();
 }
 
 }  // namespace

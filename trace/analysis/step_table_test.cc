@@ -69,13 +69,20 @@ TEST(StepTable, HasWhatHappenedAtEachStepOnceAndInOrder) {
 
 TEST(StepTable, SaysNothingOfWhatIsNotKnown) {
   StepBreakdown imported = Of(0, 0, 500, 0, 0, 0);
-  imported.imported = true;
+  imported.timed_from = std::numeric_limits<int32_t>::min();
   imported.grad_norm = std::numeric_limits<double>::quiet_NaN();
   const std::vector<StepRow> rows = MakeStepTable({imported}, {});
   EXPECT_TRUE(std::isnan(rows[0].loss));
   EXPECT_TRUE(std::isnan(rows[0].grad_norm));
   EXPECT_FALSE(rows[0].is_warm_up);
   EXPECT_EQ(rows[0].tokens_per_second(), 0);
+}
+
+TEST(StepTable, HasNoLossWhereNoTokenCounts) {
+  StepBreakdown row = Of(0, 0, 500, 0, 64, 0);
+  EXPECT_TRUE(std::isnan(MakeStepTable({row}, {})[0].loss));
+  row.loss = 2;
+  EXPECT_EQ(MakeStepTable({row, Of(1, 0, 500, 0, 64, 0)}, {})[0].loss, 1);
 }
 
 TEST(StepTable, DoesNotOverflow) {

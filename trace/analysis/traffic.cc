@@ -1,31 +1,78 @@
 #include "trace/analysis/traffic.h"
 
-#include <tuple>
+#include <algorithm>
 #include <utility>
 
-namespace shardscope::analysis {
+#include "trace/analysis/capped_sum.h"
+#include "trace/analysis/schedule_text.h"
 
-std::map<query::ScheduleId, std::vector<Traffic>> TrafficOf(const query::Snapshot& snapshot) {
-  std::map<std::tuple<query::ScheduleId, std::string, query::OpClass, int32_t>, Traffic> all;
-  for (const auto& [id, op] : snapshot.plan_ops) {
-    if (op.category != query::Category::kCommunication) continue;
-    Traffic& traffic = all[{op.schedule, op.communicator, op.op_class, op.program}];
-    traffic.communicator = op.communicator;
-    traffic.kind = op.op_class;
-    ++traffic.calls;
-    traffic.wire_bytes += op.wire_bytes;
+namespace shardscope::analysis {
+namespace {
+
+using CallsOfProgram = std::map<std::pair<std::string, query::OpClass>, Traffic>;
+
+void AddCall(const query::PlanOp& op, CallsOfProgram* calls) {
+  // Importers say of a receive, too, how much comes.
+  const bool sends =
+      op.category == query::Category::kCommunication && op.kind != "receive" && op.wire_bytes > 0;
+  if (!sends) return;
+  Traffic& traffic = (*calls)[{op.communicator, op.op_class}];
+  traffic.communicator = op.communicator;
+  traffic.kind = op.op_class;
+  ++traffic.calls;
+  AddCapped(op.wire_bytes, &traffic.wire_bytes);
+}
+
+std::vector<Traffic> RowsOf(const CallsOfProgram& calls) {
+  std::vector<Traffic> rows;
+  for (const auto& [key, traffic] : calls) rows.push_back(traffic);
+  return rows;
+}
+
+// The first rank that runs the program. Programs of imported runs are a rank's each.
+int32_t RankOf(int32_t program, const std::vector<int32_t>& program_of_rank) {
+  const auto found = std::ranges::find(program_of_rank, program);
+  return found == program_of_rank.end() ? program
+                                        : static_cast<int32_t>(found - program_of_rank.begin());
+}
+
+RankTraffic LargestOf(const std::map<int32_t, CallsOfProgram>& programs,
+                      const std::vector<int32_t>& program_of_rank) {
+  RankTraffic largest;
+  int64_t largest_bytes = -1;
+  int32_t largest_rank = 0;
+  bool differ = false;
+  for (const auto& [program, calls] : programs) {
+    std::vector<Traffic> rows = RowsOf(calls);
+    int64_t bytes = 0;
+    for (const Traffic& row : rows) AddCapped(row.wire_bytes, &bytes);
+    const int32_t rank = RankOf(program, program_of_rank);
+    differ = differ || (largest_bytes >= 0 && rows != largest.rows);
+    const bool sends_more =
+        bytes > largest_bytes || (bytes == largest_bytes && rank < largest_rank);
+    if (!sends_more) continue;
+    largest_bytes = bytes;
+    largest_rank = rank;
+    largest.rows = std::move(rows);
   }
-  std::map<query::ScheduleId, std::vector<Traffic>> result;
-  for (auto& [key, traffic] : all) {
-    std::vector<Traffic>& of_schedule = result[std::get<query::ScheduleId>(key)];
-    const bool is_same = !of_schedule.empty() &&
-                         of_schedule.back().communicator == traffic.communicator &&
-                         of_schedule.back().kind == traffic.kind;
-    if (!is_same) {
-      of_schedule.push_back(std::move(traffic));
-    } else if (traffic.wire_bytes > of_schedule.back().wire_bytes) {
-      of_schedule.back() = std::move(traffic);
-    }
+  if (differ) largest.rank = largest_rank;
+  return largest;
+}
+
+}  // namespace
+
+std::map<query::ScheduleId, RankTraffic> TrafficOf(const query::Snapshot& snapshot) {
+  std::map<query::ScheduleId, std::map<int32_t, CallsOfProgram>> schedules;
+  for (const auto& [id, op] : snapshot.plan_ops) {
+    AddCall(op, &schedules[op.schedule][op.program]);  // a program that sends nothing is one, too
+  }
+  std::map<query::ScheduleId, RankTraffic> result;
+  for (const auto& [id, programs] : schedules) {
+    const auto schedule = snapshot.schedules.find(id);
+    RankTraffic traffic = LargestOf(programs, schedule == snapshot.schedules.end()
+                                                  ? std::vector<int32_t>()
+                                                  : ProgramsOfRanks(schedule->second.text));
+    if (!traffic.rows.empty()) result[id] = std::move(traffic);
   }
   return result;
 }

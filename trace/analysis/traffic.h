@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,15 +12,23 @@
 
 namespace shardscope::analysis {
 
-// Of one rank in one step, as planned; of the program that sends most, where ranks have several.
+// Of one rank in one step, as planned. What it only receives is not among it.
 struct Traffic {
   std::string communicator;
   query::OpClass kind = query::OpClass::kAllGather;
   int64_t calls = 0;
   int64_t wire_bytes = 0;
+
+  bool operator==(const Traffic&) const = default;
 };
 
-// Of every Schedule: by communicator and kind.
-std::map<query::ScheduleId, std::vector<Traffic>> TrafficOf(const query::Snapshot& snapshot);
+struct RankTraffic {
+  // The rank that sends most, the smallest of several; none: all ranks send the same.
+  std::optional<int32_t> rank;
+  std::vector<Traffic> rows;  // by communicator and kind
+};
+
+// Of every Schedule that sends anything.
+std::map<query::ScheduleId, RankTraffic> TrafficOf(const query::Snapshot& snapshot);
 
 }  // namespace shardscope::analysis

@@ -195,7 +195,8 @@ TABLES = (
         moment("start_ns", "End of the rank's previous step, or of the pause after it; for the first, issue of its first op."),
         moment("end_ns", "End of the rank's last op of this step, optimizer included."),
         Column("tokens", INT, "Tokens this rank trained on in this step.", "tokens"),
-        Column("loss", REAL, "Mean loss over this rank's tokens.", "nats"),
+        Column("loss", REAL, "This rank's part of the step's loss: the sum over its tokens that count, by the tokens that count of all ranks, times "
+                             "the ranks that have a loss. Their mean is the step's loss. Where all tokens count, it is the mean over this rank's tokens; where none counts, 0.", "nats"),
         Column("grad_norm", REAL, "Global norm of the gradient before clipping."),
     ), stream=True, hot=True, time="end_ns", per_step=True),
     Table("op_run", "One execution of a plan op.", (

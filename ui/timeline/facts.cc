@@ -143,6 +143,10 @@ OpFacts FactsOf(const query::Snapshot& snapshot, int32_t rank, query::OpRunId op
   facts.found = true;
   facts.op = *op;
   facts.name = analysis::ShortName(*op);
+  // Of other programs the collective alone says it.
+  const auto precision = snapshot.config.find("precision.param");
+  const std::string& type = precision == snapshot.config.end() ? op->dtype : precision->second;
+  facts.has_half_parameters = type == "bf16" || type == "fp16";
   const query::PlanOp* blocking = snapshot.FindPlanOp(facts.run.blocking_plan_op);
   if (blocking != nullptr) facts.waited_for = analysis::ShortName(*blocking);
   facts.step_start_ns = snapshot.RunStartNs();

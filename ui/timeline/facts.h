@@ -28,6 +28,7 @@ struct OpFacts {
   std::string first_use;                // short name of the op that uses it first
   int64_t hidden_ns = 0;                // of a collective: how long compute ran beside it
   std::string hidden_under;             // the compute op that ran beside it longest
+  bool has_half_parameters = false;     // they are gathered in bf16 or fp16
 
   // Compute: the stall in front of it. Collective: the stall that it caused.
   std::optional<analysis::Stall> stall;

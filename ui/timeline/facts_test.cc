@@ -51,6 +51,20 @@ TEST(MostInstructiveOpTest, NothingInAnEmptyView) {
   EXPECT_FALSE(MostInstructiveOp(*snapshot, {0, 1}).has_value());
 }
 
+TEST(FactsTest, TheTypeOfParametersIsTheRunsOrTheCollectives) {
+  query::Snapshot snapshot = *analysis::MakeLessonSnapshot(1, 3, 9);
+  const query::OpRun run = snapshot.ranks[0].op_runs[0];
+  const auto is_half = [&] { return FactsOf(snapshot, 0, run.id).has_half_parameters; };
+  snapshot.config.erase("precision.param");
+  EXPECT_FALSE(is_half());
+  snapshot.plan_ops.at(run.plan_op).dtype = "bf16";
+  EXPECT_TRUE(is_half());
+  snapshot.config["precision.param"] = "fp32";
+  EXPECT_FALSE(is_half());
+  snapshot.config["precision.param"] = "fp16";
+  EXPECT_TRUE(is_half());
+}
+
 TEST(FactsTest, UnknownOpIsNotFound) {
   const query::SnapshotPtr snapshot = analysis::MakeLessonSnapshot(1, 3, 9);
   EXPECT_FALSE(FactsOf(*snapshot, 0, query::OpRunId(1'000'000)).found);

@@ -35,9 +35,11 @@ std::vector<int64_t> PerRank(std::vector<int64_t> sums, const MeasuredSide& side
 }
 
 Delta DeltaOf(const std::vector<int64_t>& a, const std::vector<int64_t>& b, const Sides& sides) {
-  return {.a_ns = MeanOf(a, sides.a),
-          .b_ns = MeanOf(b, sides.b),
-          .shift = ShiftBetween(PerRank(a, sides.a), PerRank(b, sides.b))};
+  Delta delta{.a_ns = MeanOf(a, sides.a),
+              .b_ns = MeanOf(b, sides.b),
+              .shift = ShiftBetween(PerRank(a, sides.a), PerRank(b, sides.b))};
+  delta.shift.Include(delta.ns());
+  return delta;
 }
 
 std::vector<int64_t> OnPath(const std::vector<RowStep>& row, const MeasuredSide& side) {
@@ -165,6 +167,7 @@ ComparedSide SideOf(const ComparedRun& run, const MeasuredSide& measured) {
   side.first_step = measured.steps.front();
   side.last_step = measured.steps.back();
   side.step_ns = PerRank(measured.step_ns, measured);
+  side.tokens = MeanOf(measured.tokens, measured) * measured.num_ranks;
   side.knobs_turned = KnobsTurnedWithin(*run.snapshot, measured.steps);
   side.schedule = ScheduleOf(*run.snapshot, measured);
   side.peaks = PeaksOf(*run.snapshot, measured);

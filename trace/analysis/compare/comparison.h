@@ -26,7 +26,7 @@ std::string_view Name(ComparisonVerdict verdict);
 struct Delta {
   double a_ns = 0;
   double b_ns = 0;
-  Shift shift;  // of all steps, each the mean over its ranks
+  Shift shift;  // of all steps, each the mean over its ranks; its interval includes ns()
 
   double ns() const { return b_ns - a_ns; }
 };
@@ -61,7 +61,8 @@ struct ComparedSide {
   int num_steps = 0;
   int32_t first_step = 0;
   int32_t last_step = -1;
-  std::vector<int64_t> step_ns;       // of each, the mean over its ranks
+  std::vector<int64_t> step_ns;  // of each, the mean over its ranks
+  double tokens = 0;             // of all ranks in a step, mean over the middle steps; 0: not known
   std::vector<int32_t> knobs_turned;  // steps within, at which one was
   ScheduleFacts schedule;
   PeakFacts peaks;

@@ -140,6 +140,7 @@ CompareJson SideJson(const ComparedSide& side) {
           {"first_step", side.first_step},
           {"last_step", side.last_step},
           {"step_ns", side.step_ns},
+          {"tokens_per_step", side.tokens},
           {"knobs_turned", side.knobs_turned},
           {"schedules", schedule.names},
           {"forward_lead", LeadJson(schedule.forward_lead)},

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <optional>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -16,8 +18,8 @@ namespace shardscope::analysis {
 namespace {
 
 constexpr size_t kNamedUnits = 3;
-constexpr size_t kNamedSettings = 3;  // more of them are no short reason
-constexpr size_t kLongSetting = 40;   // characters
+constexpr size_t kNamedSettings = 3;
+constexpr size_t kLongSetting = 40;  // characters
 // What makes less than this share of the difference is not named.
 constexpr double kLeastCause = 0.2;
 
@@ -79,7 +81,45 @@ std::string WhatOf(const Cause& cause) {
   return fmt::format("idle time before {}{}{}", Plural(cause.key.kind), of_units, phase);
 }
 
-// What is done or set up differently, where that can be said shortly.
+// What a reader asks for first is 0; the machine and the tool come last.
+int ImportanceOf(const std::string& key) {
+  static constexpr std::array<std::string_view, 5> kLast = {"truth", "contended", "host",
+                                                            "num_cores", "tool_version"};
+  if (key == "num_ranks") return 0;
+  if (key == "strategy") return 1;
+  return std::ranges::find(kLast, key) == kLast.end() ? 2 : 3;
+}
+
+// The most important ones, and how many others there are. `has_leads`: what prefetching does is
+// said already.
+void AddSettings(const Comparison& comparison, bool has_leads, std::vector<std::string>* texts) {
+  std::vector<const SettingDifference*> settings;
+  const bool has_ranks = std::ranges::any_of(
+      comparison.settings, [](const SettingDifference& one) { return one.key == "num_ranks"; });
+  for (const SettingDifference& setting : comparison.settings) {
+    const bool is_said = (has_leads && setting.key.starts_with("prefetch.")) ||
+                         (has_ranks && setting.key == "run.ranks");
+    if (!is_said) settings.push_back(&setting);
+  }
+  std::ranges::stable_sort(settings, {}, [](const auto* one) { return ImportanceOf(one->key); });
+  size_t named = 0;
+  for (const SettingDifference* setting : settings) {
+    if (named == kNamedSettings || setting->a.size() + setting->b.size() > kLongSetting) continue;
+    ++named;
+    texts->push_back(fmt::format("{} is {} in A and {} in B", setting->key,
+                                 setting->a.empty() ? "not set" : setting->a,
+                                 setting->b.empty() ? "not set" : setting->b));
+  }
+  const size_t others = settings.size() - named;
+  if (others == 0) return;
+  if (texts->empty()) {
+    texts->push_back(others == 1 ? "1 setting differs" : fmt::format("{} settings differ", others));
+  } else {
+    texts->push_back(fmt::format("and {} {}", others, others == 1 ? "other" : "others"));
+  }
+}
+
+// What is done or set up differently.
 std::string OtherwiseIn(const Comparison& comparison) {
   const ScheduleFacts& a = comparison.a.schedule;
   const ScheduleFacts& b = comparison.b.schedule;
@@ -93,40 +133,46 @@ std::string OtherwiseIn(const Comparison& comparison) {
   };
   add_lead("forward", a.forward_lead, b.forward_lead);
   add_lead("backward", a.backward_lead, b.backward_lead);
+  const bool has_leads = !texts.empty();
   if (a.gathered_units > 0 && b.gathered_units > 0 &&
       (a.gathered_again > 0) != (b.gathered_again > 0)) {
     texts.push_back(
         fmt::format("only {} gathers units again in backward", a.gathered_again > 0 ? "A" : "B"));
   }
-  if (texts.empty() && comparison.settings.size() <= kNamedSettings) {
-    for (const SettingDifference& setting : comparison.settings) {
-      if (setting.a.size() + setting.b.size() > kLongSetting) continue;
-      texts.push_back(fmt::format("{} is {} in A and {} in B", setting.key,
-                                  setting.a.empty() ? "not set" : setting.a,
-                                  setting.b.empty() ? "not set" : setting.b));
-    }
-  }
+  AddSettings(comparison, has_leads, &texts);
   return Join(texts, ", ");
 }
 
 }  // namespace
 
+std::string TokensIn(const Comparison& comparison) {
+  const double a = comparison.a.tokens;
+  const double b = comparison.b.tokens;
+  const Delta& step = comparison.step;
+  const bool are_known = a > 0 && b > 0 && step.a_ns > 0 && step.b_ns > 0;
+  if (!are_known || std::abs(b - a) < kLeastDifference * a) return "";
+  return fmt::format(", {} -> {} tokens, {} -> {} tokens/s", FormatCount(a), FormatCount(b),
+                     FormatCount(a / step.a_ns * 1e9), FormatCount(b / step.b_ns * 1e9));
+}
+
 std::string SentenceOf(const Comparison& comparison) {
   const Delta& step = comparison.step;
   const std::string times = fmt::format("{} -> {}", Of(step.a_ns), Of(step.b_ns));
+  const std::string tokens = TokensIn(comparison);
   const char* const direction = step.ns() > 0 ? "slower" : "faster";
   const std::string share = FormatPercent(std::abs(comparison.slower()));
   const std::string otherwise = OtherwiseIn(comparison);
   if (comparison.verdict == ComparisonVerdict::kNotComparable) {
     return fmt::format(
-        "B is {} {} a step ({}), but {} and {} steps say nothing of noise: compare {} or more.",
-        share, direction, times, comparison.a.num_steps, comparison.b.num_steps, kLeastNoiseSteps);
+        "B is {} {} a step ({}{}), but {} and {} steps say nothing of noise: compare {} or more.",
+        share, direction, times, tokens, comparison.a.num_steps, comparison.b.num_steps,
+        kLeastNoiseSteps);
   }
   if (comparison.verdict == ComparisonVerdict::kWithinNoise) {
-    return fmt::format("A and B take as long, within noise ({} a step){}.", times,
+    return fmt::format("A and B take as long, within noise ({} a step{}){}.", times, tokens,
                        otherwise.empty() ? "" : "; " + otherwise);
   }
-  std::string sentence = fmt::format("B is {} {} a step ({})", share, direction, times);
+  std::string sentence = fmt::format("B is {} {} a step ({}{})", share, direction, times, tokens);
   const std::string end = otherwise.empty() ? "." : "; " + otherwise + ".";
   const std::optional<Cause> cause = LargestCause(comparison);
   if (!cause || std::abs(cause->ns) < kLeastCause * std::abs(step.ns())) return sentence + end;

@@ -10,4 +10,8 @@ namespace shardscope::analysis {
 // Better, worse or within noise, by how much, and what makes most of it.
 std::string SentenceOf(const Comparison& comparison);
 
+// Where a step of A has more or fewer tokens than one of B: ", 512 -> 256 tokens, 5.1k -> 2.4k
+// tokens/s". Else empty.
+std::string TokensIn(const Comparison& comparison);
+
 }  // namespace shardscope::analysis

@@ -94,6 +94,12 @@ Ends NormalEnds(int64_t n, int64_t m) {
 
 }  // namespace
 
+void Shift::Include(double difference_ns) {
+  if (!known) return;
+  low_ns = std::min(low_ns, static_cast<int64_t>(std::floor(difference_ns)));
+  high_ns = std::max(high_ns, static_cast<int64_t>(std::ceil(difference_ns)));
+}
+
 Shift ShiftBetween(std::vector<int64_t> a, std::vector<int64_t> b) {
   Shift shift;
   if (a.size() < kLeastNoiseSteps || b.size() < kLeastNoiseSteps) return shift;

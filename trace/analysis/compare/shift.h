@@ -17,6 +17,10 @@ struct Shift {
   int64_t high_ns = 0;
   double confidence = 0;  // that the shift lies within: 0.95 or more, or as much as so few can give
 
+  // The interval reaches to a difference by another estimate that is shown with it, which lies
+  // outside where the steps differ in more than a shift. Wider, it is no less sure.
+  void Include(double difference_ns);
+
   bool excludes_zero() const { return known && (low_ns > 0 || high_ns < 0); }
 };
 

@@ -62,6 +62,22 @@ TEST(Shift, HoldsTheDifferenceAsOftenAsItSays) {
   EXPECT_GE(held, kRounds * 9 / 10);
 }
 
+TEST(Shift, ItsIntervalReachesToADifferenceThatIsShownWithIt) {
+  Shift shift = ShiftBetween({1, 2, 3, 4}, {11, 12, 13, 14});
+  shift.Include(9.5);
+  EXPECT_EQ(shift.low_ns, 7);
+  EXPECT_EQ(shift.high_ns, 13);
+  shift.Include(13.5);
+  EXPECT_EQ(shift.high_ns, 14);
+  shift.Include(-0.5);
+  EXPECT_EQ(shift.low_ns, -1);
+  EXPECT_FALSE(shift.excludes_zero());
+  EXPECT_EQ(shift.estimate_ns, 10);
+  Shift unknown;
+  unknown.Include(5);
+  EXPECT_EQ(unknown.high_ns, 0);
+}
+
 TEST(Shift, IsNotMovedByOneStepFarOff) {
   std::vector<int64_t> a = Steps(20, 1'000'000, 1'000, 5);
   const std::vector<int64_t> b = Steps(20, 1'000'000, 1'000, 6);

@@ -248,6 +248,7 @@ void TakeSteps(const std::vector<StepBreakdown>& breakdowns, const ScopedSteps& 
   }
   struct Sum {
     int64_t step_ns = 0;
+    int64_t tokens = 0;
     int num_ranks = 0;
   };
   std::map<int32_t, Sum> sums;
@@ -261,11 +262,13 @@ void TakeSteps(const std::vector<StepBreakdown>& breakdowns, const ScopedSteps& 
       return;
     }
     sum.step_ns += row.step_ns;
+    sum.tokens = AddCapped(sum.tokens, std::max<int64_t>(row.tokens, 0));
   }
   for (const auto& [step, sum] : sums) {
     if (sum.num_ranks != side->num_ranks) continue;
     side->steps.push_back(step);
     side->step_ns.push_back(sum.step_ns);
+    side->tokens.push_back(sum.tokens);
   }
   if (side->steps.empty()) side->problem = "no step of it is finished by all ranks";
 }

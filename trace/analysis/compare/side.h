@@ -59,6 +59,7 @@ struct MeasuredSide {
   int num_ranks = 0;
   std::vector<int32_t> steps;    // that every rank finished, without warm-up; ascending
   std::vector<int64_t> step_ns;  // of each, summed over ranks
+  std::vector<int64_t> tokens;   // of each, of all ranks; 0: not known
   // The steps that figures are of, as indices into `steps`: without the quarter of fastest and the
   // quarter of slowest, so that a single step moves little; all of them where there are fewer than
   // kLeastNoiseSteps. Of six or fewer these are the one or two whose mean is the median.
@@ -80,8 +81,8 @@ using UnitSet = std::set<std::string>;
 // only sent together (DDP's buckets), or where units are not known.
 UnitSet UnitsOfSegments(const query::Snapshot& snapshot);
 
-// `scope`: a range of steps of `snapshot`, which has all rows. Of our own runs the steps 0 and 1
-// are warm-up and left out if there are more; what was imported has no warm-up.
+// `scope`: a range of steps of `snapshot`, which has all rows. Warm-up (TimedFrom()) is left out if
+// there is more.
 //
 // A step's time is the mean over ranks: ranks wait for one another in every step, so that over
 // several steps each takes as long as the slowest; which rank is slowest in one step is decided by

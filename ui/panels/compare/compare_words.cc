@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "trace/analysis/compare/sentence.h"
 #include "trace/base/units.h"
 #include "ui/text.h"
 #include "ui/values.h"
@@ -90,8 +91,8 @@ std::string CompareSentence(ui::Language language, const analysis::Comparison& c
     return TrFormat(language, Text::kCompareTooFew, comparison.a.num_steps, comparison.b.num_steps);
   }
   const std::string times =
-      fmt::format("{} -> {}", ui::FormatDuration(static_cast<int64_t>(step.a_ns)),
-                  ui::FormatDuration(static_cast<int64_t>(step.b_ns)));
+      fmt::format("{} -> {}{}", ui::FormatDuration(static_cast<int64_t>(step.a_ns)),
+                  ui::FormatDuration(static_cast<int64_t>(step.b_ns)), TokensIn(comparison));
   if (comparison.verdict == ComparisonVerdict::kWithinNoise || comparison.rows.empty()) {
     return TrFormat(language, Text::kCompareAlike, times);
   }

@@ -94,7 +94,8 @@ void AddCompute(const OpFacts& facts, RowList* rows) {
   rows->Duration("cpu", Text::kDetailsCpuTime, facts.run.cpu_ns);
 }
 
-Text RemedyOf(const analysis::Stall& stall) {
+Text RemedyOf(const OpFacts& facts) {
+  const analysis::Stall& stall = *facts.stall;
   switch (stall.cause) {
     case StallCause::kFirstGather:
       return Text::kRemedyFirstGather;
@@ -110,7 +111,7 @@ Text RemedyOf(const analysis::Stall& stall) {
       // No op that it waited for: then no knob makes the host earlier.
       return stall.cause_object.empty() ? Text::kRemedyHostLate : Text::kRemedyIssuedLate;
     case StallCause::kSlowTransfer:
-      return Text::kRemedySlowTransfer;
+      return facts.has_half_parameters ? Text::kRemedySlowHalfTransfer : Text::kRemedySlowTransfer;
     case StallCause::kTail:
       return Text::kRemedyTail;
     case StallCause::kSlot:
@@ -134,7 +135,7 @@ std::string StallMeaning(const OpFacts& facts, ui::Language language) {
       facts.is_collective()
           ? ui::TrFormat(language, Text::kDetailsStalled, WaitingName(facts), duration, sentence)
           : ui::TrFormat(language, Text::kDetailsOpStalled, duration, sentence);
-  return fact + " " + ui::Tr(language, RemedyOf(*facts.stall));
+  return fact + " " + ui::Tr(language, RemedyOf(facts));
 }
 
 // Copies between compute ops leave gaps of some microseconds; they are not what exposes anything.

@@ -113,6 +113,19 @@ TEST(DetailsTextTest, EveryCauseHasItsOwnRemedyInBothLanguages) {
   }
 }
 
+TEST(DetailsTextTest, WhatIsSetIsNotRecommended) {
+  OpFacts facts = HiddenGather();
+  facts.slack.slack_ns = -kNsPerMs;
+  facts.stall = analysis::Stall();
+  facts.stall->cause = analysis::StallCause::kSlowTransfer;
+  for (const ui::Language language : {ui::Language::kEnglish, ui::Language::kChinese}) {
+    facts.has_half_parameters = false;
+    EXPECT_NE(DetailMeaning(facts, language).find("bf16"), std::string::npos);
+    facts.has_half_parameters = true;
+    EXPECT_EQ(DetailMeaning(facts, language).find("bf16"), std::string::npos);
+  }
+}
+
 TEST(DetailsTextTest, AHostThatWasLateByItselfGetsNoAdviceOnKnobs) {
   OpFacts facts = HiddenGather();
   facts.slack.slack_ns = -kNsPerMs;

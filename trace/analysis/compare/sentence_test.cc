@@ -1,0 +1,120 @@
+// What the first line of a comparison says, and that its figures belong together.
+#include "trace/analysis/compare/sentence.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "trace/analysis/snapshot_test_util.h"
+
+namespace shardscope::analysis {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+Comparison WithSettings(const std::vector<std::string>& keys) {
+  Comparison comparison;
+  comparison.verdict = ComparisonVerdict::kWithinNoise;
+  for (const std::string& key : keys) comparison.settings.push_back({key, "1", "2"});
+  return comparison;
+}
+
+TEST(CompareSentence, NamesTheMostImportantSettingsAndCountsTheOthers) {
+  const Comparison one = WithSettings({"link.bandwidth"});
+  EXPECT_THAT(SentenceOf(one), HasSubstr("; link.bandwidth is 1 in A and 2 in B."));
+  Comparison many = WithSettings(
+      {"num_ranks", "host", "lora.rank", "model.seq", "run.ranks", "strategy", "train.batch"});
+  EXPECT_THAT(SentenceOf(many),
+              HasSubstr("; num_ranks is 1 in A and 2 in B, strategy is 1 in A and 2 in B, "
+                        "lora.rank is 1 in A and 2 in B, and 3 others."));
+  // What the order of collectives says already is not said twice; all else is.
+  many.settings.push_back({"prefetch.forward", "2", "1"});
+  many.a.schedule.forward_lead = 2;
+  many.b.schedule.forward_lead = 1;
+  const std::string sentence = SentenceOf(many);
+  EXPECT_THAT(sentence, HasSubstr("issued 2 units ahead in A and 1 in B, num_ranks is 1 in A"));
+  EXPECT_THAT(sentence, HasSubstr(", and 3 others."));
+  EXPECT_THAT(sentence, Not(HasSubstr("prefetch.forward")));
+}
+
+TEST(CompareSentence, CountsWhatIsTooLongToName) {
+  Comparison comparison = WithSettings({"data.path"});
+  comparison.settings[0].a = std::string(50, 'a');
+  EXPECT_THAT(SentenceOf(comparison), HasSubstr("; 1 setting differs."));
+  comparison.settings.push_back({"strategy", "full", "ddp"});
+  EXPECT_THAT(SentenceOf(comparison),
+              HasSubstr("; strategy is full in A and ddp in B, and 1 other."));
+}
+
+// One rank; a step for each length.
+query::SnapshotPtr RunOf(const std::vector<int64_t>& step_ns, int64_t tokens) {
+  TestSnapshot test(1);
+  const query::PlanOpId forward = test.Plan("forward", "forward", "", "block0");
+  int64_t start_ns = 0;
+  int32_t step = 2;  // behind warm-up
+  for (const int64_t length_ns : step_ns) {
+    test.Run(0, step, forward, start_ns, start_ns + length_ns / 2);
+    test.Step(0, step++, start_ns, start_ns + length_ns).tokens = tokens;
+    start_ns += length_ns;
+  }
+  return test.Build();
+}
+
+Comparison CompareRuns(const query::SnapshotPtr& a, const query::SnapshotPtr& b) {
+  return Compare({a.get(), {}, "a"}, {b.get(), {}, "b"});
+}
+
+TEST(CompareSentence, SaysWhereStepsDifferInTheirTokens) {
+  const std::vector<int64_t> alike(8, 1'000'000);
+  const query::SnapshotPtr all = RunOf(alike, 512);
+  EXPECT_EQ(CompareRuns(all, RunOf(alike, 512)).a.tokens, 512);
+  EXPECT_THAT(CompareRuns(all, RunOf(alike, 512)).sentence, Not(HasSubstr("tokens")));
+  const Comparison half = CompareRuns(all, RunOf(alike, 256));
+  EXPECT_THAT(half.sentence,
+              HasSubstr("within noise (1.00 ms -> 1.00 ms a step, 512 -> 256 tokens, "
+                        "512 k -> 256 k tokens/s)"));
+  const Comparison faster = CompareRuns(all, RunOf(std::vector<int64_t>(8, 500'000), 256));
+  EXPECT_EQ(faster.verdict, ComparisonVerdict::kBetter);
+  EXPECT_THAT(faster.sentence, HasSubstr("512 -> 256 tokens, 512 k -> 512 k tokens/s)"));
+  EXPECT_THAT(CompareRuns(all, RunOf(alike, 0)).sentence, Not(HasSubstr("tokens")));
+}
+
+// The slow steps of one side are many, of the other few: the means of the middle half lie further
+// apart than the steps are shifted.
+TEST(Comparison, EachDifferenceLiesWithinItsInterval) {
+  std::vector<int64_t> a;
+  std::vector<int64_t> b;
+  for (int64_t at = 0; at < 40; ++at) {
+    a.push_back(1'000'000 + 10 * at);
+    b.push_back(at < 28 ? 1'000'000 + 10 * at : 3'000'000 + 50'000 * at);
+  }
+  const auto check = [](const Comparison& comparison) {
+    const auto lies_within = [](const Delta& delta) {
+      ASSERT_TRUE(delta.shift.known);
+      EXPECT_LE(static_cast<double>(delta.shift.low_ns), delta.ns());
+      EXPECT_GE(static_cast<double>(delta.shift.high_ns), delta.ns());
+      EXPECT_LE(delta.shift.low_ns, delta.shift.estimate_ns);
+      EXPECT_GE(delta.shift.high_ns, delta.shift.estimate_ns);
+    };
+    double parts_ns = 0;
+    double rows_ns = 0;
+    lies_within(comparison.step);
+    for (const Delta& part : comparison.parts) {
+      lies_within(part);
+      parts_ns += part.ns();
+    }
+    for (const ComparedRow& row : comparison.rows) {
+      lies_within(row.on_path);
+      rows_ns += row.on_path.ns();
+    }
+    EXPECT_NEAR(parts_ns, comparison.step.ns(), 1e-3);
+    EXPECT_NEAR(rows_ns, comparison.step.ns(), 1e-3);
+  };
+  const Comparison skewed = CompareRuns(RunOf(a, 0), RunOf(b, 0));
+  EXPECT_GT(skewed.step.ns(), static_cast<double>(ShiftBetween(a, b).high_ns));
+  check(skewed);
+  check(CompareRuns(RunOf(b, 0), RunOf(a, 0)));
+}
+
+}  // namespace
+}  // namespace shardscope::analysis
