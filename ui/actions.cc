@@ -103,7 +103,9 @@ Commands ShowAllLanes(const Context& context) {
 
 constexpr Action kActions[] = {
     {Text::kCommandOpen, ImGuiMod_Ctrl | ImGuiKey_O, "Ctrl+O",
-     [](const Context&) { return Commands{FocusPanel{"runs"}}; }},
+     [](const Context&) {
+       return Commands{FocusPanel{"runs", /*types=*/true}};
+     }},
     {Text::kCommandNewRun, ImGuiMod_Ctrl | ImGuiKey_N, "Ctrl+N",
      [](const Context&) { return Commands{FocusPanel{"runs"}}; }},
     {Text::kCommandCloseRun, ImGuiMod_Ctrl | ImGuiKey_W, "Ctrl+W",
@@ -198,7 +200,9 @@ constexpr Action kActions[] = {
     {Text::kCommandAdvice, ImGuiMod_Ctrl | ImGuiKey_9, "Ctrl+9",
      [](const Context&) { return Commands{FocusPanel{"advice"}}; }},
     {Text::kCommandCompare, ImGuiKey_V, "V",
-     [](const Context&) { return Commands{FocusPanel{"compare"}}; }},
+     [](const Context&) {
+       return Commands{FocusPanel{"compare", /*types=*/true}};
+     }},
     {Text::kCommandBeside, ImGuiMod_Shift | ImGuiKey_V, "Shift+V",
      [](const Context& context) { return Commands{ShowBeside{!context.compare.under_lanes}}; }},
     {Text::kCommandAllSteps, 0, "", [](const Context&) { return Commands{LoadAllSteps{}}; }},

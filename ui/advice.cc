@@ -42,7 +42,7 @@ const analysis::Loss* LossOf(const analysis::Explanation& explanation,
 // The op that was waited for, else that which waited.
 Commands JumpToStall(const analysis::Stall& stall) {
   const query::OpRunId op = stall.blocking_op_run.is_none() ? stall.op_run : stall.blocking_op_run;
-  return {FocusPanel{"timeline"}, SelectOp{op, stall.rank, false}, FitSelection{}};
+  return {FocusPanel{"timeline"}, ShowOp{op, stall.rank}};
 }
 
 std::optional<AdvicePlace> WorstPlace(Language language, const analysis::Advice& advice,

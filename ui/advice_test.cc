@@ -65,7 +65,7 @@ TEST_F(AdviceTest, PlacesAreThoseOfTheEvidence) {
     for (const AdvicePlace& place : PlacesOf(Language::kEnglish, explanation(), advice)) {
       EXPECT_THAT(advice.evidence, HasSubstr(place.text));
       ASSERT_FALSE(place.jump.empty());
-      stalls += std::holds_alternative<FitSelection>(place.jump.back()) ? 1 : 0;
+      stalls += std::holds_alternative<ShowOp>(place.jump.back()) ? 1 : 0;
       const auto* rank = std::get_if<ShowRank>(&place.jump.back());
       if (rank == nullptr) continue;
       EXPECT_EQ(rank->rank, advice.rank);

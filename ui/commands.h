@@ -81,6 +81,10 @@ struct SelectOp {
   int32_t rank = 0;
   bool add = false;  // Shift-click: besides what is selected, or no longer
 };                   // -1 clears
+struct ShowOp {      // selects it and brings it into view: timeline, lane, time and Details
+  query::OpRunId op_run = query::OpRunId::None();
+  int32_t rank = 0;
+};
 struct SelectSpan {  // a kernel, copy or range
   query::SpanId span = query::SpanId::None();
   int32_t rank = 0;
@@ -199,8 +203,9 @@ struct ShowLegend {
   bool show = true;
 };
 struct FocusPanel {
-  std::string panel;
-};                  // "timeline", "memory", "runs", ...
+  std::string panel;   // "timeline", "memory", "runs", ...
+  bool types = false;  // into its field, if it has one
+};
 struct OpenSql {};  // lists the tables of the open run
 struct RunSql {
   std::string query;
@@ -240,11 +245,11 @@ struct Quit {};
 using Command = std::variant<
     OpenRun, CloseRun, CancelImport, StartRun, SetView, UndoView, RedoView, ShowStep, GoToLink,
     LoadAllSteps, CopyLink, AddBookmark, EditBookmark, KeepBookmark, RemoveBookmark, CopyBookmark,
-    SetFollow, HoldView, SelectOp, SelectSpan, SelectArea, SelectNeighbour, FitSelection, JumpToOp,
-    SetHover, ShowRank, PlaceRanks, ToggleRank, FoldRanks, SetKnob, UndoKnob, SetScope, ShowKey,
-    RevertPending, DoAction, SetLanguage, SetTheme, SetScale, ResetLayout, ShowOverlay, ShowSearch,
-    SearchFor, SelectHit, AskBlocks, CompareBlocks, ShowMemoryChoices, OpenLens, CloseLens,
-    PlayLens, SetLensSlowness, SeekLens, StepLens, CheckSchedule, RunSchedule, ShowPlan,
+    SetFollow, HoldView, SelectOp, ShowOp, SelectSpan, SelectArea, SelectNeighbour, FitSelection,
+    JumpToOp, SetHover, ShowRank, PlaceRanks, ToggleRank, FoldRanks, SetKnob, UndoKnob, SetScope,
+    ShowKey, RevertPending, DoAction, SetLanguage, SetTheme, SetScale, ResetLayout, ShowOverlay,
+    ShowSearch, SearchFor, SelectHit, AskBlocks, CompareBlocks, ShowMemoryChoices, OpenLens,
+    CloseLens, PlayLens, SetLensSlowness, SeekLens, StepLens, CheckSchedule, RunSchedule, ShowPlan,
     ShowCriticalPath, ShowLegend, FocusPanel, OpenSql, RunSql, CancelSql, OpenLessons, ShowLesson,
     StartLesson, AnswerLesson, CompareWith, ShowBeside, CloseCompare, SaveTable, SavePicture,
     DismissNotice, DismissProblems, Quit>;

@@ -10,6 +10,8 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/config/control.h"
@@ -225,6 +227,17 @@ struct SearchState {
   std::optional<analysis::SearchHit> current;  // that was stepped to
 };
 
+// The panel whose field is to have the keyboard.
+struct TypedInto {
+  std::string panel;
+  int times = 0;  // grows whenever one is asked for
+
+  // Whether this panel is, and was not when it last asked.
+  bool IsNews(std::string_view id, int* seen) const {
+    return std::exchange(*seen, times) != times && panel == id;
+  }
+};
+
 // What is to be brought into view.
 struct Revealed {
   std::optional<analysis::SearchHit> what;
@@ -300,6 +313,7 @@ struct Context {
   SearchState search;
   AreaState area;
   Revealed revealed;
+  TypedInto typed_into;
   LensState lens;
   PlanState plan;
   ScheduleState schedule;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <string_view>
 #include <utility>
 
 #include "engine/plan/text.h"
@@ -22,6 +24,21 @@ ScheduleSheet::Links LinksOf(const plan::Program& program) {
   return links;
 }
 
+// "line 9: ..." with what stands there: the editor numbers no lines.
+std::string WithLine(const std::string& error, std::string_view text) {
+  constexpr std::string_view kLine = "line ";
+  constexpr size_t kMostShown = 80;  // bytes
+  size_t number = 0;
+  if (error.starts_with(kLine)) {
+    std::from_chars(error.data() + kLine.size(), error.data() + error.size(), number);
+  }
+  for (; number > 1; --number) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  const std::string_view line = Trim(text.substr(0, text.find('\n')));
+  if (number == 0 || line.empty()) return error;
+  return fmt::format("{} ({}{})", error, Printable(line.substr(0, kMostShown)),
+                     line.size() > kMostShown ? " ..." : "");
+}
+
 // The step of `rank` that ran `schedule`: `wanted`, else the newest; -1: none did.
 int32_t StepWith(const query::RankRows& rows, query::ScheduleId schedule, int32_t wanted) {
   int32_t newest = -1;
@@ -39,7 +56,7 @@ ScheduleSheet ReadSheet(std::shared_ptr<const std::string> text) {
   ScheduleSheet sheet{.text = std::move(text)};
   Result<plan::Schedule> parsed = plan::ParseSchedule(*sheet.text);
   if (!parsed.ok()) {
-    sheet.error = parsed.message();
+    sheet.error = WithLine(parsed.message(), *sheet.text);
     return sheet;
   }
   sheet.schedule = std::move(parsed).value();

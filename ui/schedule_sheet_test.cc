@@ -48,6 +48,10 @@ TEST(ScheduleSheet, SaysWhyATextIsRefused) {
   const auto text = TextOfKeys({{"run.ranks", "2"}});
   EXPECT_THAT(ReadSheet(std::make_shared<const std::string>("schedule 1")).error,
               HasSubstr("line 1"));
+  // The line itself is said, whichever it is.
+  const std::string with_nonsense = *text + "nonsense of mine";
+  EXPECT_THAT(ReadSheet(std::make_shared<const std::string>(with_nonsense)).error,
+              HasSubstr("(nonsense of mine)"));
   // Without what a forward waits for, it may read what is not gathered yet.
   std::string changed = *text;
   const size_t wait = changed.find(" wait=event:");

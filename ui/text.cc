@@ -119,6 +119,13 @@ std::string KeyLabel(Language language, std::string_view key) {
   return std::string(key);
 }
 
+std::string UndoText(Language language, std::string_view key, std::string_view from,
+                     std::string_view to) {
+  const std::string_view none = Tr(language, Text::kNone);
+  return TrFormat(language, Text::kAdviceUndo, KeyLabel(language, key), from.empty() ? none : from,
+                  to.empty() ? none : to);
+}
+
 std::string UnitLabel(Language language, std::string_view unit) {
   static constexpr Text kUnits[] = {Text::kUnitUnits,  Text::kUnitOps,         Text::kUnitRanks,
                                     Text::kUnitBlocks, Text::kUnitSamples,     Text::kUnitBytes,

@@ -45,6 +45,10 @@ std::string StallSentence(Language language, words::StallCause cause,
 // The label of a key ("prefetch.backward" -> "Backward prefetch"); the key itself if it has none.
 std::string KeyLabel(Language language, std::string_view key);
 
+// "Undo Depth: 2 → 1": takes a knob back from one value to another; "none" for an empty one.
+std::string UndoText(Language language, std::string_view key, std::string_view from,
+                     std::string_view to);
+
 // The unit of a key's value ("steps") in the language; symbols as "B/s" stay as they are.
 std::string UnitLabel(Language language, std::string_view unit);
 

@@ -57,6 +57,13 @@ int CountPlaceholders(const char* text) {
   return static_cast<int>(std::count(text, text + std::strlen(text), '{'));
 }
 
+TEST(Text, AnUndoneValueThatIsEmptyIsNamed) {
+  EXPECT_EQ(UndoText(Language::kEnglish, "schedule.file", "a.txt", ""),
+            "Undo schedule.file: a.txt → none");
+  EXPECT_EQ(UndoText(Language::kChinese, "schedule.file", "", "a.txt"),
+            "撤销 schedule.file：无 → a.txt");
+}
+
 TEST(Text, EveryEntryHasBothLanguagesAndTheSamePlaceholders) {
   for (int i = 0; i < kNumTexts; ++i) {
     const char* english = Tr(Language::kEnglish, static_cast<Text>(i));

@@ -68,10 +68,10 @@ TEST_F(AdvicePanelTest, TheVerdictOpensItAndEvidenceLeadsToTheTimeline) {
     test->MouseMoveToPos(PlaceOf(harness_, "advice", "place:0:0"));
     test->MouseClick();
     test->SleepNoSkip(0.5F, 1.0F / 60);
-    const auto* select = std::get_if<ui::SelectOp>(&places[0].jump[1]);
-    ASSERT_NE(select, nullptr);
-    EXPECT_EQ(harness_.context().selection.op_run, select->op_run);
-    EXPECT_EQ(harness_.context().selection.rank, select->rank);
+    const auto* shown = std::get_if<ui::ShowOp>(&places[0].jump.back());
+    ASSERT_NE(shown, nullptr);
+    EXPECT_EQ(harness_.context().selection.op_run, shown->op_run);
+    EXPECT_EQ(harness_.context().selection.rank, shown->rank);
   }));
 }
 

@@ -222,6 +222,21 @@ TEST(OpenTest, ShowsTheRunAndNotTheTabThatWasLastOpen) {
   std::filesystem::remove_all(folder);
 }
 
+TEST_F(AppTest, TheKeyToOpenARunPutsTheKeyboardIntoTheField) {
+  harness_.shell().OpenSnapshot(analysis::MakeLessonSnapshot(2, 8, 4));
+  harness_.Frames(8);
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) {
+    test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_O);
+    test->Yield(8);
+    EXPECT_TRUE(ImGui::GetIO().WantTextInput);
+    test->KeyChars("/no/such/run");
+    test->KeyPress(ImGuiKey_Enter);
+    test->Yield(8);
+  }));
+  ASSERT_NE(harness_.log().Find("runs", "error"), nullptr);
+  EXPECT_THAT(harness_.log().Find("runs", "error")->text, testing::HasSubstr("/no/such/run"));
+}
+
 TEST_F(AppTest, OpeningWhatIsNoRunSaysSo) {
   EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) {
     test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_O);

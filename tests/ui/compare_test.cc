@@ -131,7 +131,35 @@ TEST_F(CompareTest, ARunIsGivenInTheFormAndEveryNumberIsThatOfTheCommand) {
   }
 }
 
+TEST_F(CompareTest, ItsKeyPutsTheKeyboardIntoTheField) {
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->KeyPress(ImGuiKey_V);
+    test->Yield(8);
+    EXPECT_TRUE(ImGui::GetIO().WantTextInput);
+    test->KeyChars(b_.c_str());
+    test->KeyPress(ImGuiKey_Enter);
+  }));
+  EXPECT_TRUE(Shown("sentence"));
+}
+
+TEST_F(CompareTest, ARecentRunIsClickedWhereItsPathStands) {
+  SHARDSCOPE_CHECK(harness_.shell().Open(b_).ok());
+  SHARDSCOPE_CHECK(harness_.shell().Open(a_).ok());
+  harness_.shell().Post(ui::FocusPanel{"compare"});
+  const std::string id = "run:" + std::filesystem::weakly_canonical(b_).string();
+  ASSERT_TRUE(Shown(id));
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    const ui::Box row = Drawn(id)->box;
+    test->MouseMoveToPos({row.x0 + 100, (row.y0 + row.y1) / 2});  // behind its name, which is "b"
+    test->MouseClick();
+  }));
+  EXPECT_TRUE(Shown("sentence"));
+}
+
 TEST_F(CompareTest, RowsAreSortedAndAClickLeadsToTheOpOfA) {
+  harness_.shell().Post(ui::AskBlocks{});
+  EXPECT_TRUE(harness_.Until([&] { return harness_.log().Find("details", "title") == nullptr; },
+                             kCompareSeconds));
   harness_.shell().Post(ui::CompareWith{b_, {}, {}});
   ASSERT_TRUE(Shown("sentence"));
   const int added = RowOf("compute|optimizer");
@@ -152,6 +180,7 @@ TEST_F(CompareTest, RowsAreSortedAndAClickLeadsToTheOpOfA) {
   ASSERT_FALSE(selection.op_run.is_none());
   EXPECT_NE(harness_.log().Find("timeline", fmt::format("op_run:0:{}", selection.op_run.value())),
             nullptr);
+  EXPECT_NE(harness_.log().Find("details", "title"), nullptr);  // in front of Blocks
 }
 
 TEST_F(CompareTest, ChineseNamesPhases) {

@@ -88,6 +88,9 @@ TEST_F(LinkTest, GoToSaysWhatIsWrongAndKeepsTheView) {
     EXPECT_THAT(Error(),
                 HasSubstr("here: give the number of a step, a time such as 12.5s, or a link"));
     test->KeyPress(ImGuiKey_Escape);
+    GoTo(test, "");
+    EXPECT_THAT(Error(), testing::StartsWith("Give the number of a step"));
+    test->KeyPress(ImGuiKey_Escape);
     // A place that is not in this run is said when it is gone to.
     GoTo(test, "step=99");
     const ui::DrawnItem* notice = harness_.log().Find("notice", "error");

@@ -1,4 +1,5 @@
 // The panels Ranks and Collectives, and the lines that join a collective, driven as a user would.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -209,6 +210,30 @@ TEST_F(RanksTest, CollectivesAreThoseOfTheReport) {
   Click("collectives", "row:0");
   EXPECT_EQ(harness_.context().selection.op_run, longest->longest);
   EXPECT_EQ(harness_.context().selection.rank, longest->longest_rank);
+}
+
+TEST_F(RanksTest, AnOpThatIsShownFromElsewhereIsInSightAndDetailsTellOfIt) {
+  harness_.shell().Post(ui::FocusPanel{"timeline"});
+  harness_.shell().Post(ui::AskBlocks{});
+  harness_.Frames(8);
+  const auto show = [&](size_t at) {
+    const query::RankRows& rows = snapshot_->ranks[at];
+    query::OpRunId longest = query::OpRunId::None();
+    int64_t longest_ns = 0;
+    rows.op_runs.ForEachOfSteps(4, 4, [&](const query::OpRun& run, size_t) {
+      if (run.ended_ns - run.started_ns <= longest_ns) return;
+      longest_ns = run.ended_ns - run.started_ns;
+      longest = run.id;
+    });
+    harness_.shell().Post(ui::ShowOp{longest, rows.rank});
+    harness_.Frames(60);
+    EXPECT_EQ(harness_.context().selection.op_run, longest);
+    EXPECT_FALSE(harness_.context().lanes.folded_ranks.contains(rows.rank));
+    EXPECT_NE(harness_.log().Find("details", "title"), nullptr);
+    return harness_.log().Find("timeline", fmt::format("op_run:{}:{}", rows.rank, longest.value()));
+  };
+  EXPECT_NE(show(snapshot_->ranks.size() - 1), nullptr);
+  EXPECT_NE(show(1), nullptr);
 }
 
 TEST_F(RanksTest, ASelectedCollectiveIsJoinedOverTheLanesOfItsRanks) {

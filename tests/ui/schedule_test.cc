@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <imgui_internal.h>
 
 #include <algorithm>
 #include <string>
@@ -146,6 +147,60 @@ TEST_F(ScheduleTest, AnOpIsMovedAndTheScheduleCheckedAgain) {
       [](ImGuiTestContext* test) { test->KeyPress(ImGuiMod_Alt | ImGuiKey_DownArrow); }));
   ASSERT_TRUE(stands_at(op));
   EXPECT_EQ(sheet().schedule, before);
+}
+
+// The focus stays where it is, and of presses that come faster than checks none is lost.
+TEST_F(ScheduleTest, KeysMoveAnOpAsOftenAsTheyArePressed) {
+  const plan::Schedule before = sheet().schedule;
+  const auto num_ops = static_cast<plan::OpIndex>(before.programs[0].ops.size());
+  // One in sight that can go two places on, or back.
+  plan::OpIndex op = 0;
+  plan::OpIndex moved_to = 0;
+  plan::Schedule moved;
+  ImGuiKey key = ImGuiKey_None;
+  const auto goes_twice = [&](auto move) {
+    moved = before;
+    const plan::OpIndex once = move(op, &moved.programs[0]);
+    moved_to = move(once, &moved.programs[0]);
+    return once != op && moved_to != once;
+  };
+  for (op = 1; op < num_ops; ++op) {
+    if (Drawn(fmt::format("op:{}", op)) == nullptr) continue;
+    if (goes_twice(plan::IssueLater)) key = ImGuiKey_DownArrow;
+    if (key == ImGuiKey_None && goes_twice(plan::IssueEarlier)) key = ImGuiKey_UpArrow;
+    if (key != ImGuiKey_None) break;
+  }
+  ASSERT_LT(op, num_ops);
+  const std::string name = OpName(before, before.programs[0].ops[static_cast<size_t>(op)]);
+  Click(fmt::format("op:{}", op));
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    const ImGuiID focus = ImGui::GetFocusID();
+    for (int press = 0; press < 2; ++press) test->KeyPress(ImGuiMod_Alt | key);
+    test->Yield(4);
+    EXPECT_EQ(ImGui::GetFocusID(), focus);
+  }));
+  const std::string title = fmt::format("{}  {}", moved_to, name);
+  EXPECT_TRUE(harness_.Until([&] { return Drawn("selected") && Drawn("selected")->text == title; },
+                             kScheduleSeconds));
+  EXPECT_EQ(sheet().schedule, moved);
+}
+
+TEST_F(ScheduleTest, ATextThatWasChangedSinceIsNotCalledValid) {
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->SetRef("//###schedule");
+    test->ItemClick("form/text");
+    test->ItemClick("##text");
+    test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Home);
+    test->KeyChars("# of mine");
+    test->Yield(3);
+    EXPECT_NE(Drawn("changed"), nullptr);
+    EXPECT_EQ(Drawn("valid"), nullptr);
+    test->KeyPress(ImGuiKey_Enter);  // the comment is a line of its own
+    test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Enter);
+    test->Yield(3);
+    EXPECT_TRUE(ImGui::GetIO().WantTextInput);
+  }));
+  EXPECT_TRUE(Shown("valid"));
 }
 
 // Of a text that can be read the grid is shown, with the op at fault marked.

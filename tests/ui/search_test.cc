@@ -116,6 +116,17 @@ TEST_F(SearchPanelTest, EnterStepsThroughTheHits) {
     EXPECT_TRUE(is_selected(hits.size() - 1));
   }));
   EXPECT_EQ(harness_.context().search.text, query);  // no key got into the field
+  // Details comes to the front, and leaves the keyboard where it is.
+  harness_.shell().Post(ui::AskBlocks{});
+  harness_.Frames(8);
+  EXPECT_EQ(harness_.log().Find("details", "title"), nullptr);
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->SetRef("//##search");
+    test->ItemClick("##query");
+    Press(test, ImGuiKey_Enter);
+    test->Yield(4);
+    EXPECT_TRUE(ImGui::GetIO().WantTextInput);
+  }));
   EXPECT_NE(harness_.log().Find("details", "title"), nullptr);
 }
 

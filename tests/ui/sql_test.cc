@@ -1,8 +1,10 @@
 // The panel SQL over a run on disk: tables, a statement, its rows, the way to the timeline.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <imgui_internal.h>
 
 #include <filesystem>
+#include <string_view>
 
 #include "tests/ui/harness.h"
 #include "trace/query/trace_test_util.h"
@@ -155,6 +157,57 @@ TEST_F(SqlTest, AStatementThatGoesOnIsCancelled) {
     test->ItemClick("**/cancel");
   }));
   EXPECT_TRUE(Shown("cancelled"));
+  // Its tooltip would stand over that.
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) {
+    test->SetRef("//###sql");
+    test->MouseMove("**/run");
+    test->SleepNoSkip(1, 1.0F / 30);
+    const ImGuiWindow* tooltip = ImGui::FindWindowByName("##Tooltip_00");
+    EXPECT_TRUE(tooltip == nullptr || !tooltip->Active);
+  }));
+}
+
+TEST_F(SqlTest, WhileAStatementRunsTheRowsOfTheOneBeforeAreNotClicked) {
+  const auto is_disabled = [&] {
+    bool is = false;
+    EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+      ImGuiTestItemList items;
+      test->GatherItems(&items, test->GetID("//###sql"), 9);
+      for (const ImGuiTestItemInfo& item : items) {
+        if (std::string_view(item.DebugLabel) != "##row") continue;
+        is = (item.ItemFlags & ImGuiItemFlags_Disabled) != 0;
+      }
+    }));
+    return is;
+  };
+  harness_.shell().Post(ui::FocusPanel{"sql"});
+  harness_.shell().Post(ui::RunSql{"SELECT id AS op_run FROM op_run"});
+  ASSERT_TRUE(Shown("row:5"));
+  EXPECT_FALSE(is_disabled());
+  harness_.shell().Post(ui::RunSql{
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"});
+  ASSERT_TRUE(Shown("running"));
+  EXPECT_TRUE(is_disabled());
+  harness_.shell().Post(ui::CancelSql{});
+  EXPECT_TRUE(Shown("cancelled"));
+}
+
+TEST_F(SqlTest, TheFieldKeepsTheKeyboardWhenItsStatementIsRun) {
+  harness_.shell().Post(ui::FocusPanel{"sql"});
+  ASSERT_TRUE(Shown("table:v_step"));
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->SetRef("//###sql");
+    test->ItemInput("**/##statement");
+    test->KeyCharsReplace("SELECT rank FROM v_step");
+    test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Enter);
+    test->Yield(6);
+    EXPECT_TRUE(ImGui::GetIO().WantTextInput);
+    test->KeyChars(" LIMIT 1");
+    test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Enter);
+    test->Yield(6);
+  }));
+  ASSERT_EQ(harness_.context().sql.history.size(), 2u);
+  EXPECT_EQ(harness_.context().sql.history.back(), "SELECT rank FROM v_step LIMIT 1");
 }
 
 }  // namespace

@@ -130,7 +130,8 @@ TEST(Training, TakesUpAScheduleInWhichAnOpWasMoved) {
   click("later");
   ASSERT_TRUE(until([&] { return drawn("run") != nullptr || drawn("refused") != nullptr; }));
   ASSERT_NE(drawn("run"), nullptr) << drawn("refused")->text;
-  const plan::Schedule wanted = harness.context().schedule.sheet->schedule;
+  plan::Schedule wanted = harness.context().schedule.sheet->schedule;
+  wanted.name += " edited";
   click("run");
   ASSERT_TRUE(until([&] { return !ui::ValueInForce(harness.context(), "schedule.file").empty(); }));
   // The trace has it, and the panel shows the run's again, with what is in force.

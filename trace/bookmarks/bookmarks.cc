@@ -164,6 +164,13 @@ Result<std::vector<Bookmark>> Apply(const std::string& file, const std::vector<C
     return Status::Error(fmt::format("{} would have more than {} bookmarks: remove some first",
                                      file, kMostBookmarks));
   }
+  std::error_code ignored;
+  if (!fs::is_directory(fs::path(file).parent_path(), ignored)) {
+    return Status::Error(
+        fmt::format("cannot write {}: the folder of the run is gone; put it back, "
+                    "or note them elsewhere before you close the run",
+                    file));
+  }
   const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   SHARDSCOPE_RETURN_IF_ERROR(WriteFile(file, text));
   return BookmarksOf(json);

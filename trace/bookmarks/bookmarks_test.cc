@@ -120,6 +120,11 @@ TEST_F(BookmarksTest, AFolderThatCannotBeWrittenIsSaid) {
   EXPECT_THAT(Apply(file_, {{NewBookmark("step=1", "")}}).message(), HasSubstr(file_));
 }
 
+TEST_F(BookmarksTest, OfARunThatWasDeletedItSaysThatItsFolderIsGone) {
+  EXPECT_THAT(Apply(folder_ + "/gone/bookmarks.json", {{NewBookmark("step=1", "")}}).message(),
+              HasSubstr("the folder of the run is gone"));
+}
+
 TEST_F(BookmarksTest, SeveralWritersLoseNothing) {
   constexpr int kEach = 25;
   std::vector<std::thread> writers;

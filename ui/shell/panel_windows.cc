@@ -226,6 +226,16 @@ void PanelFrames::DrawOne(const ui::Context& context, size_t index, ui::DrawLog*
   ImGui::End();
 }
 
+void PanelFrames::Raise(std::string_view id) {
+  ImGuiWindow* window = ImGui::FindWindowByName(("###" + std::string(id)).c_str());
+  const ImGuiDockNode* node = window == nullptr ? nullptr : window->DockNode;
+  if (node == nullptr || node->TabBar == nullptr) return;
+  node->TabBar->SelectedTabId = window->TabId;
+  // Dear ImGui keeps the window in front that has the keyboard.
+  const ImGuiWindow* focused = ImGui::GetCurrentContext()->NavWindow;
+  if (focused != nullptr && focused->RootWindow->DockNode == node) ImGui::FocusWindow(window);
+}
+
 bool PanelFrames::IsInFront(std::string_view id) const {
   for (size_t i = 0; i < kPanels.size(); ++i) {
     if (id == kPanels[i].id) return frames_[i].in_front;

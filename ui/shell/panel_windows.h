@@ -60,6 +60,10 @@ class PanelFrames {
   bool Draw(const ui::Context& context, const std::string& focus, ui::DrawLog* log,
             ui::Commands* commands);
 
+  // Brings a panel to the front. The keyboard stays where it is, unless the panel that is behind
+  // this one now had it.
+  static void Raise(std::string_view id);
+
   // In the last frame, of its tabs.
   bool IsInFront(std::string_view id) const;
   // The panel that had the keyboard last; empty: none has had it.

@@ -7,6 +7,7 @@
 #include "engine/config/config.h"
 #include "lesson/run_folders.h"
 #include "trace/analysis/moment.h"
+#include "trace/analysis/neighbours.h"
 #include "trace/base/assets.h"
 #include "trace/base/free_memory.h"
 #include "trace/base/text.h"
@@ -18,6 +19,7 @@
 #include "ui/timeline/gpu/work_facts.h"
 #include "ui/timeline/link_place.h"
 #include "ui/timeline/neighbour.h"
+#include "ui/timeline/run_index.h"
 #include "ui/values.h"
 
 namespace shardscope::shell {
@@ -183,8 +185,10 @@ struct Dispatcher {
   void operator()(const ui::SelectArea& command) const {
     shell.context_.selection = {};
     shell.context_.area.query = command.area;
-    // What is measured stays in view.
-    if (command.area) shell.view_.SetFollow(false, shell.Now());
+    if (command.area) {
+      shell.view_.SetFollow(false, shell.Now());  // what is measured stays in view
+      shell.panel_frames_.Raise("details");
+    }
     shell.wants_.frame = true;  // that has it measured
   }
   void operator()(const ui::AskBlocks& command) const {
@@ -238,6 +242,17 @@ struct Dispatcher {
       return;
     }
     Select({command.op_run, command.rank, {}});
+  }
+  void operator()(const ui::ShowOp& command) const {
+    const query::SnapshotPtr& snapshot = shell.context_.snapshot;
+    const query::RankRows* rows = snapshot == nullptr ? nullptr : snapshot->FindRank(command.rank);
+    const uint32_t row =
+        rows == nullptr ? timeline::kNoRow : timeline::FindRow(*rows, command.op_run);
+    if (row == timeline::kNoRow) return;
+    const analysis::SearchHit hit = HitOf(*rows, analysis::HitKind::kOp, row);
+    SelectAndReveal(hit);
+    Fit(hit.start_ns, hit.end_ns);
+    ShowTimeline();
   }
   void operator()(const ui::SelectSpan& command) const {
     Select({query::OpRunId::None(), command.rank, {}, command.span});
@@ -318,9 +333,7 @@ struct Dispatcher {
     const auto turned = shell.session_->control()->UndoKnob();
     if (!turned) return shell.Notify(Tr(language, ui::Text::kNoKnobToUndo), true);
     shell.context_.shown_key.key.clear();
-    shell.Notify(TrFormat(language, ui::Text::kAdviceUndo, ui::KeyLabel(language, turned->key),
-                          turned->to, turned->from),
-                 false);
+    shell.Notify(UndoText(language, turned->key, turned->to, turned->from), false);
   }
   void operator()(const ui::SetScope& command) const { shell.context_.focus.scope = command.scope; }
   void operator()(const ui::RevertPending&) const {
@@ -375,12 +388,13 @@ struct Dispatcher {
     const auto neighbour = timeline::FindNeighbour(shell.context_, command.which);
     if (neighbour) Show(*neighbour);
   }
-  // Its lane is scrolled to.
+  // Its lane is scrolled to, and Details tells of it.
   void SelectAndReveal(const analysis::SearchHit& hit) const {
     Select({hit.op_run, hit.rank, {}, hit.span});  // nothing of a marker
     shell.context_.lanes.folded_ranks.erase(hit.rank);
     shell.context_.lanes.hidden_ranks.erase(hit.rank);
     shell.context_.revealed = {hit, shell.context_.revealed.count + 1};
+    shell.panel_frames_.Raise("details");
   }
   // Where it is in front it does not take the keyboard from the search.
   void ShowTimeline() const {
@@ -492,7 +506,11 @@ struct Dispatcher {
     shell.context_.lanes.legend = shell.options_.settings.legend = command.show;
     SaveSettings(shell.options_.settings, shell.options_.settings_folder);
   }
-  void operator()(const ui::FocusPanel& command) const { shell.focus_ = command.panel; }
+  void operator()(const ui::FocusPanel& command) const {
+    shell.focus_ = command.panel;
+    ui::TypedInto& typed_into = shell.context_.typed_into;
+    if (command.types) typed_into = {command.panel, typed_into.times + 1};
+  }
   void operator()(const ui::OpenSql&) const {
     shell.context_.sql.is_open = true;
     if (shell.session_ == nullptr) return;

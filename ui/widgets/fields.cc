@@ -116,6 +116,7 @@ bool TextArea(const Look& look, const char* id, std::string* text, ImVec2 size) 
   ImGui::PushFont(look.fonts.mono, ui::kMonoSize);
   const bool entered =
       ImGui::InputTextMultiline(id, text, size, ImGuiInputTextFlags_EnterReturnsTrue);
+  if (entered) ImGui::SetKeyboardFocusHere(-1);  // which left the field
   LogControl(look, "field", id, *text);
   ImGui::PopFont();
   PopFieldStyle();

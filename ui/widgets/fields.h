@@ -21,7 +21,8 @@ struct Field {
 // True when the text changed.
 bool TextField(const Look& look, const char* id, std::string* text, const Field& field);
 
-// Of several lines, in the mono font. True when Ctrl+Enter was pressed in it.
+// Of several lines, in the mono font. True when Ctrl+Enter was pressed in it; it keeps the
+// keyboard.
 bool TextArea(const Look& look, const char* id, std::string* text, ImVec2 size);
 
 // True when another option was chosen.

@@ -163,8 +163,7 @@ void AdvicePanel::DrawUndo(const Frame& frame) {
   }
   if (turned_.empty()) return;
   const ui::AdvisedKnob last = turned_.back();
-  const std::string text = TrFormat(context.language, Text::kAdviceUndo,
-                                    ui::KeyLabel(context.language, last.key), last.to, last.from);
+  const std::string text = UndoText(context.language, last.key, last.to, last.from);
   const bool clicked = widgets::Button(frame.look, "undo", text);
   frame.NoteItem("undo", text);
   if (!clicked) return;

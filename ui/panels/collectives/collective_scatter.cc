@@ -182,9 +182,7 @@ void DrawCollectiveScatter(const ui::Context& context, const ui::Box& box, ui::D
                    nearest->rank, nearest->step),
       look.theme.surface.line);
   if (!clicked) return;
-  commands->push_back(ui::ShowRank{nearest->rank, nearest->step});
-  commands->push_back(ui::SelectOp{nearest->op_run, nearest->rank, false});
-  commands->push_back(ui::FitSelection{});
+  commands->push_back(ui::ShowOp{nearest->op_run, nearest->rank});
 }
 
 }  // namespace shardscope::panels

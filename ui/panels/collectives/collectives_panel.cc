@@ -118,9 +118,7 @@ void ShowInTimeline(const CollectivesFrame& frame, const CollectiveRow& row) {
     return;
   }
   const CollectiveGroup& group = row.group;
-  frame.commands->push_back(ui::ShowRank{group.longest_rank, group.longest_step});
-  frame.commands->push_back(ui::SelectOp{group.longest, group.longest_rank, false});
-  frame.commands->push_back(ui::FitSelection{});
+  frame.commands->push_back(ui::ShowOp{group.longest, group.longest_rank});
 }
 
 void DrawRow(const CollectivesFrame& frame, const CollectiveRow& row, int index) {

@@ -107,7 +107,10 @@ void ComparePanel::DrawFields(const CompareFrame& frame) {
     entered = entered || (ImGui::IsItemDeactivated() && ImGui::IsKeyPressed(ImGuiKey_Enter));
     frame.NoteItem(id + 2, *text);
   };
+  if (wants_path_) ImGui::SetKeyboardFocusHere();
   field("##path", &path_, Text::kCompareHint, width);
+  // The panel, that comes to the front, may take it again.
+  if (ImGui::IsItemActive()) wants_path_ = false;
   const auto steps = [&](const char* id, std::string* text, Text name) {
     const char* label = frame.Tr(name);
     const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -132,18 +135,26 @@ void ComparePanel::DrawRecent(const CompareFrame& frame) {
   widgets::FaintHeading(frame.look, frame.Tr(Text::kCompareRecent));
   for (const ui::RunEntry& run : frame.context.places.runs) {
     if (run.path == frame.context.path) continue;
-    ImGui::PushID(run.path.c_str());
-    if (widgets::LinkText(frame.look, "run", run.name)) {
-      path_ = run.path;
-      Ask(frame);
-    }
-    frame.NoteItem("run:" + run.path, run.name);
-    ImGui::SameLine(0, frame.look.Px(10));
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    widgets::DrawTextClipped(frame.look, widgets::FaintOf(frame.look), at, widgets::ContentWidth(),
-                             run.path);
-    ImGui::NewLine();
+    const float width = widgets::ContentWidth();
+    widgets::TextStyle style = widgets::DimOf(frame.look);
+    const float height = widgets::TextSize(frame.look, style, run.name).y;
+    ImGui::PushID(run.path.c_str());
+    const bool clicked = widgets::ClickArea("run", {width, height});
     ImGui::PopID();
+    widgets::LogControl(frame.look, "link", "run", run.name);
+    frame.NoteItem("run:" + run.path, run.name);
+    if (ImGui::IsItemHovered()) {
+      style.color = frame.look.theme.ink.text;
+      ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
+    }
+    const ui::Box name = widgets::DrawTextClipped(frame.look, style, at, width, run.name);
+    const float path = name.x1 + frame.look.Px(10);
+    widgets::DrawTextClipped(frame.look, widgets::FaintOf(frame.look), {path, at.y},
+                             std::max(at.x + width - path, 0.0F), run.path);
+    if (!clicked) continue;
+    path_ = run.path;
+    Ask(frame);
   }
 }
 
@@ -236,6 +247,7 @@ void ComparePanel::DrawUnderEachOther(const CompareFrame& frame) {
 
 void ComparePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
   const CompareFrame frame{{context, widgets::LookOf(context), log, commands}};
+  const bool is_news = context.typed_into.IsNews("compare", &typed_into_);
   widgets::Gap(frame.look, 4);
   if (context.snapshot == nullptr) {
     const char* none = frame.Tr(Text::kCompareNoRun);
@@ -243,7 +255,9 @@ void ComparePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
     return;
   }
   const ui::CompareState& compare = context.compare;
-  if (!compare.asked || chooses_) {
+  const bool chooses = !compare.asked || chooses_;
+  wants_path_ = chooses && (wants_path_ || is_news);
+  if (chooses) {
     DrawForm(frame);
     return;
   }

@@ -26,7 +26,9 @@ class ComparePanel : public ui::Panel {
   void DrawMade(const CompareFrame& frame);
   void DrawUnderEachOther(const CompareFrame& frame);
 
-  bool chooses_ = false;  // another B, though one is compared
+  bool chooses_ = false;     // another B, though one is compared
+  bool wants_path_ = false;  // its field is to have the keyboard
+  int typed_into_ = 0;       // TypedInto::times in the last frame
   std::string path_;
   std::string steps_a_;
   std::string steps_b_;

@@ -110,9 +110,7 @@ void CompareRows::Show(const CompareFrame& frame, const ComparedRow& row) {
   const std::string name =
       fmt::format("{} {}", WhatWords(frame.context.language, row.key), UnitText(row));
   if (!row.place.op_run.is_none()) {
-    frame.commands->push_back(ui::ShowRank{row.place.rank, row.place.step});
-    frame.commands->push_back(ui::SelectOp{row.place.op_run, row.place.rank, false});
-    frame.commands->push_back(ui::FitSelection{});
+    frame.commands->push_back(ui::ShowOp{row.place.op_run, row.place.rank});
     return;
   }
   const bool is_idle = row.key.part == analysis::StepPart::kIdle;

@@ -126,7 +126,7 @@ void ShowPlace(const LessonsFrame& frame, const lesson::Place& place) {
     frame.commands->push_back(ui::ShowStep{place.step});
     return;
   }
-  frame.commands->push_back(ui::ShowStep{place.step});
+  frame.commands->push_back(ui::ShowRank{place.rank, place.step});
   frame.commands->push_back(ui::SelectOp{query::OpRunId(place.op_run), place.rank});
 }
 

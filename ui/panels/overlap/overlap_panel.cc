@@ -198,8 +198,7 @@ void DrawStalls(const ui::Context& context, const ui::Box& box, ui::DrawLog* log
     if (widgets::ClickArea("##stall", {row.x1 - row.x0, row.y1 - row.y0})) {
       const query::OpRunId op =
           worst.blocking_op_run.is_none() ? worst.op_run : worst.blocking_op_run;
-      commands->push_back(ui::SelectOp{op, worst.rank, false});
-      commands->push_back(ui::FitSelection{});
+      commands->push_back(ui::ShowOp{op, worst.rank});
     }
     if (!context.headless) {
       const std::string sentence =

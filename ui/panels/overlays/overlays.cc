@@ -369,6 +369,8 @@ void Overlays::GoTo(const ui::Context& context, ui::Commands* commands) {
     } else {
       commands->push_back(ui::GoToLink{std::get<ui::Link>(link)});
     }
+  } else if (typed.empty()) {
+    error_ = Tr(context.language, Text::kGoToEmpty);
   } else {
     error_ = TrFormat(context.language, Text::kGoToNoPlace, typed);
   }

@@ -103,9 +103,11 @@ void RunsPanel::DrawOpen(const PanelFrame& frame) {
   widgets::Heading(frame.look, frame.Tr(Text::kRunsOpenTitle));
   const float button = frame.look.Px(64);
   const float field = widgets::ContentWidth() - button - frame.look.Px(8);
-  if (std::exchange(wants_path_, false)) ImGui::SetKeyboardFocusHere();
+  if (wants_path_) ImGui::SetKeyboardFocusHere();
   widgets::TextField(frame.look, "##path", &path,
                      {.hint = frame.Tr(Text::kRunsOpenHint), .width = field});
+  // The panel, that comes to the front, may take it again.
+  if (ImGui::IsItemActive()) wants_path_ = false;
   const bool entered = ImGui::IsItemDeactivated() && ImGui::IsKeyPressed(ImGuiKey_Enter);
   ImGui::SameLine(0, frame.look.Px(8));
   const bool clicked = widgets::Button(frame.look, "open", frame.Tr(Text::kRunsOpenButton),
@@ -313,6 +315,7 @@ void RunsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands*
     reveals_form_ = true;
   }
   shown_keys_ = context.shown_key.times;
+  if (context.typed_into.IsNews("runs", &typed_into_)) wants_path_ = true;
   widgets::Gap(frame.look, 4);
   const bool beside = widgets::ContentWidth() >= frame.look.Px(kListWidth + kFormWidth);
   const ImVec2 list = beside ? ImVec2(frame.look.Px(kListWidth), 0)

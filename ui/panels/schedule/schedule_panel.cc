@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 #include <imgui.h>
+#include <imgui_internal.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -39,6 +41,7 @@ constexpr float kSelectedHeight = 92;
 constexpr float kNumberColumn = 44;
 constexpr float kWaitsColumn = 110;
 constexpr size_t kListedOps = 12;
+constexpr std::string_view kEdited = " edited";  // behind the name of what it was made of
 
 std::string NumbersText(const std::vector<OpIndex>& ops) {
   std::vector<std::string> parts;
@@ -186,6 +189,10 @@ void SchedulePanel::DrawVerdict(const ScheduleFrame& frame) const {
     return frame.Say("refused", style,
                      ui::TrFormat(language, Text::kScheduleRefused, FirstLine(why)));
   }
+  if (is_changed_ && typed_ != *asked_) {
+    style = widgets::DimOf(frame.look);
+    return frame.Say("changed", style, frame.Tr(Text::kScheduleChanged));
+  }
   size_t ops = 0;
   for (const plan::Program& program : sheet.schedule.programs) ops += program.ops.size();
   style.color = frame.look.theme.state.good;
@@ -207,7 +214,9 @@ void SchedulePanel::DrawRun(const ScheduleFrame& frame) {
     frame.NoteItem("run", frame.Tr(Text::kScheduleRun));
     frame.Tip(frame.Tr(Text::kScheduleRun), frame.Tr(Text::kScheduleRunTip));
     if (runs) {
-      run_ = PrintSchedule(sheet->schedule);
+      plan::Schedule edited = sheet->schedule;
+      if (!edited.name.ends_with(kEdited)) edited.name += kEdited;
+      run_ = PrintSchedule(edited);
       sent_ = asked_;
       frame.commands->push_back(ui::RunSchedule{std::make_shared<const std::string>(run_)});
     }
@@ -240,6 +249,7 @@ void SchedulePanel::DrawOp(const ScheduleFrame& frame, OpIndex index) {
   const ImVec2 start = ImGui::GetCursorPos();
   if (ImGui::Selectable("##op", index == selected_, ImGuiSelectableFlags_SpanAllColumns)) {
     selected_ = index;
+    moves_.clear();
     found_ = {};
     if (!is_changed_) {
       found_ = FindPlannedOp(frame.context, shown_, sheet.schedule, program_, index);
@@ -287,15 +297,33 @@ void SchedulePanel::DrawOp(const ScheduleFrame& frame, OpIndex index) {
   ImGui::PopID();
 }
 
-void SchedulePanel::MoveSelected(const ScheduleFrame& frame, bool earlier) {
+bool SchedulePanel::MoveSelected(const ScheduleFrame& frame, bool earlier) {
   plan::Schedule moved = frame.sheet().schedule;
   plan::Program& program = moved.programs[static_cast<size_t>(program_)];
   const OpIndex at = earlier ? IssueEarlier(selected_, &program) : IssueLater(selected_, &program);
-  if (at == selected_) return;
+  if (at == selected_) return false;
   typed_ = PrintSchedule(moved);
   is_changed_ = true;
   Check(frame.commands);
   moved_to_ = at;
+  return true;
+}
+
+// Also while the move before is being checked, so that none is lost.
+void SchedulePanel::ReadMoveKeys() {
+  if (selected_ == plan::kNone && moved_to_ == plan::kNone) return moves_.clear();
+  if (typed_.size() > kMostEdited || typed_ != *asked_) return;
+  if (!ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows)) return;
+  for (const auto& [key, earlier] :
+       {std::pair(ImGuiKey_UpArrow, true), std::pair(ImGuiKey_DownArrow, false)}) {
+    if (!ImGui::IsKeyChordPressed(ImGuiMod_Alt | key)) continue;
+    moves_.push_back(earlier);
+    // Else the arrow would move the keyboard's focus, and Alt, released, put it on the tabs.
+    const ImGuiID owner = ImGui::GetID("moves");
+    ImGui::SetKeyOwner(key, owner);
+    ImGui::SetKeyOwner(ImGuiMod_Alt, owner);
+    ImGui::NavMoveRequestCancel();
+  }
 }
 
 void SchedulePanel::DrawMoves(const ScheduleFrame& frame) {
@@ -307,13 +335,14 @@ void SchedulePanel::DrawMoves(const ScheduleFrame& frame) {
     frame.Tip(frame.Tr(text), frame.Tr(Text::kScheduleMoveTip));
     return clicked;
   };
-  const bool has_keys = ImGui::IsWindowFocused(ImGuiFocusedFlags_RootAndChildWindows);
-  bool earlier = link("earlier", Text::kScheduleEarlier);
+  if (link("earlier", Text::kScheduleEarlier)) moves_.push_back(true);
   ImGui::SameLine(0, frame.look.Px(14));
-  bool later = link("later", Text::kScheduleLater);
-  earlier |= has_keys && ImGui::IsKeyChordPressed(ImGuiMod_Alt | ImGuiKey_UpArrow);
-  later |= has_keys && ImGui::IsKeyChordPressed(ImGuiMod_Alt | ImGuiKey_DownArrow);
-  if (earlier != later) MoveSelected(frame, earlier);
+  if (link("later", Text::kScheduleLater)) moves_.push_back(false);
+  while (!moves_.empty()) {
+    const bool earlier = moves_.front();
+    moves_.pop_front();
+    if (MoveSelected(frame, earlier)) break;
+  }
 }
 
 void SchedulePanel::DrawSelected(const ScheduleFrame& frame) {
@@ -331,9 +360,7 @@ void SchedulePanel::DrawSelected(const ScheduleFrame& frame) {
   DrawMoves(frame);
   if (!found_.op_run.is_none()) {
     if (widgets::LinkText(frame.look, "show", frame.Tr(Text::kScheduleShow))) {
-      frame.commands->push_back(ui::ShowRank{found_.rank, found_.step});
-      frame.commands->push_back(ui::SelectOp{found_.op_run, found_.rank, false});
-      frame.commands->push_back(ui::FitSelection{});
+      frame.commands->push_back(ui::ShowOp{found_.op_run, found_.rank});
     }
     frame.NoteItem("show", frame.Tr(Text::kScheduleShow));
   }
@@ -447,6 +474,7 @@ void SchedulePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comma
   // Ops are numbered anew in each. One in which an op was moved takes the place of that before.
   const bool is_asked = frame.sheet().text == asked_;
   if (is_asked && moved_to_ != plan::kNone) selected_ = std::exchange(moved_to_, plan::kNone);
+  ReadMoveKeys();
   if (is_asked || moved_to_ != plan::kNone) DrawGrid(frame);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,7 +33,9 @@ class SchedulePanel : public ui::Panel {
   void DrawOp(const ScheduleFrame& frame, plan::OpIndex op);
   void DrawSelected(const ScheduleFrame& frame);
   void DrawMoves(const ScheduleFrame& frame);
-  void MoveSelected(const ScheduleFrame& frame, bool earlier);
+  void ReadMoveKeys();
+  // false: it cannot go there.
+  bool MoveSelected(const ScheduleFrame& frame, bool earlier);
   void DrawText(const ScheduleFrame& frame);
   void Check(ui::Commands* commands);
 
@@ -49,7 +52,8 @@ class SchedulePanel : public ui::Panel {
   int32_t program_ = 0;
   plan::OpIndex selected_ = plan::kNone;
   plan::OpIndex moved_to_ = plan::kNone;  // where that op stands in what is being checked
-  ui::FoundOpRun found_;                  // of that op
+  std::deque<bool> moves_;  // that it still is to make once that is checked: earlier, else later
+  ui::FoundOpRun found_;    // of that op
   bool as_text_ = false;
   bool is_changed_ = false;  // the text is no longer that of the run
   std::string typed_;

@@ -84,7 +84,7 @@ ui::Commands CommandsToShow(const query::Snapshot& snapshot, std::optional<int64
   if (id) {
     const query::OpRunId op_run(*id);
     if (const auto rank = RankOfRun(snapshot, op_run)) {
-      return {ui::FocusPanel{"timeline"}, ui::SelectOp{op_run, *rank}, ui::FitSelection{}};
+      return {ui::ShowOp{op_run, *rank}};
     }
   }
   const auto step = row.Integer("step");

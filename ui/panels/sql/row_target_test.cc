@@ -23,11 +23,9 @@ TEST_F(RowTargetTest, SelectsTheOpRunOnItsRank) {
   const query::OpRun& run = snapshot_->ranks[1].op_runs[0];
   for (const char* column : {"op_run", "id"}) {
     const ui::Commands commands = Show({"ready_ms", column}, {1.5, run.id.value()});
-    ASSERT_EQ(commands.size(), 3u) << column;
-    EXPECT_EQ(std::get<ui::FocusPanel>(commands[0]).panel, "timeline");
-    EXPECT_EQ(std::get<ui::SelectOp>(commands[1]).op_run, run.id);
-    EXPECT_EQ(std::get<ui::SelectOp>(commands[1]).rank, snapshot_->ranks[1].rank);
-    EXPECT_TRUE(std::holds_alternative<ui::FitSelection>(commands[2]));
+    ASSERT_EQ(commands.size(), 1u) << column;
+    EXPECT_EQ(std::get<ui::ShowOp>(commands[0]).op_run, run.id);
+    EXPECT_EQ(std::get<ui::ShowOp>(commands[0]).rank, snapshot_->ranks[1].rank);
   }
   // The id of something else.
   EXPECT_TRUE(Show({"id"}, {run.id.value()}).empty());

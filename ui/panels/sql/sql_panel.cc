@@ -31,6 +31,7 @@ constexpr float kTablesWidth = 190;
 constexpr float kStatementHeight = 96;
 constexpr float kButtonWidth = 72;
 constexpr float kMostColumnWidth = 420;
+constexpr float kOldRowsAlpha = 0.45F;
 constexpr size_t kRowsOfWidths = 200;  // from which columns take their widths
 constexpr int kRowsOfTable = 100;      // that a click on its name selects
 
@@ -205,7 +206,10 @@ void SqlPanel::DrawStatement(const PanelFrame& frame) {
   } else {
     clicked = widgets::Button(look, "run", frame.Tr(Text::kSqlRun), widgets::Emphasis::kPrimary,
                               look.Px(kButtonWidth));
-    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", frame.Tr(Text::kSqlRunTip));
+    // Not over what went wrong, which stands below.
+    const ui::SqlAnswer* answer = frame.context.sql.answer.get();
+    const bool is_wrong = answer != nullptr && (answer->is_cancelled || !answer->error.empty());
+    if (ImGui::IsItemHovered() && !is_wrong) ImGui::SetTooltip("%s", frame.Tr(Text::kSqlRunTip));
   }
   if (entered || clicked) Ask(frame);
   const std::vector<std::string>& history = frame.context.sql.history;
@@ -240,7 +244,13 @@ void SqlPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* 
     DrawStatus(frame);
     const auto& answer = context.sql.answer;
     if (answer != nullptr && answer->error.empty() && !answer->rows.names.empty()) {
+      // Of the statement before, while one runs.
+      const bool is_old = !context.sql.running.empty();
+      ImGui::BeginDisabled(is_old);
+      ImGui::PushStyleVar(ImGuiStyleVar_Alpha, is_old ? kOldRowsAlpha : 1);
       DrawRows(frame, *answer);
+      ImGui::PopStyleVar();
+      ImGui::EndDisabled();
     }
   }
   ImGui::EndChild();
