@@ -5,7 +5,7 @@ import subprocess
 import tomllib
 import unittest
 
-from programs import APP, ROOT, ProgramTest, thinned
+from programs import APP, ROOT, TRAIN, ProgramTest, thinned
 
 FILES = sorted((ROOT / "assets" / "lessons").glob("*.toml"))
 # As the app's own Chinese texts: collectives keep their English names, and an op is an op.
@@ -87,6 +87,19 @@ class LessonsTest(ProgramTest):
         for lesson, answer in (("collectives", "1"), ("prefetch", "done")):
             nothing = self.lesson(lesson, "--answer", answer, "--run", self.root / "none", code=1).stderr
             self.assertEqual(nothing, f"shardscope lesson: {self.root / 'none'} does not exist: give a run folder or a trace file\n")
+
+    def test_of_two_knobs_the_refusal_says_which_is_missing(self):
+        keys = tomllib.loads((ROOT / "assets" / "lessons" / "07-prefetch.toml").read_text())["run"] | {"train.steps": 8}
+        for key, value, said in (
+            ("prefetch.backward", "pre", "0 of 3 forward all-gathers of blocks, and 3 of 3 backward ones"),
+            ("prefetch.forward", 1, "3 of 3 forward all-gathers of blocks, and 0 of 3 backward ones"),
+        ):
+            with self.subTest(key):
+                change = self.root / "change.toml"
+                change.write_text(f'[[change]]\nstep = 4\nset = {{ "{key}" = "{value}" }}\n')
+                run = self.root / key
+                self.run_program(TRAIN, "--config", change, "--out", run, "--set", *(f"{name}={set_to}" for name, set_to in keys.items()))
+                self.assertIn(said, self.lesson("prefetch", "--answer", "done", "--run", run, code=2).stdout)
 
     def test_a_run_that_does_not_start_is_not_offered(self):
         (self.root / "file").write_text("")

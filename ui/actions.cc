@@ -242,6 +242,9 @@ constexpr AxisKey kAxisKeys[] = {
     {Text::kKeyArea, Text::kKeyAreaName},
     {Text::kKeyDoubleClick, Text::kKeyDoubleClickName},
     {Text::kKeyStepLens, Text::kKeyStepLensName},
+    {Text::kKeyMoveOp, Text::kKeyMoveOpName},
+    {Text::kKeyRunSql, Text::kKeyRunSqlName},
+    {Text::kKeyFields, Text::kKeyFieldsName},
 };
 
 }  // namespace

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
+#include <string>
 
 namespace shardscope::ui {
 namespace {
@@ -16,6 +18,15 @@ TEST(Actions, KeysAreUniqueAndNamed) {
     }
     const bool names_two = std::string(action.key_name).find(", ") != std::string::npos;
     EXPECT_EQ(action.also != 0, names_two) << action.key_name;
+  }
+}
+
+// Keys that panels listen for themselves are in the list, too.
+TEST(Actions, TheListHasTheKeysOfPanels) {
+  for (const std::string key : {"Alt+Up, Alt+Down", "Ctrl+Enter", "Tab"}) {
+    EXPECT_TRUE(std::ranges::any_of(AxisKeys(), [&](const AxisKey& listed) {
+      return Tr(Language::kEnglish, listed.key) == key;
+    })) << key;
   }
 }
 

@@ -10,6 +10,7 @@
 #include "tests/lesson/lesson_snapshot.h"
 #include "trace/analysis/report.h"
 #include "trace/base/text.h"
+#include "ui/verdict.h"
 
 namespace shardscope::ui {
 namespace {
@@ -73,6 +74,38 @@ TEST_F(AdviceTest, PlacesAreThoseOfTheEvidence) {
     }
   }
   EXPECT_GT(stalls, 0u);
+}
+
+// What bounds the run is in the list of stalls, or beside it.
+TEST_F(AdviceTest, TheNoteSaysWhatTheListOfStallsDoesNot) {
+  EXPECT_EQ(StallNote(Language::kEnglish, explanation()), "");
+  analysis::Explanation other;
+  other.losses.step_ns = 1e6;
+  analysis::Loss& loss = other.losses.losses.emplace_back();
+  const auto note = [&](LossKind kind) {
+    loss.kind = kind;
+    loss.ns_per_step = 3e5;
+    other.verdict.cause = kind;
+    other.verdict.bound = analysis::BoundOf(kind);
+    return StallNote(Language::kEnglish, other);
+  };
+  EXPECT_EQ(note(LossKind::kHost), "Outside these stalls: 300 µs a step (idle)");
+  EXPECT_EQ(note(LossKind::kCopy), "Outside these stalls: 300 µs a step (exposed copy)");
+  EXPECT_EQ(note(LossKind::kSlowRank), "");
+  loss.ops.emplace_back();
+  EXPECT_EQ(note(LossKind::kLateIssue), "");
+  other.losses.idle_slot_ns = 1e5;
+  EXPECT_THAT(note(LossKind::kSlot), HasSubstr("200 µs"));
+}
+
+// One name for one thing, on the card and in the line over it.
+TEST_F(AdviceTest, WhatTheHostLosesHasOneName) {
+  const analysis::Losses host{
+      .step_ns = 100, .lost_ns = 40, .losses = {{.kind = LossKind::kHost, .ns_per_step = 40}}};
+  const Advice advice = analysis::MakeAdvice(host, {}).at(0);
+  EXPECT_EQ(advice.title, "Compute is issued late");
+  EXPECT_THAT(VerdictLine(Language::kEnglish, analysis::MakeVerdict(host, {})),
+              HasSubstr("compute is issued late"));
 }
 
 TEST_F(AdviceTest, OfLateIssueTheKnobsThatIssueEarlier) {

@@ -138,7 +138,7 @@ TEST(Text, ChineseMixesInOnlyNames) {
       " Shift+ shard replicate pipeline tensor "
       "AG NAME RUN UTF-8 at in-view last-steps nth op s..13.1s scope search selection since-change"
       " area step t whole-run ms..+4ms s..2s B DDP FSDP torch.profiler Nsight Systems CSV SVG plan "
-      "check Alt+Up Alt+Down V NVTX_INJECTION64_PATH TF32 ";
+      "check Alt+Up Alt+Down Tab Shift+Tab V NVTX_INJECTION64_PATH TF32 ";
   const auto is_letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
   const auto in_word = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.' ||
@@ -191,6 +191,15 @@ TEST(Values, ARunIsCalledPausedWhileItsTrainingSaysSo) {
   EXPECT_EQ(StateWord(context), Text::kPaused);
   snapshot->state = query::TraceState::kCut;
   EXPECT_EQ(StateWord(context), Text::kCut);
+}
+
+TEST(Values, OtherRunsThatTrainAreThoseBesideOnesOwn) {
+  const std::vector<RunEntry> runs = {{"/here/runs/lesson-prefetch-2", "lesson-prefetch-2", true},
+                                      {"/here/runs/lesson-prefetch-1", "lesson-prefetch-1", true},
+                                      {"/here/runs/a", "a", false}};
+  EXPECT_THAT(OtherLiveRuns(runs, "runs/lesson-prefetch-2"),
+              testing::ElementsAre("lesson-prefetch-1"));
+  EXPECT_EQ(OtherLiveRuns(runs, "").size(), 2u);
 }
 
 TEST(DrawLog, ListsWhatPanelsPutOnlyWhenEnabled) {

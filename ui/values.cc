@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "engine/config/config.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
@@ -88,6 +90,16 @@ std::string FormatDuration(int64_t duration_ns) {
   std::string text = shardscope::FormatDuration(duration_ns);
   if (text.ends_with(" us")) text.replace(text.size() - 2, 2, "µs");
   return text;
+}
+
+std::vector<std::string> OtherLiveRuns(const std::vector<RunEntry>& runs, const std::string& run) {
+  const std::filesystem::path own = std::filesystem::path(run).filename();
+  std::vector<std::string> others;
+  for (const RunEntry& entry : runs) {
+    const bool is_own = std::filesystem::path(entry.path).filename() == own;
+    if (entry.live && !is_own) others.push_back(entry.name);
+  }
+  return others;
 }
 
 std::string FormatMs(double duration_ns) {

@@ -37,6 +37,9 @@ bool IsRecordedProgram(const Context& context);
 // Whether a training answers, so that knobs can be turned.
 bool CanSteer(const Context& context);
 
+// Names of the runs that train, but for that whose folder `run` names.
+std::vector<std::string> OtherLiveRuns(const std::vector<RunEntry>& runs, const std::string& run);
+
 // "412", "41.2", "4.12": milliseconds with three significant digits, without the unit.
 std::string FormatMs(double duration_ns);
 

@@ -1,9 +1,12 @@
 #include "ui/verdict.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "trace/base/units.h"
 #include "ui/text.h"
+#include "ui/values.h"
 
 namespace shardscope::ui {
 namespace {
@@ -58,6 +61,12 @@ Text TextOf(Bound bound) {
   return Text::kVerdictUnknown;
 }
 
+// What the breakdown of a step calls a loss that no stall has.
+Text PartOf(LossKind kind) {
+  if (kind == LossKind::kCopy) return Text::kOverlapExposedCopy;
+  return kind == LossKind::kCommunication ? Text::kExposed : Text::kIdle;
+}
+
 bool HasCause(const analysis::Verdict& verdict) {
   return verdict.bound != Bound::kUnknown && verdict.bound != Bound::kCompute;
 }
@@ -73,6 +82,21 @@ std::string VerdictLine(Language language, const analysis::Verdict& verdict) {
 
 std::string LossReason(Language language, LossKind kind, int32_t rank) {
   return TrFormat(language, TextsOf(kind).reason, rank);
+}
+
+std::string StallNote(Language language, const analysis::Explanation& explanation) {
+  if (!HasCause(explanation.verdict)) return "";
+  const std::vector<analysis::Loss>& losses = explanation.losses.losses;
+  const auto cause = std::ranges::find(losses, explanation.verdict.cause, &analysis::Loss::kind);
+  // What a slow rank costs is in the stalls of the others.
+  if (cause == losses.end() || cause->kind == LossKind::kSlowRank) return "";
+  const auto per_step = [](double ns) { return FormatDuration(std::llround(ns)); };
+  if (cause->ops.empty()) {
+    return TrFormat(language, Text::kVerdictOutside, per_step(cause->ns_per_step),
+                    Tr(language, PartOf(cause->kind)));
+  }
+  const double busy_ns = analysis::BusySlotNs(*cause, explanation.losses);
+  return busy_ns > 0 ? TrFormat(language, Text::kVerdictBeside, per_step(busy_ns)) : "";
 }
 
 std::string VerdictTry(Language language, const analysis::Verdict& verdict) {

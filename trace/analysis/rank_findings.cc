@@ -201,23 +201,10 @@ int32_t WorstStepOf(const RankGrid& grid, const ScopedSteps& scope,
 }
 
 void AddDelay(const Front& front, Straggler* straggler) {
-  if (front.num_steps == 0 || front.total_ns <= 0) return;
-  std::vector<std::pair<std::string, int64_t>> stages;
-  int64_t total_ns = 0;
-  for (const FrontPart& part : front.parts) {
-    const std::vector<int32_t>& ranks = straggler->ranks;
-    if (part.delay_ns <= 0 || !std::binary_search(ranks.begin(), ranks.end(), part.rank)) continue;
-    AddCapped(part.delay_ns, &total_ns);
-    auto stage = std::find_if(stages.begin(), stages.end(),
-                              [&](const auto& entry) { return entry.first == part.stage; });
-    if (stage == stages.end()) stage = stages.insert(stage, {part.stage, 0});
-    AddCapped(part.delay_ns, &stage->second);
-  }
-  straggler->delay_ns_per_step = Mean(total_ns, front.num_steps);
-  straggler->delay_share = Mean(total_ns, front.total_ns);
-  for (const auto& [stage, stage_ns] : stages) {
-    if (stage_ns > total_ns / 2) straggler->stage = stage;
-  }
+  DelayCost cost = CostOfDelays(front, straggler->ranks);
+  straggler->delay_ns_per_step = cost.ns_per_step;
+  straggler->delay_share = cost.share;
+  straggler->stage = std::move(cost.stage);
 }
 
 Straggler AsStraggler(const RankFigures& rank) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "trace/analysis/breakdown.h"
+#include "trace/analysis/capped_sum.h"
 #include "trace/analysis/collectives.h"
 #include "trace/analysis/derived.h"
 #include "trace/analysis/row_index.h"
@@ -325,6 +326,24 @@ Front MakeFront(std::vector<FrontPart> parts) {
   std::stable_sort(front.delays.begin(), front.delays.end(),
                    [](const RankDelay& a, const RankDelay& b) { return a.total_ns > b.total_ns; });
   return front;
+}
+
+DelayCost CostOfDelays(const Front& front, const std::vector<int32_t>& ranks) {
+  DelayCost cost;
+  if (front.num_steps == 0 || front.total_ns <= 0) return cost;
+  std::map<std::string, int64_t> stages;
+  int64_t total_ns = 0;
+  for (const FrontPart& part : front.parts) {
+    if (part.delay_ns <= 0 || !std::binary_search(ranks.begin(), ranks.end(), part.rank)) continue;
+    AddCapped(part.delay_ns, &total_ns);
+    AddCapped(part.delay_ns, &stages[part.stage]);
+  }
+  cost.ns_per_step = static_cast<double>(total_ns) / front.num_steps;
+  cost.share = static_cast<double>(total_ns) / static_cast<double>(front.total_ns);
+  for (const auto& [stage, stage_ns] : stages) {
+    if (stage_ns > total_ns / 2) cost.stage = stage;
+  }
+  return cost;
 }
 
 }  // namespace shardscope::analysis

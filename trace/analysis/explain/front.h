@@ -82,4 +82,12 @@ inline constexpr double kSingleDelayRatio = 4;
 // `parts` as FrontParts() gives them.
 Front MakeFront(std::vector<FrontPart> parts);
 
+// What delays of some ranks cost all of them, over all stages.
+struct DelayCost {
+  double ns_per_step = 0;
+  double share = 0;   // of all steps' time
+  std::string stage;  // where more than half of it is; empty: all over the step
+};
+DelayCost CostOfDelays(const Front& front, const std::vector<int32_t>& ranks);  // ascending
+
 }  // namespace shardscope::analysis

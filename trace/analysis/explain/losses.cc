@@ -103,11 +103,13 @@ void TakeWhatCannotBeHidden(double exposed_ns, double communication_ns, double c
 void AddSlowRank(const Front& front, ByKind* losses) {
   for (const RankDelay& delay : front.delays) {
     if (!delay.is_lasting) continue;
+    // What the rank costs elsewhere goes with it.
+    DelayCost cost = CostOfDelays(front, {delay.rank});
     Loss& loss = Of(LossKind::kSlowRank, losses);
-    loss.ns_per_step = delay.ns_per_step;
+    loss.ns_per_step = cost.ns_per_step;
     loss.rank = delay.rank;
     loss.step = delay.worst_step;
-    loss.stage = delay.stage;
+    loss.stage = std::move(cost.stage);
     return;
   }
 }
@@ -145,6 +147,7 @@ Losses MakeLosses(const std::vector<StepBreakdown>& rows, const std::vector<Stal
     idle_ns += static_cast<double>(row.idle_ns) / count;
     exposed_ns += static_cast<double>(row.exposed_ns) / count;
     exposed_copy_ns += static_cast<double>(row.exposed_copy_ns) / count;
+    result.idle_slot_ns += static_cast<double>(row.slot_wait_ns) / count;
     result.communication_ns += static_cast<double>(row.communication_ns) / count;
     auto& [lost_ns, steps] = lost_by[row.rank];
     lost_ns += static_cast<double>(row.step_ns - row.compute_ns);

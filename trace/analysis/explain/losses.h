@@ -38,7 +38,7 @@ struct Loss {
   std::vector<StallGroup> ops;  // its dearest stalls, at most 3
   int32_t rank = -1;            // kSlowRank: which; else of the dearest stall; -1: no single one
   int32_t step = -1;            // the worst
-  std::string stage;            // kSlowRank: where; empty: all over the step
+  std::string stage;            // kSlowRank: where most of it; empty: all over the step
 };
 
 struct Losses {
@@ -47,6 +47,7 @@ struct Losses {
   double communication_ns = 0;
   double lost_ns = 0;        // step - compute: all losses but kSlowRank add up to it
   double most_lost_ns = 0;   // by one rank, mean over its steps
+  double idle_slot_ns = 0;   // waiting for a compute slot while nothing ran
   std::vector<Loss> losses;  // dearest first
 };
 

@@ -86,7 +86,7 @@ constexpr std::array<LossWords, kNumLossKinds> kLossWords = {{
      "DataLoader with num_workers, pin_memory=True and prefetch_factor; copies with "
      "non_blocking=True",
      ""},
-    {LossKind::kHost, Bound::kHost, "work is asked for too late",
+    {LossKind::kHost, Bound::kHost, "compute is issued late",
      "launch less: torch.compile or CUDA graphs",
      "launch less: torch.compile(mode='reduce-overhead') or CUDA graphs, a larger batch per rank, "
      "no .item() or .cpu() within a step",
@@ -219,8 +219,13 @@ std::string FirstTry(const Loss& loss, const RunTraits& traits) {
 std::string EvidenceOf(const Loss& loss, const Losses& losses) {
   const std::string per_step = PerStep(loss.ns_per_step) + " a step";
   if (loss.kind == LossKind::kSlowRank) {
-    return fmt::format("{}: rank {} in {}, worst in step {}", per_step, loss.rank,
-                       loss.stage.empty() ? "all of the step" : loss.stage, loss.step);
+    const std::string where =
+        loss.stage.empty() ? "all over the step" : "most of it in " + loss.stage;
+    return fmt::format("{}: rank {}, {}, worst in step {}", per_step, loss.rank, where, loss.step);
+  }
+  if (const double busy_ns = BusySlotNs(loss, losses); busy_ns > 0) {
+    return fmt::format("{}, {} of it with communication or copies beside it", per_step,
+                       PerStep(busy_ns));
   }
   std::vector<std::string> ops;
   if (loss.kind == LossKind::kSlowTransfer) {
@@ -301,6 +306,12 @@ std::string_view Name(Bound bound) {
 }
 
 Bound BoundOf(LossKind kind) { return WordsOf(kind).bound; }
+
+double BusySlotNs(const Loss& loss, const Losses& losses) {
+  if (loss.kind != LossKind::kSlot) return 0;
+  const double busy_ns = loss.ns_per_step - losses.idle_slot_ns;
+  return busy_ns < kLeastAdvice * losses.step_ns ? 0 : busy_ns;
+}
 
 std::vector<Advice> MakeAdvice(const Losses& losses, const RunTraits& traits) {
   std::vector<Advice> advice;

@@ -72,6 +72,10 @@ struct Verdict {
   std::string sentence;  // what, how much, why, what to try first
 };
 
+// Of a loss of kSlot what is not idle, as communication or copies run beside it; 0: too little for
+// a word.
+double BusySlotNs(const Loss& loss, const Losses& losses);
+
 // Dearest first, at most kMostAdvice; what is saved by all of it is at most what is lost. None:
 // there is nothing to say.
 std::vector<Advice> MakeAdvice(const Losses& losses, const RunTraits& traits);

@@ -31,13 +31,18 @@ StallGroup Group(StallCause cause, double ns_per_step) {
   return group;
 }
 
-RankDelay Delay(int32_t rank, double ns_per_step) {
-  RankDelay delay;
+// One step, in which `rank` costs that much in one stage.
+Front FrontOf(int32_t rank, int64_t delay_ns) {
+  Front front;
+  front.num_steps = 1;
+  front.total_ns = 1000;
+  front.parts = {{5, "backward block2", rank, delay_ns, delay_ns}};
+  RankDelay& delay = front.delays.emplace_back();
   delay.rank = rank;
   delay.stage = "backward block2";
   delay.is_lasting = true;
-  delay.ns_per_step = ns_per_step;
-  return delay;
+  delay.ns_per_step = static_cast<double>(delay_ns);
+  return front;
 }
 
 TEST(Losses, AddUpToWhatIsNotCompute) {
@@ -112,8 +117,7 @@ TEST(Verdict, SaysWhenThereIsNothingToGain) {
 }
 
 TEST(Verdict, NamesTheSlowRank) {
-  Front front;
-  front.delays = {Delay(3, 150)};
+  const Front front = FrontOf(3, 150);
   const Losses losses =
       MakeLosses({Step(800, 200, 0, 0)}, {Group(StallCause::kLateRank, 140)}, front);
   const Verdict verdict = MakeVerdict(losses, {});
@@ -122,13 +126,41 @@ TEST(Verdict, NamesTheSlowRank) {
   EXPECT_THAT(verdict.sentence, HasSubstr("backward block2"));
 }
 
+// As the sentence about ranks says: it is one cause, and one figure.
+TEST(Verdict, ASlowRankCostsWhatItDelaysInAllStages) {
+  Front front = FrontOf(3, 150);
+  front.parts.push_back({5, "forward block0", 3, 40, 40});
+  front.parts.push_back({5, "optimizer", 2, 30, 30});  // another one's
+  const Losses losses =
+      MakeLosses({Step(700, 300, 0, 0)}, {Group(StallCause::kLateRank, 140)}, front);
+  EXPECT_EQ(losses.losses.front().kind, LossKind::kSlowRank);
+  EXPECT_DOUBLE_EQ(losses.losses.front().ns_per_step, 190);
+  EXPECT_DOUBLE_EQ(losses.losses.front().ns_per_step, CostOfDelays(front, {3}).ns_per_step);
+  EXPECT_DOUBLE_EQ(MakeAdvice(losses, {}).front().saving_ns_per_step, 190);
+  EXPECT_THAT(MakeVerdict(losses, {}).sentence,
+              HasSubstr("190 ns a step: rank 3, most of it in backward block2"));
+}
+
+// It is more than idle, and with exposed communication more than the step.
+TEST(Verdict, SaysHowMuchOfTheWaitForCoresIsNotIdle) {
+  StepBreakdown step = Step(100, 400, 0, 500);
+  step.slot_wait_ns = 480;
+  const std::vector<StallGroup> stalls = {Group(StallCause::kSlot, 800)};
+  const Verdict verdict = MakeVerdict(MakeLosses({step}, stalls, Front()), {});
+  EXPECT_EQ(verdict.bound, Bound::kCores);
+  EXPECT_THAT(verdict.sentence,
+              HasSubstr("800 ns a step, 320 ns of it with communication or copies beside it"));
+  step.slot_wait_ns = 795;
+  EXPECT_THAT(MakeVerdict(MakeLosses({step}, stalls, Front()), {}).sentence,
+              testing::Not(HasSubstr("beside it")));
+}
+
 TEST(Verdict, OfARunWithoutStepsIsUnknown) {
   EXPECT_EQ(MakeVerdict(MakeLosses({}, {}, Front()), {}).bound, Bound::kUnknown);
 }
 
 TEST(Advice, SavesAtMostWhatIsLost) {
-  Front front;
-  front.delays = {Delay(3, 900)};  // more than anybody waits
+  const Front front = FrontOf(3, 900);  // more than anybody waits
   const Losses losses =
       MakeLosses({Step(500, 300, 100, 100)},
                  {Group(StallCause::kLateRank, 100), Group(StallCause::kSlowTransfer, 150)}, front);

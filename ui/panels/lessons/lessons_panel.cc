@@ -6,10 +6,12 @@
 #include <filesystem>
 #include <string_view>
 
+#include "trace/base/text.h"
 #include "ui/context.h"
 #include "ui/draw_log.h"
 #include "ui/panels/panel_frame.h"
 #include "ui/text.h"
+#include "ui/values.h"
 #include "ui/widgets/buttons.h"
 #include "ui/widgets/fields.h"
 #include "ui/widgets/labels.h"
@@ -90,6 +92,17 @@ bool IsRunOpen(const LessonsFrame& frame) {
          std::filesystem::path(context.lessons.run).filename();
 }
 
+// Starting a lesson's run stops no other.
+void SayWhatTrainsBeside(const LessonsFrame& frame) {
+  const ui::Context& context = frame.context;
+  const std::vector<std::string> others =
+      ui::OtherLiveRuns(context.places.runs, context.lessons.run);
+  if (others.empty()) return;
+  const char* comma = context.language == ui::Language::kChinese ? "、" : ", ";
+  frame.Say("beside", widgets::DimOf(frame.look),
+            ui::TrFormat(context.language, Text::kLessonBeside, Join(others, comma)));
+}
+
 void DrawRun(const LessonsFrame& frame) {
   const ui::Context& context = frame.context;
   const bool starts = !context.starting.empty();
@@ -112,6 +125,7 @@ void DrawRun(const LessonsFrame& frame) {
     bad.color = frame.look.theme.state.bad;
     frame.Say("start_error", bad, context.start_error);
   }
+  SayWhatTrainsBeside(frame);
   if (starts || !has_run || IsRunOpen(frame)) return;
   frame.Say("other_run", widgets::DimOf(frame.look), frame.Tr(Text::kLessonOtherRun));
   if (widgets::LinkText(frame.look, "open", frame.Tr(Text::kLessonOpenRun))) {

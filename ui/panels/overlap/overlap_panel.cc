@@ -181,6 +181,13 @@ void DrawStalls(const ui::Context& context, const ui::Box& box, ui::DrawLog* log
   const std::vector<analysis::StallGroup>& stalls = context.figures->stalls;
   if (context.figures->scope.empty()) return;  // nothing was looked at: no stall would be a claim
   float y = box.y0 + look.Px(kStallHeading - 4);
+  const std::string note = ui::StallNote(context.language, context.figures->explanation);
+  if (!note.empty()) {
+    const widgets::TextStyle style = widgets::DimOf(look);
+    log->Text("stall_note", note,
+              widgets::DrawTextClipped(look, style, {box.x0, y}, box.x1 - box.x0, note));
+    y += look.Px(kStallPitch);
+  }
   if (stalls.empty()) {
     const char* text = ui::Tr(context.language, context.figures->summary.communicates
                                                     ? ui::Text::kOverlapNoStalls
@@ -235,7 +242,9 @@ void OverlapPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
   }
   const auto num_stalls =
       static_cast<float>(std::clamp<size_t>(context.figures->stalls.size(), 1, kWantedStalls));
-  const float stalls_height = look.Px(kStallHeading + num_stalls * kStallPitch);
+  const float num_notes =
+      ui::StallNote(context.language, context.figures->explanation).empty() ? 0 : 1;
+  const float stalls_height = look.Px(kStallHeading + (num_notes + num_stalls) * kStallPitch);
   UpdateBars(context, rank, std::max(static_cast<int>(room.x / look.Px(kLeastBar)), 2));
   const bool exposed_copy = std::any_of(
       bars_.begin(), bars_.end(), [](const OverlapBar& bar) { return bar.exposed_copy_ns > 0; });
