@@ -73,11 +73,13 @@ Commands FoldOrUnfold(const Context& context) {
   return {FoldRanks{!AllFolded(context)}};
 }
 
-// Where the mouse is on the time axis; elsewhere the peak.
+// Where the mouse is on the time axis, of the rank there; elsewhere the peak.
 Commands BlocksUnderMouse(const Context& context) {
   if (!context.snapshot) return {};
   if (context.hover_ns < 0) return {AskBlocks{}};
-  return {AskBlocks{std::nullopt, context.hover_ns}};
+  const bool is_over_rank = context.hover_rank >= 0;
+  return {
+      AskBlocks{is_over_rank ? std::optional(context.hover_rank) : std::nullopt, context.hover_ns}};
 }
 Commands BlocksSinceMouse(const Context& context) {
   if (!context.snapshot) return {};

@@ -106,6 +106,7 @@ struct FitSelection {};
 struct JumpToOp {};  // from the selected kernel to its op, from an op to its first kernel
 struct SetHover {
   int64_t time_ns = -1;
+  int32_t rank = -1;             // whose lanes or memory are there
 };                               // the cursor that runs through timeline and memory; -1 = none
 struct AskBlocks {               // what is live at one moment, block by block, and shows it
   std::optional<int32_t> rank;   // none: as before, or the one that takes most

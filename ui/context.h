@@ -171,7 +171,8 @@ struct Lanes {
   std::set<int32_t> pinned_ranks;  // stand over all others
   std::set<int32_t> hidden_ranks;  // have no lanes
   int32_t shown_rank = -1;         // whose lanes are to be in sight
-  int shown = 0;                   // grows whenever they are
+  int32_t shown_step = -1;         // that was asked for with it, or alone
+  int shown = 0;                   // grows whenever lanes are to be in sight
   bool legend = true;
 };
 
@@ -241,8 +242,7 @@ struct TypedInto {
 // What is to be brought into view.
 struct Revealed {
   std::optional<analysis::SearchHit> what;
-  int count = 0;      // grows with every one
-  int32_t rank = -1;  // without `what`: the first lane of that rank
+  int count = 0;  // grows with every one
 };
 
 // A stretch of time that was marked.
@@ -309,6 +309,7 @@ struct Context {
   View view;
   Selection selection;
   int64_t hover_ns = -1;
+  int32_t hover_rank = -1;  // whose lanes or memory the mouse is over; -1: it is over none
   Lanes lanes;
   SearchState search;
   AreaState area;

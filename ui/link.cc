@@ -21,6 +21,7 @@ namespace {
 using LinkProblem = LinkError::Problem;
 
 constexpr size_t kMostLinkBytes = 4096;
+constexpr size_t kMostRanks = 65'536;  // that a few bytes may name
 constexpr std::string_view kBetween = "..";
 
 // --- reading
@@ -99,6 +100,22 @@ std::optional<LinkProblem> ReadRank(std::string_view value, Link* link) {
   return link->rank ? std::nullopt : std::optional(LinkProblem::kNoNumber);
 }
 
+// "0-3,7", ascending.
+std::optional<LinkProblem> ReadRanks(std::string_view value, Link* link) {
+  for (const std::string_view part : Split(value, ',')) {
+    const size_t dash = part.find('-');
+    const std::optional<int32_t> first = Number(part.substr(0, dash));
+    const std::optional<int32_t> last =
+        dash == std::string_view::npos ? first : Number(part.substr(dash + 1));
+    if (!first || !last || *last < *first) return LinkProblem::kNoRanks;
+    if (!link->ranks.empty() && *first <= link->ranks.back()) return LinkProblem::kNoRanks;
+    const auto count = static_cast<size_t>(*last - *first) + 1;
+    if (link->ranks.size() + count > kMostRanks) return LinkProblem::kNoRanks;
+    for (size_t at = 0; at < count; ++at) link->ranks.push_back(*first + static_cast<int32_t>(at));
+  }
+  return std::nullopt;
+}
+
 std::optional<LinkProblem> ReadName(std::string_view value, std::string* name) {
   const std::optional<std::string> decoded = Decoded(value);
   if (!decoded) return LinkProblem::kBadText;
@@ -146,8 +163,9 @@ std::optional<LinkProblem> ReadScope(std::string_view value, Link* link) {
   return std::nullopt;
 }
 
-constexpr std::array<std::pair<std::string_view, ReadPart>, 10> kParts = {{{"step", ReadStep},
+constexpr std::array<std::pair<std::string_view, ReadPart>, 11> kParts = {{{"step", ReadStep},
                                                                            {"rank", ReadRank},
+                                                                           {"ranks", ReadRanks},
                                                                            {"op", ReadOp},
                                                                            {"nth", ReadNth},
                                                                            {"work", ReadWork},
@@ -196,6 +214,8 @@ std::optional<LinkError> CheckTogether(const Link& link) {
   if (link.area && (link.HasOp() || !link.work.empty())) {
     return fail(LinkProblem::kOpAndWork, link.HasOp() ? "op, area" : "work, area");
   }
+  if (!link.ranks.empty() && !link.area) return fail(LinkProblem::kNeedsArea, "ranks");
+  if (!link.ranks.empty() && link.rank) return fail(LinkProblem::kOpAndWork, "rank, ranks");
   if (is_of_step(link.area) && !link.step) return fail(LinkProblem::kNeedsStep, "area");
   if (is_of_step(link.times) && !link.step) return fail(LinkProblem::kNeedsStep, "t");
   return std::nullopt;
@@ -238,6 +258,18 @@ std::string PrintTime(const LinkTime& time) {
   return fmt::format("{}{}{}", sign, number, unit);
 }
 
+std::string PrintRanks(const std::vector<int32_t>& ranks) {
+  std::vector<std::string> parts;
+  for (size_t at = 0; at < ranks.size();) {
+    size_t last = at;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    parts.push_back(last == at ? std::to_string(ranks[at])
+                               : fmt::format("{}-{}", ranks[at], ranks[last]));
+    at = last + 1;
+  }
+  return Join(parts, ",");
+}
+
 std::string PrintScope(const analysis::Scope& scope) {
   if (scope.kind == analysis::ScopeKind::kSteps) {
     return fmt::format("{}:{}", scope.first, scope.last + 1);
@@ -263,6 +295,8 @@ Text TextOf(LinkProblem problem) {
       return Text::kLinkNoTime;
     case LinkProblem::kNoTimes:
       return Text::kLinkNoTimes;
+    case LinkProblem::kNoRanks:
+      return Text::kLinkNoRanks;
     case LinkProblem::kBadText:
       return Text::kLinkBadText;
     case LinkProblem::kBadScope:
@@ -277,6 +311,8 @@ Text TextOf(LinkProblem problem) {
       return Text::kLinkNeedsWork;
     case LinkProblem::kNeedsAt:
       return Text::kLinkNeedsAt;
+    case LinkProblem::kNeedsArea:
+      return Text::kLinkNeedsArea;
     case LinkProblem::kOpAndWork:
       return Text::kLinkOpAndWork;
     case LinkProblem::kNoSteps:
@@ -315,6 +351,9 @@ std::string LinkLabel(Language language, const Link& link) {
     words.push_back(TrFormat(language, Text::kStepN, *link.step));
   }
   if (link.rank) words.push_back(TrFormat(language, Text::kLinkRank, *link.rank));
+  if (!link.ranks.empty()) {
+    words.push_back(TrFormat(language, Text::kLinkRanks, PrintRanks(link.ranks)));
+  }
   if (link.op_index) words.push_back(TrFormat(language, Text::kLinkOp, *link.op_index));
   if (!link.op.empty()) words.push_back(link.op);
   if (link.nth != 1) words.back() += fmt::format(" #{}", link.nth);
@@ -349,6 +388,7 @@ std::string PrintLink(const Link& link) {
                                : std::to_string(*link.step));
   }
   if (link.rank) add("rank", std::to_string(*link.rank));
+  if (!link.ranks.empty()) add("ranks", PrintRanks(link.ranks));
   if (link.op_index) add("op", std::to_string(*link.op_index));
   if (!link.op.empty()) add("op", Encoded(link.op));
   if (link.nth != 1) add("nth", std::to_string(link.nth));

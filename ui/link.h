@@ -4,11 +4,12 @@
 // Behind the # stand parts with & between them, each at most once, in any order:
 //   step=30  step=30..32   a step, or the steps from one to another
 //   rank=1                 the rank of what is selected, or that is unfolded
+//   ranks=0-3,7            the ranks of the marked area, ascending, where it is of several
 //   op=AG%20block1  op=41  an op of that step, by its name or its place in the rank's program
 //   nth=2                  of the ops with that name the second one (default the first)
 //   work=NAME              a kernel, copy or range of that name, the one that begins nearest to
 //   at=+1.5ms              this time
-//   area=+1ms..+4ms        a marked stretch of time, of `rank` alone if there is one
+//   area=+1ms..+4ms        a marked stretch of time, of `rank` or `ranks` alone if there are any
 //   t=12.5s..13.1s         what is in view
 //   search=kind:forward    what is looked for (trace/analysis/search.h)
 //   scope=5:9              steps of the figures (trace/analysis/scope.h)
@@ -22,6 +23,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "trace/analysis/scope.h"
 #include "ui/language.h"
@@ -46,6 +48,7 @@ struct Link {
   std::optional<int32_t> step;
   std::optional<int32_t> last_step;  // of a range of steps
   std::optional<int32_t> rank;
+  std::vector<int32_t> ranks;       // ascending; of `area`, instead of `rank`
   std::string op;                   // name; empty: none
   std::optional<int32_t> op_index;  // instead of the name
   int32_t nth = 1;
@@ -71,6 +74,7 @@ struct LinkError {
     kNoNumber,
     kNoTime,
     kNoTimes,
+    kNoRanks,
     kBadText,  // not UTF-8, a control character, or % without two hexadecimal digits
     kBadScope,
     kNeedsStep,  // as those below, without `hint`
@@ -78,6 +82,7 @@ struct LinkError {
     kNeedsOp,
     kNeedsWork,
     kNeedsAt,
+    kNeedsArea,
     kOpAndWork,
     // In a run.
     kNoSteps,

@@ -87,6 +87,9 @@ Link AnyLink(std::mt19937* random) {
   if (!link.HasOp() && link.work.empty() && number(2) == 0) {
     link.area = LinkTimes{time(false), {30'000'000'000, false}};
   }
+  if (link.area && !link.rank) {
+    for (int i = number(6), rank = 0; i > 0; --i) link.ranks.push_back(rank += 1 + number(3));
+  }
   if (number(2) == 0) {
     const LinkTime from = time(link.step.has_value());
     link.times = LinkTimes{from, {from.ns + 1 + number(1'000'000), from.of_step}};
@@ -106,6 +109,21 @@ TEST(Link, WhatIsPrintedIsReadAsTheSame) {
     // One word in a shell, and no # that a path could be cut at.
     EXPECT_EQ(text.find_first_of(" #'\"$`\\"), std::string::npos) << text;
   }
+}
+
+TEST(Link, RanksOfAnAreaAreShortAndAscending) {
+  const Link link = Parsed("ranks=0-3,7,9-10&area=1s..2s");
+  EXPECT_EQ(link.ranks, (std::vector<int32_t>{0, 1, 2, 3, 7, 9, 10}));
+  EXPECT_EQ(PrintLink(link), "ranks=0-3,7,9-10&area=1s..2s");
+  EXPECT_THAT(LinkLabel(Language::kEnglish, link), HasSubstr("ranks 0-3,7,9-10"));
+  for (const char* ranks : {"", "x", "3-", "-3", "5-4", "3,3", "4,3", "1,,2", "0-2147483647"}) {
+    const LinkError error = ErrorOf(std::string("area=1s..2s&ranks=") + ranks);
+    EXPECT_EQ(error.problem, LinkProblem::kNoRanks) << ranks;
+    EXPECT_THAT(LinkErrorText(Language::kEnglish, error),
+                HasSubstr("give ranks in ascending order, as in ranks=0-3,7"));
+  }
+  EXPECT_EQ(ErrorOf("ranks=1-2").problem, LinkProblem::kNeedsArea);
+  EXPECT_EQ(ErrorOf("rank=1&ranks=1-2&area=1s..2s").problem, LinkProblem::kOpAndWork);
 }
 
 TEST(Link, TimesAreShortAndExact) {

@@ -121,6 +121,24 @@ TEST_F(BlocksTest, AKeyShowsThePeakOfTheRankThatTakesMost) {
   EXPECT_THAT(Drawn("block:1")->text, HasSubstr("there from the start → not freed"));
 }
 
+TEST_F(BlocksTest, OverALaneAKeyShowsThatRankAtThatTime) {
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    const ui::Box minimap = harness_.log().Find("timeline", "minimap")->box;
+    const ui::DrawnItem* rank = harness_.log().Find("timeline", "rank:0");
+    ASSERT_NE(rank, nullptr);
+    const ui::View& view = harness_.context().view;
+    const double share = static_cast<double>(140 * kBlocksMs - view.start_ns) /
+                         static_cast<double>(view.end_ns - view.start_ns);
+    test->MouseMoveToPos({minimap.x0 + (minimap.x1 - minimap.x0) * static_cast<float>(share),
+                          (rank->box.y0 + rank->box.y1) / 2});
+    test->Yield(2);
+    EXPECT_EQ(harness_.context().hover_rank, 0);
+    test->KeyPress(ImGuiKey_M);
+  }));
+  ASSERT_TRUE(Shows("live", kShard + kGathered));
+  EXPECT_EQ(std::get<int64_t>(Drawn("rank")->value), 0);  // rank 1 takes more
+}
+
 TEST_F(BlocksTest, AClickIntoMemoryShowsThatMomentAndOneOnABlockItsOp) {
   ClickMemory(0, 140, false);
   ASSERT_TRUE(Shows("live", kShard + kGathered));

@@ -3,17 +3,20 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <set>
 #include <string>
 #include <variant>
 
 #include "tests/lesson/lesson_snapshot.h"
 #include "tests/ui/harness.h"
 #include "trace/analysis/explain/critical_path.h"
+#include "trace/analysis/hang.h"
 #include "ui/timeline/geometry.h"
 
 namespace shardscope::ui_test {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -53,6 +56,12 @@ TEST_F(CriticalPathTest, KLightsWhatHoldsTheStepUp) {
     WaitFor(test, 5);
     EXPECT_THAT(Drawn("critical_path")->text, StartsWith("Step 5: "));
     const analysis::StepPath expected = analysis::PathOfStep(*snapshot_, 5);
+    std::set<int32_t> ranks;
+    for (const analysis::PathPart& part : expected.parts) ranks.insert(part.rank);
+    const std::string list = analysis::RankList({ranks.begin(), ranks.end()});
+    EXPECT_THAT(
+        Drawn("critical_path")->text,
+        EndsWith("from the last rank's start to the last one's end, through the ranks: " + list));
     double compute_ns = 0;
     for (const analysis::PathGroup& group : expected.groups) {
       if (group.kind == analysis::PathKind::kCompute) compute_ns += group.ns_per_step;

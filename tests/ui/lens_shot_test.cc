@@ -133,6 +133,10 @@ TEST(PlanShot, OutlinesWhatIsPlannedUnderTheLanes) {
         shot->log.Find("timeline", "plan")->text,
         testing::HasSubstr(language == ui::Language::kEnglish ? "Every op ran in the planned order."
                                                               : "每个 op 都按计划顺序执行。"));
+    EXPECT_THAT(
+        shot->log.Find("timeline", "plan")->text,
+        testing::HasSubstr(language == ui::Language::kEnglish ? "step 5 over all ranks: planned "
+                                                              : "第 5 步（所有 rank）计划 "));
   }
   const auto without = TakeShot(LensLesson(), {.step = 5});
   EXPECT_EQ(without->log.Find("timeline", "plan"), nullptr);

@@ -321,6 +321,34 @@ TEST_F(PanelsTest, AFollowedViewHoldsStillUnderTheMouse) {
   }));
 }
 
+TEST_F(PanelsTest, AMouseThatRestsWhereAViewBeginsToFollowDoesNotHoldIt) {
+  auto live = std::make_shared<query::Snapshot>(*analysis::MakeLessonSnapshot(2, 24, 99));
+  live->state = query::TraceState::kLive;
+  harness_.shell().OpenSnapshot(live);
+  harness_.Frames(8);
+  harness_.shell().Post(ui::SetFollow{false});
+  harness_.Frames(4);
+  const auto op = WideOp(0);
+  ASSERT_TRUE(op);
+  const auto follow = [&] { return harness_.log().Find("timeline", "follow")->text; };
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(Middle(*op));
+    test->Yield(3);
+    harness_.shell().Post(ui::SetFollow{true});
+    test->SleepNoSkip(0.5f, 1.0f / 60);
+    EXPECT_NE(follow(), "follow: held");
+    const int64_t before = harness_.context().view.start_ns;
+    AppendStep(live.get());
+    test->Yield(10);
+    EXPECT_GT(harness_.context().view.start_ns, before);
+    const auto other = WideOp(0);
+    ASSERT_TRUE(other);
+    test->MouseMoveToPos({other->box.x0 + 4, (other->box.y0 + other->box.y1) / 2});
+    test->Yield(3);
+    EXPECT_EQ(follow(), "follow: held");
+  }));
+}
+
 TEST_F(PanelsTest, TooltipsFitFromTheirFirstFrameOnAndCoverNoCallout) {
   OpenLesson();
   const auto gather = [&]() -> std::optional<ui::DrawnItem> {

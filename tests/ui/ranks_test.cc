@@ -128,7 +128,41 @@ TEST_F(RanksTest, AFilterChoosesRowsAndLanes) {
   EXPECT_NE(Drawn("row:3"), nullptr);  // as before
 }
 
+TEST_F(RanksTest, NoCalloutStandsBesideLanesThatAreOutOfSight) {
+  const ui::Selection selection = harness_.context().selection;
+  ASSERT_FALSE(selection.op_run.is_none());  // the op that teaches most
+  ASSERT_EQ(selection.rank, 0);
+  const int32_t step = harness_.context().focus.step;
+  const auto slack = [&](int32_t rank) {
+    harness_.shell().Post(ui::ShowRank{rank, step});
+    harness_.shell().Post(ui::FitSelection{});
+    harness_.Frames(40);
+    EXPECT_TRUE(HasLanes(rank));
+    return harness_.log().Find("timeline", "slack") != nullptr;
+  };
+  EXPECT_TRUE(slack(0));
+  EXPECT_FALSE(slack(13));
+  EXPECT_FALSE(HasLanes(0));
+}
+
+TEST_F(RanksTest, TheLensTellsOfPinnedRanksFirst) {
+  harness_.shell().Post(ui::PlaceRanks{{12}, ui::RankPlace::kPinned});
+  harness_.shell().Post(ui::OpenLens{5});
+  ASSERT_TRUE(harness_.Until([&] { return harness_.context().lens.moment.has_value(); }, 20));
+  harness_.Frames(2);
+  const auto told = [&](int32_t rank) {
+    return harness_.log().Find("timeline", "moment:" + std::to_string(rank));
+  };
+  ASSERT_TRUE(told(12) != nullptr && told(0) != nullptr);
+  EXPECT_LT(told(12)->box.y0, told(0)->box.y0);
+  EXPECT_TRUE(told(1) != nullptr && told(2) != nullptr);
+  EXPECT_EQ(told(3), nullptr);  // there is room for four
+}
+
 TEST_F(RanksTest, AClickOnALabelPutsItsLanesOnTopAndShiftTakesThemAway) {
+  harness_.shell().Post(ui::ShowRank{15, 3});  // which scrolls the lanes down
+  harness_.Frames(8);
+  ASSERT_FALSE(HasLanes(0));
   Press(ImGuiMod_Ctrl | ImGuiKey_6);
   const auto label = [&](const std::string& id, ImGuiKeyChord with) {
     EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {

@@ -148,6 +148,29 @@ TEST(Shot, OfALinkShowsItsPlaceAndSaysWhenThereIsNone) {
   EXPECT_THAT(shot_of("step=99").message(), testing::HasSubstr("step=99: there is no such step"));
 }
 
+TEST(Shot, OfALinkToARankShowsAllOfItAndItsOwnStall) {
+  const query::SnapshotPtr snapshot = analysis::MakeLessonSnapshot(24, 12, 99);
+  const query::Step& step = snapshot->ranks[17].steps[6];
+  const std::string text = fmt::format("step=6&rank=17&t=+0ns..+{}ns",  // stalls are wide there
+                                       (step.end_ns - step.start_ns) / 2);
+  const auto shot = TakeShot(snapshot, {.link = std::get<ui::Link>(ui::ParseLink(text))});
+  ASSERT_TRUE(shot.ok()) << shot.message();
+  const ui::DrawnItem* rank = shot->log.Find("timeline", "rank:17");
+  const ui::DrawnItem* next = shot->log.Find("timeline", "rank:18");
+  ASSERT_TRUE(rank != nullptr && next != nullptr);  // between them all lanes of rank 17
+  EXPECT_EQ(shot->log.Find("timeline", "rank:0"), nullptr);
+  EXPECT_NE(shot->log.Find("memory", "rank:17"), nullptr);
+  EXPECT_EQ(shot->log.Find("memory", "rank:0"), nullptr);
+  const ui::DrawnItem* stall = shot->log.Find("timeline", "stall");
+  ASSERT_NE(stall, nullptr);
+  EXPECT_GT(stall->box.y0, rank->box.y0);
+  EXPECT_LT(stall->box.y0, next->box.y0);
+  const std::vector<analysis::Stall> stalls = analysis::Stalls(*snapshot, 6, 6);
+  EXPECT_TRUE(std::any_of(stalls.begin(), stalls.end(), [&](const analysis::Stall& one) {
+    return one.rank == 17 && one.stall_ns == std::get<int64_t>(stall->value);
+  }));
+}
+
 bool Overlap(const ui::Box& a, const ui::Box& b) {
   return a.x0 < b.x1 && b.x0 < a.x1 && a.y0 < b.y1 && b.y0 < a.y1;
 }
@@ -355,6 +378,29 @@ TEST(Shot, EveryRanksPredictionsAreThoseOfTheReport) {
       }
     }
     EXPECT_GE(lines, 4);
+  }
+}
+
+TEST(Shot, LabelsOfLinesThatLieNearOneAnotherDoNotOverlap) {
+  query::Snapshot limited = *Lesson();
+  const int64_t bound = analysis::MakeReport(*Lesson()).schedules.back().memory.bound_bytes;
+  for (const double share : {0.97, 1.0, 1.01, 1.05}) {
+    const auto limit = static_cast<int64_t>(static_cast<double>(bound) * share);
+    limited.config["engine.memory_limit"] = std::to_string(limit) + "B";
+    const auto shot = TakeShot(std::make_shared<const query::Snapshot>(limited), {.height = 1400});
+    ASSERT_TRUE(shot.ok()) << shot.message();
+    std::vector<ui::DrawnItem> labels;
+    for (const char* id : {"predicted_peak:0", "executed_bound:0", "memory_limit"}) {
+      const ui::DrawnItem* label = shot->log.Find("memory", id);
+      ASSERT_NE(label, nullptr) << id;
+      EXPECT_GT(label->box.y1 - label->box.y0, 5) << id;  // no bare line
+      for (const ui::DrawnItem& other : labels) {
+        EXPECT_FALSE(label->box.x0 < other.box.x1 && other.box.x0 < label->box.x1 &&
+                     label->box.y0 + 0.5F < other.box.y1 && other.box.y0 + 0.5F < label->box.y1)
+            << id << " and " << other.id << " at " << share;
+      }
+      labels.push_back(*label);
+    }
   }
 }
 

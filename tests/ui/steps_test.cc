@@ -119,7 +119,7 @@ TEST_F(LessonStepsTest, ChineseIsComplete) {
   Press(ImGuiKey_T);
   ASSERT_NE(Drawn("header:exposed_ns"), nullptr);
   EXPECT_EQ(Drawn("header:exposed_ns")->text, "暴露");
-  EXPECT_EQ(Drawn("chart")->text, "每步时间");
+  EXPECT_EQ(Drawn("chart")->text, "每步在最慢 rank 上的时间");
 }
 
 TEST_F(LessonStepsTest, WithoutARunOfItsOwnNothingIsSaved) {

@@ -155,12 +155,16 @@ struct Dispatcher {
   }
   void operator()(const ui::ShowRank& command) const {
     (*this)(ui::ShowStep{command.step});
-    ui::Lanes& lanes = shell.context_.lanes;
-    lanes.hidden_ranks.erase(command.rank);
-    lanes.folded_ranks.erase(command.rank);
-    lanes.shown_rank = command.rank;
-    ++lanes.shown;
+    shell.context_.lanes.folded_ranks.erase(command.rank);
+    BringToSight(command.rank);
+    shell.context_.lanes.shown_step = command.step;
     shell.focus_ = "timeline";
+  }
+  void BringToSight(int32_t rank) const {
+    ui::Lanes& lanes = shell.context_.lanes;
+    lanes.hidden_ranks.erase(rank);
+    lanes.shown_rank = rank;
+    ++lanes.shown;
   }
   void operator()(const ui::PlaceRanks& command) const {
     ui::Lanes& lanes = shell.context_.lanes;
@@ -301,7 +305,9 @@ struct Dispatcher {
     }
   }
   void operator()(const ui::SetHover& command) const {
-    shell.context_.hover_ns = shell.options_.headless ? -1 : command.time_ns;
+    const ui::SetHover hover = shell.options_.headless ? ui::SetHover{} : command;
+    shell.context_.hover_ns = hover.time_ns;
+    shell.context_.hover_rank = hover.rank;
   }
   void operator()(const ui::ToggleRank& command) const {
     auto& folded = shell.context_.lanes.folded_ranks;
@@ -412,9 +418,12 @@ struct Dispatcher {
     } else {
       (*this)(ui::SelectArea{place.area});  // or nothing
     }
-    if (!place.hit && link.rank) {
-      shell.context_.lanes.folded_ranks.erase(*link.rank);
-      shell.context_.revealed = {std::nullopt, shell.context_.revealed.count + 1, *link.rank};
+    ui::Lanes& lanes = shell.context_.lanes;
+    lanes.shown_rank = -1;
+    lanes.shown_step = link.last_step ? -1 : link.step.value_or(-1);
+    if (link.rank) lanes.folded_ranks.erase(*link.rank);
+    if (link.rank || !link.ranks.empty()) {
+      BringToSight(link.rank ? *link.rank : link.ranks.front());
     }
     if (place.shown) {
       (*this)(ui::SetView{place.shown->start_ns, place.shown->end_ns});
@@ -750,6 +759,7 @@ void Shell::CloseSession() {
   context_.start_error.clear();
   context_.dismissed_problems = 0;
   context_.hover_ns = -1;
+  context_.hover_rank = -1;
   context_.lens = {};
   context_.plan.made = nullptr;
   context_.schedule = {};

@@ -222,7 +222,12 @@ std::optional<Link> LinkOfArea(const query::Snapshot& snapshot, const analysis::
   const int32_t step_at = StepAt(snapshot, area.time.start_ns);
   const auto step = step_at < 0 ? std::nullopt : FindStep(snapshot, step_at);
   if (step) link.step = step->step;
-  if (area.ranks.size() == 1) link.rank = area.ranks.front();
+  if (area.ranks.size() == 1) {
+    link.rank = area.ranks.front();
+  } else {
+    link.ranks = area.ranks;  // in the order of their lanes
+    std::sort(link.ranks.begin(), link.ranks.end());
+  }
   link.area = LinkTimesOf(snapshot, {area.time.start_ns, area.time.end_ns}, step);
   if (!link.area) return std::nullopt;
   return link;
@@ -290,6 +295,11 @@ std::variant<LinkPlace, LinkError> PlaceOf(const query::Snapshot& snapshot, cons
     return LinkError{LinkProblem::kNoSuchRank, fmt::format("rank={}", *link.rank),
                      RanksOf(snapshot)};
   }
+  for (const int32_t rank : link.ranks) {
+    if (snapshot.FindRank(rank) != nullptr) continue;
+    return LinkError{LinkProblem::kNoSuchRank, PrintLink(Link{.ranks = link.ranks}),
+                     RanksOf(snapshot)};
+  }
   if (link.HasOp() || !link.work.empty()) {
     auto hit = FindHit(snapshot, *rows, steps, link);
     if (auto* error = std::get_if<LinkError>(&hit)) return *error;
@@ -299,7 +309,7 @@ std::variant<LinkPlace, LinkError> PlaceOf(const query::Snapshot& snapshot, cons
     const Range area = RangeOf(snapshot, steps, *link.area);
     if (auto error = CheckInside(snapshot, area, {.area = link.area})) return *error;
     place.area = analysis::AreaQuery{{area.start_ns, area.end_ns}, {}};
-    if (link.rank) place.area->ranks = {*link.rank};
+    place.area->ranks = link.rank ? std::vector{*link.rank} : link.ranks;
   }
   if (link.times) {
     place.shown = RangeOf(snapshot, steps, *link.times);

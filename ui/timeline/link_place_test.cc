@@ -147,6 +147,21 @@ TEST_F(LinkPlaceTest, AMarkedStretchIsReachedByItsLink) {
   }
 }
 
+TEST_F(LinkPlaceTest, AStretchOfSomeRanksIsReachedWithThem) {
+  const StepSpan step = FindStep(*context_.snapshot, 5).value();
+  // In the order of their lanes, of which one is pinned.
+  context_.area.query = analysis::AreaQuery{{step.start_ns, step.start_ns + 1'000'000}, {2, 0, 1}};
+  context_.view = {step.start_ns, step.end_ns};
+  const std::string text = PrintLink(LinkOfView(context_));
+  EXPECT_THAT(text, testing::StartsWith("step=5&ranks=0-2&area=+"));
+  EXPECT_EQ(PlaceOfText(text).area->ranks, (std::vector<int32_t>{0, 1, 2}));
+  context_.area.query->ranks.clear();  // all
+  EXPECT_THAT(PrintLink(LinkOfView(context_)), testing::StartsWith("step=5&area=+"));
+  const ui::LinkError error = ErrorOfText("step=5&ranks=2-99&area=+0ms..+1ms");
+  EXPECT_EQ(error.problem, LinkProblem::kNoSuchRank);
+  EXPECT_EQ(error.part, "ranks=2-99");
+}
+
 TEST_F(LinkPlaceTest, ABookmarkMarksWhatIsInView) {
   const StepSpan step = FindStep(*context_.snapshot, 5).value();
   const int64_t length_ns = step.end_ns - step.start_ns;

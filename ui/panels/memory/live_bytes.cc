@@ -49,20 +49,48 @@ std::string UnitsText(const analysis::RankMoment& moment, MemoryCategory categor
   return units.size() > kMostUnits ? text + ", ..." : text;
 }
 
-}  // namespace
+struct LiveLine {
+  std::string text;
+  int64_t bytes = 0;
+};
 
-std::vector<std::string> LiveLines(ui::Language language, const analysis::RankMoment& moment) {
-  std::vector<std::string> lines;
+std::vector<LiveLine> AllLiveLines(ui::Language language, const analysis::RankMoment& moment) {
+  std::vector<LiveLine> lines;
   for (const bool wanted : {true, false}) {
     for (size_t at = kStackOrder.size(); at-- > 0;) {
       const MemoryCategory category = kStackOrder[at];
       const int64_t bytes = moment.live[static_cast<size_t>(category)];
       if (bytes == 0 || ComesAndGoes(category) != wanted) continue;
-      lines.push_back(std::string(ui::MemoryCategoryName(language, category)) + " " +
-                      FormatBytes(bytes) + (wanted ? UnitsText(moment, category) : ""));
+      lines.push_back({std::string(ui::MemoryCategoryName(language, category)) + " " +
+                           FormatBytes(bytes) + (wanted ? UnitsText(moment, category) : ""),
+                       bytes});
     }
   }
   return lines;
+}
+
+}  // namespace
+
+std::vector<std::string> LiveLines(ui::Language language, const analysis::RankMoment& moment,
+                                   size_t most) {
+  std::vector<LiveLine> lines = AllLiveLines(language, moment);
+  std::vector<std::string> texts;
+  if (most == 0) return texts;
+  size_t left_out = 0;
+  int64_t left_out_bytes = 0;
+  while (lines.size() + (left_out > 0 ? 1 : 0) > most) {
+    const auto least = std::min_element(
+        lines.begin(), lines.end(), [](const auto& a, const auto& b) { return a.bytes < b.bytes; });
+    ++left_out;
+    left_out_bytes += least->bytes;
+    lines.erase(least);
+  }
+  for (LiveLine& line : lines) texts.push_back(std::move(line.text));
+  if (left_out > 0) {
+    texts.push_back(
+        ui::TrFormat(language, ui::Text::kMemoryMore, left_out, FormatBytes(left_out_bytes)));
+  }
+  return texts;
 }
 
 void DrawLiveBytes(const ui::Context& context, const timeline::Axis& axis, int32_t rank,
@@ -75,9 +103,10 @@ void DrawLiveBytes(const ui::Context& context, const timeline::Axis& axis, int32
   const Look look = widgets::LookOf(context);
   const std::string title =
       ui::TrFormat(context.language, ui::Text::kMemoryLive, FormatBytes(moment->live_bytes));
-  std::vector<std::string> lines = LiveLines(context.language, *moment);
-  const auto room = static_cast<size_t>((box.y1 - box.y0) / look.Px(kLiveLineHeight));
-  if (lines.size() + 1 > room) lines.resize(room > 1 ? room - 1 : 0);
+  const float height_left = std::max(box.y1 - box.y0, 0.0F);
+  const auto room = static_cast<size_t>(height_left / look.Px(kLiveLineHeight));
+  const std::vector<std::string> lines =
+      LiveLines(context.language, *moment, room > 1 ? room - 1 : 0);
   const widgets::TextStyle title_style{look.fonts.bold, ui::kSmallTextSize, look.theme.ink.text};
   const widgets::TextStyle style{look.fonts.text, ui::kSmallTextSize, look.theme.ink.dim};
   float width = widgets::TextSize(look, title_style, title).x;

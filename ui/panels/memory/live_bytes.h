@@ -2,6 +2,7 @@
 // comes and goes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -13,8 +14,10 @@
 namespace shardscope::panels {
 
 // "unsharded parameter 4.2 MB: block1 2.1 MB, block2 2.1 MB", what comes and goes first, then what
-// stays. Units of what stays are not listed: a step does not change them.
-std::vector<std::string> LiveLines(ui::Language language, const analysis::RankMoment& moment);
+// stays. Units of what stays are not listed: a step does not change them. At most `most` lines:
+// of more the largest, and a last one that says how much the others take.
+std::vector<std::string> LiveLines(ui::Language language, const analysis::RankMoment& moment,
+                                   size_t most);
 
 // In `box`, the plot of a rank.
 void DrawLiveBytes(const ui::Context& context, const timeline::Axis& axis, int32_t rank,

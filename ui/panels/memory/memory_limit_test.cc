@@ -23,13 +23,30 @@ TEST(MemoryLimitTest, IsThatOfTheRunIfItHasOne) {
   EXPECT_EQ(MemoryLimitOf(snapshot), 0);
 }
 
-TEST(MemoryLimitTest, TheErrorIsToldInSentences) {
-  const auto lines = OutOfMemoryLines(kError);
-  ASSERT_EQ(lines.size(), 3u);
-  EXPECT_TRUE(lines[0].ends_with("on a rank"));
-  EXPECT_EQ(lines[1], "At the peak runs op 5");
-  EXPECT_TRUE(lines[2].starts_with("What fits: prefetch") && lines[2].ends_with("saves 1 MB"));
-  EXPECT_EQ(OutOfMemoryLines("out of memory: no more").size(), 1u);
+TEST(MemoryLimitTest, TheErrorIsToldInSentencesARefusalFirst) {
+  ui::Context context;
+  EXPECT_TRUE(OutOfMemorySentences(context).empty());
+  query::Marker error;
+  error.kind = "error";
+  error.new_value = kError;
+  auto failed = std::make_shared<query::Snapshot>();
+  failed->markers = {error};
+  context.snapshot = failed;
+  const auto of_run = OutOfMemorySentences(context);
+  ASSERT_EQ(of_run.size(), 3u);
+  EXPECT_TRUE(of_run[0].ends_with("on a rank"));
+  EXPECT_EQ(of_run[1], "At the peak runs op 5");
+  EXPECT_TRUE(of_run[2].starts_with("What fits: prefetch") && of_run[2].ends_with("saves 1 MB"));
+  context.control.error = kError;
+  auto refused = OutOfMemorySentences(context);
+  ASSERT_EQ(refused.size(), 4u);
+  EXPECT_EQ(refused[0], "The change was refused; the run goes on as before.");
+  refused.erase(refused.begin());
+  EXPECT_EQ(refused, of_run);
+  context.language = ui::Language::kChinese;
+  EXPECT_EQ(OutOfMemorySentences(context)[0], "更改已被拒绝；运行照旧继续。");
+  context.control.error = "out of memory: no more";
+  EXPECT_EQ(OutOfMemorySentences(context).size(), 2u);
 }
 
 TEST(MemoryLimitTest, ARefusedChangeStandsBeforeAnErrorOfTheRun) {

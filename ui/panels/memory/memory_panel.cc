@@ -17,6 +17,7 @@
 #include "ui/panels/memory/live_bytes.h"
 #include "ui/panels/memory/memory_legend.h"
 #include "ui/panels/memory/memory_limit.h"
+#include "ui/panels/memory/plot_lines.h"
 #include "ui/ranks.h"
 #include "ui/text.h"
 #include "ui/timeline/axis.h"
@@ -30,81 +31,14 @@
 namespace shardscope::panels {
 namespace {
 
-// Where a rank's memory is drawn: from 0 at the bottom to `max_bytes` at the top.
-struct MemoryPlot {
-  int32_t rank = 0;
-  ui::Box box;
-  int64_t max_bytes = 1;
-};
+using timeline::Axis;
+using widgets::Look;
 
-// Steps of one Schedule that follow each other, in pixels.
-struct Stretch {
-  const query::Schedule* schedule = nullptr;
-  float x0 = 0;
-  float x1 = 0;
-};
-
-std::vector<Stretch> StretchesInView(const query::Snapshot& snapshot, const query::RankRows& rows,
-                                     const timeline::Axis& axis, const ui::Box& box) {
-  const auto first = std::partition_point(
-      rows.steps.begin(), rows.steps.end(),
-      [&](const query::Step& step) { return step.end_ns <= axis.range().start_ns; });
-  const auto last = std::partition_point(first, rows.steps.end(), [&](const query::Step& step) {
-    return step.start_ns < axis.range().end_ns;
-  });
-  std::vector<Stretch> stretches;
-  for (auto step = first; step != last;) {
-    auto next = step;
-    while (next != last && next->schedule == step->schedule) ++next;
-    const auto found = snapshot.schedules.find(step->schedule);
-    if (found != snapshot.schedules.end()) {
-      stretches.push_back({&found->second, std::max(axis.X(step->start_ns), box.x0),
-                           next == last ? box.x1 : std::min(axis.X(next->start_ns), box.x1)});
-    }
-    step = next;
-  }
-  return stretches;
-}
-
-struct PlotLine {
-  int64_t query::SchedulePeak::*bytes;
-  const char* id;
-  ui::Text text;
-  float label_px;  // from the line down to the top of its label
-};
-// The bound is never the lower one: the two labels keep apart.
-constexpr PlotLine kLines[] = {
-    {&query::SchedulePeak::predicted_bytes, "predicted_peak:", ui::Text::kPredictedPeak, 2},
-    {&query::SchedulePeak::bound_bytes, "executed_bound:", ui::Text::kExecutedBound, -15}};
-
-void DrawLine(const ui::Context& context, const std::vector<Stretch>& stretches,
-              const MemoryPlot& plot, const PlotLine& line, ui::DrawLog* log) {
-  const widgets::Look look = widgets::LookOf(context);
-  const float height = plot.box.y1 - plot.box.y0;
-  float y = 0;
-  int64_t bytes = 0;  // of the last stretch that has any
-  for (const Stretch& stretch : stretches) {
-    const int64_t of_rank = stretch.schedule->PeakOf(plot.rank).*line.bytes;
-    if (of_rank <= 0) continue;
-    bytes = of_rank;
-    const double share = static_cast<double>(bytes) / static_cast<double>(plot.max_bytes);
-    y = plot.box.y1 - height * static_cast<float>(share);
-    timeline::DrawDashedHorizontal(look, stretch.x0 + look.Px(3), stretch.x1 - look.Px(3), y,
-                                   look.theme.ink.dim);
-  }
-  if (bytes == 0) return;
-  const std::string text = ui::TrFormat(context.language, line.text, FormatBytes(bytes));
-  const widgets::TextStyle style{look.fonts.text, ui::kSmallTextSize, look.theme.ink.dim};
-  const ImVec2 at(plot.box.x1 - look.Px(4), y + look.Px(line.label_px));
-  const ImVec2 size = widgets::TextSize(look, style, text);
-  // The dashed line stands without it where there is no room.
-  if (size.x > plot.box.x1 - plot.box.x0 - look.Px(8)) return;
-  ImGui::GetWindowDrawList()->AddRectFilled(  // readable over any band
-      {at.x - size.x - look.Px(3), at.y}, {at.x + look.Px(3), at.y + size.y},
-      ui::WithAlpha(look.theme.surface.panel, 0.8F));
-  const ui::Box drawn = widgets::DrawTextRight(look, style, at, text);
-  log->Int(line.id + std::to_string(plot.rank), text, bytes, "B", drawn);
-}
+constexpr float kMemoryRowHeight = 104;  // wanted; rows are lower when two would not fit
+constexpr float kLegendGap = 6;
+constexpr float kHeadroom = 1.06F;           // over the highest line, for its label
+constexpr float kLeastMemoryRowHeight = 62;  // name, peak and plot stand under one another
+constexpr int kLeastRows = 2;                // where that height allows it
 
 // Of all Schedules of the run.
 int64_t LargestPrediction(const query::Snapshot& snapshot) {
@@ -114,24 +48,6 @@ int64_t LargestPrediction(const query::Snapshot& snapshot) {
   }
   return largest;
 }
-
-// Two lines a Schedule: its peak in issue order, and the bound of its executed peak.
-void DrawPredictions(const ui::Context& context, const timeline::Axis& axis, const MemoryPlot& plot,
-                     ui::DrawLog* log) {
-  const query::RankRows* rows = context.snapshot->FindRank(plot.rank);
-  if (rows == nullptr) return;
-  const std::vector<Stretch> stretches = StretchesInView(*context.snapshot, *rows, axis, plot.box);
-  for (const PlotLine& line : kLines) DrawLine(context, stretches, plot, line, log);
-}
-
-using timeline::Axis;
-using widgets::Look;
-
-constexpr float kMemoryRowHeight = 104;  // wanted; rows are lower when two would not fit
-constexpr float kLegendGap = 6;
-constexpr float kHeadroom = 1.06F;           // over the highest line, for its label
-constexpr float kLeastMemoryRowHeight = 62;  // name, peak and plot stand under one another
-constexpr int kLeastRows = 2;                // where that height allows it
 
 // Beside the panel's own title, unless other panels' tabs stand there too.
 float LegendY(const Look& look, float content_top) {
@@ -325,11 +241,7 @@ void MemoryPanel::DrawRow(const ui::Context& context, const Axis& axis, const Ro
   DrawDevice(context, row, max_bytes, log);
   list->AddRectFilled({row.box.x0, row.box.y1}, {row.box.x1, row.box.y1 + 1}, theme.surface.line);
   DrawRowLabels(context, row, max_bytes, log);
-  DrawPredictions(context, axis, {row.rank, row.box, max_bytes}, log);
-  const int64_t limit_bytes = MemoryLimitOf(*context.snapshot);
-  if (limit_bytes > 0 && limit_bytes <= max_bytes) {
-    DrawMemoryLimit(context, limit_bytes, row.box, y_of(limit_bytes), log);
-  }
+  DrawPlotLines(context, axis, {row.rank, row.box, max_bytes}, log);
 }
 
 void MemoryPanel::DrawDevice(const ui::Context& context, const Row& row, int64_t max_bytes,
@@ -420,7 +332,11 @@ void MemoryPanel::HandleMouse(const ui::Context& context, const Axis& axis, cons
   const auto on_plot = [&](const Row& row) {
     return mouse.y >= row.box.y0 && mouse.y <= row.box.y1;
   };
-  input_.Hold(std::any_of(rows.begin(), rows.end(), on_plot), commands);
+  const auto under_mouse = std::find_if(rows.begin(), rows.end(), on_plot);
+  input_.Hold(under_mouse != rows.end(), commands);
+  if (input_.on_axis() && under_mouse != rows.end()) {
+    commands->push_back(ui::SetHover{axis.Ns(mouse.x), under_mouse->rank});
+  }
   AskForBlocks(axis, rows, commands);
   if (!ImGui::IsItemHovered()) return;
   if (mouse.x < axis.left()) {

@@ -9,7 +9,10 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "trace/analysis/hang.h"
 #include "trace/base/units.h"
 #include "ui/panels/timeline/hit_marks.h"
 #include "ui/text.h"
@@ -34,6 +37,7 @@ constexpr float kPathDash = 4;
 constexpr float kPathLine = 18;  // of the legend
 constexpr float kPathSwatch = 18;
 constexpr size_t kMostNamed = 6;  // in the tooltip of a kind
+constexpr size_t kMostRanksNamed = 8;
 
 struct KindTexts {
   ui::Text name;
@@ -176,6 +180,22 @@ std::array<KindSum, analysis::kNumPathKinds> SumsOf(const analysis::StepPath& pa
   return sums;
 }
 
+// The ranks that it goes through: those that hold it longest, ascending.
+std::string RanksText(ui::Language language, const analysis::StepPath& path) {
+  std::map<int32_t, int64_t> of_rank;
+  for (const PathPart& part : path.parts) of_rank[part.rank] += part.end_ns - part.start_ns;
+  std::vector<std::pair<int64_t, int32_t>> longest;
+  for (const auto& [rank, ns] : of_rank) longest.emplace_back(-ns, rank);
+  std::sort(longest.begin(), longest.end());
+  const size_t more = longest.size() - std::min(longest.size(), kMostRanksNamed);
+  longest.resize(longest.size() - more);
+  std::vector<int32_t> ranks;
+  for (const auto& [ns, rank] : longest) ranks.push_back(rank);
+  std::sort(ranks.begin(), ranks.end());
+  const std::string text = analysis::RankList(ranks);
+  return more == 0 ? text : text + " " + ui::TrFormat(language, ui::Text::kLensMoreRanks, more);
+}
+
 // Writes entries beside one another, wrapped.
 class PathLegend {
  public:
@@ -274,7 +294,7 @@ float DrawPathLegend(const ui::Context& context, const Axis& axis, float top, ui
   } else {
     const int64_t length_ns = path->parts.back().end_ns - path->parts.front().start_ns;
     legend.Title(ui::TrFormat(context.language, ui::Text::kPathOfStep, path->step,
-                              ui::FormatDuration(length_ns)));
+                              ui::FormatDuration(length_ns), RanksText(context.language, *path)));
     const auto sums = SumsOf(*path);
     for (size_t kind = 0; kind < sums.size(); ++kind) {
       if (sums[kind].ns > 0) legend.Kind(static_cast<PathKind>(kind), sums[kind]);

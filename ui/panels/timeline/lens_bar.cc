@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ui/moment_words.h"
+#include "ui/ranks.h"
 #include "ui/text.h"
 #include "ui/values.h"
 #include "ui/widgets/buttons.h"
@@ -135,14 +136,22 @@ void DrawLensTrack(const ui::Context& context, const Axis& axis, const ui::Box& 
   log->Int("lens_now", text, lens.now_ns - lens.start_ns, "ns", box);
 }
 
-// The ranks whose lanes are open first, as far as there is room.
+// In the order of their lanes, as far as there is room: pinned ranks, those whose lanes are open,
+// others.
 std::vector<const analysis::RankMoment*> RanksToTell(const ui::Context& context) {
+  const std::vector<analysis::RankMoment>& moments = context.lens.moment->ranks;
   std::vector<const analysis::RankMoment*> told;
-  for (const bool folded : {false, true}) {
-    for (const analysis::RankMoment& rank : context.lens.moment->ranks) {
-      if (context.lanes.folded_ranks.contains(rank.rank) == folded) told.push_back(&rank);
-    }
+  for (const int32_t rank : ui::RanksInOrder(*context.snapshot, context.lanes)) {
+    const auto found = std::ranges::find(moments, rank, &analysis::RankMoment::rank);
+    if (found != moments.end()) told.push_back(&*found);
   }
+  const ui::Lanes& lanes = context.lanes;
+  std::stable_sort(told.begin(), told.end(), [&lanes](const auto* a, const auto* b) {
+    const auto place = [&lanes](int32_t rank) {
+      return lanes.pinned_ranks.contains(rank) ? 0 : lanes.folded_ranks.contains(rank) ? 2 : 1;
+    };
+    return place(a->rank) < place(b->rank);
+  });
   if (told.size() > kMostSentences) told.resize(kMostSentences);
   return told;
 }

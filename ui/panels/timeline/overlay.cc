@@ -32,6 +32,24 @@ const Lane* FindLane(const timeline::Layout& layout, int32_t rank, LaneKind kind
   return nullptr;
 }
 
+// A callout beside a lane that is out of sight would seem to be of another one.
+bool IsInSight(const TimelineOverlay::Frame& frame, const Lane& lane) {
+  const float y = frame.origin + lane.y;
+  return y < frame.box.y1 && y + lane.height > frame.box.y0;
+}
+
+// The lane in sight of the rank that a link names, else of the first rank that has one.
+const Lane* GatherLaneInSight(const ui::Context& context, const TimelineOverlay::Frame& frame) {
+  const int32_t wanted = context.lanes.shown_rank;
+  for (const Lane& lane : frame.layout.lanes) {
+    const bool is_wanted = wanted < 0 || lane.rank == wanted;
+    if (is_wanted && lane.source.kind == LaneKind::kAllGather && IsInSight(frame, lane)) {
+      return &lane;
+    }
+  }
+  return nullptr;
+}
+
 bool Intersects(const ui::Box& a, const ui::Box& b) {
   return a.x0 < b.x1 && b.x0 < a.x1 && a.y0 < b.y1 && b.y0 < a.y1;
 }
@@ -257,6 +275,7 @@ ui::Box TimelineOverlay::DrawArrow(const ui::Context& context, const Frame& fram
                    {tip_x - look.Px(18), use_y},
                    {tip_x - look.Px(2), use_y}});
   DrawArrowHead(look, {tip_x, use_y});
+  if (!IsInSight(frame, *gather)) return {};
   const bool late = facts_.slack.slack_ns < 0;
   timeline::Callout callout;
   callout.title = ui::TrFormat(context.language, ui::Text::kTimelineSlack,
@@ -275,20 +294,21 @@ ui::Box TimelineOverlay::DrawArrow(const ui::Context& context, const Frame& fram
 void TimelineOverlay::DrawStallCallout(const ui::Context& context, const Frame& frame,
                                        ui::DrawLog* log) const {
   const Look look = widgets::LookOf(context);
-  if (frame.index.ranks().empty()) return;
-  const timeline::RankIndex& rank = frame.index.ranks().front();
-  const Lane* gather = FindLane(frame.layout, rank.rank, LaneKind::kAllGather);
-  if (gather == nullptr) return;
+  const Lane* gather = GatherLaneInSight(context, frame);
+  const timeline::RankIndex* rank = gather == nullptr ? nullptr : frame.index.Find(gather->rank);
+  if (rank == nullptr) return;
+  const int32_t step = context.lanes.shown_step;
   // With a change in view the stall belongs to the time before it: what the change is about.
   int64_t until_ns = frame.axis.range().end_ns;
   for (const timeline::Change& change : timeline::ChangesOf(*context.snapshot)) {
-    if (change.time_ns > frame.axis.range().start_ns) {
+    if (step < 0 && change.time_ns > frame.axis.range().start_ns) {
       until_ns = std::min(until_ns, change.time_ns);
     }
   }
   const analysis::Stall* dearest = nullptr;
-  for (const analysis::Stall& stall : rank.stalls) {
+  for (const analysis::Stall& stall : rank->stalls) {
     if (stall.blocking_op_run.is_none() || stall.end_ns > until_ns) continue;
+    if (step >= 0 && stall.step != step) continue;
     if (facts_.found && stall.blocking_op_run == facts_.run.id) continue;  // the arrow shows it
     const float x0 = frame.axis.X(stall.start_ns);
     const float x1 = frame.axis.X(stall.end_ns);

@@ -29,7 +29,7 @@ class TimelineOverlay {
     float origin = 0;  // y on screen of Layout's 0
   };
   // The arrow of the selection; in headless pictures also the dearest stall in view, since no mouse
-  // hovers there.
+  // hovers there: of the rank and step that a link names, else of the first rank in sight.
   void Draw(const ui::Context& context, const Frame& frame, ui::DrawLog* log);
 
   // What the arrow's call-out covered in this frame; empty if there was none.

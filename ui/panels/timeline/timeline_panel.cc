@@ -200,6 +200,9 @@ void TimelinePanel::UpdateLayout(const ui::Context& context, float mouse_y) {
     scroll_ = timeline::AnchoredScroll(layout_, layout, scroll_, mouse_y);
   }
   layout_ = std::move(layout);
+  // Pinned lanes stand over all others, out of sight where those are scrolled.
+  const std::set<int32_t> before = std::exchange(pinned_, context.lanes.pinned_ranks);
+  if (!std::includes(before.begin(), before.end(), pinned_.begin(), pinned_.end())) scroll_ = 0;
 }
 
 const timeline::LaneDraw& TimelinePanel::LaneDrawOf(const ui::Context& context, const Lane& lane,
@@ -353,7 +356,11 @@ void TimelinePanel::HandleMouse(const ui::Context& context, const Axis& axis, co
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   const float y = mouse.y - box.y0 + std::round(scroll_);
   const bool on_axis = over && mouse.x >= axis.left();
+  const RankBlock* block = timeline::RankAt(layout_, y);
   if (on_axis) hovered_ = timeline::HitTest(layout_, axis, mouse.x, y);
+  if (input_.on_axis() && block != nullptr) {
+    commands->push_back(ui::SetHover{axis.Ns(mouse.x), block->rank});
+  }
   const timeline::Hit& hit = hovered_;
   input_.Hold(hit.kind != timeline::Hit::Kind::kNothing, commands);
   if (over && !on_axis) HandleGutter(context, y, commands);
@@ -369,7 +376,6 @@ void TimelinePanel::HandleMouse(const ui::Context& context, const Axis& axis, co
     Select(context, hit, commands);
   }
   if (ImGui::IsItemActive()) return;
-  const RankBlock* block = timeline::RankAt(layout_, y);
   const bool on_nothing = hit.kind == timeline::Hit::Kind::kNothing && block != nullptr;
   tooltip_ = on_nothing ? TooltipOfPause(context, axis, block->rank, mouse.x)
                         : TooltipOf(context, *index_, hit);
@@ -400,31 +406,27 @@ void TimelinePanel::HandleScroll(const ui::Context& context, const Axis& axis, c
   if (!context.headless && ImGui::IsItemHovered() && io.MousePos.x < axis.left()) {
     scroll_ -= io.MouseWheel * kScrollPixels * context.scale;
   }
-  ScrollToRevealed(context, box);
   ScrollToRank(context);
+  ScrollToRevealed(context, box);
   const float room = layout_.height - (box.y1 - box.y0);
   scroll_ = std::clamp(scroll_, 0.0F, room > 0 ? room + kBelowLanes * context.scale : 0.0F);
 }
 
-// The lane of a hit, or the first one of a rank, in the middle, unless it is in sight.
+// The lane of a hit in the middle, unless it is in sight.
 void TimelinePanel::ScrollToRevealed(const ui::Context& context, const ui::Box& box) {
   const ui::Revealed& revealed = context.revealed;
   if (revealed_ == revealed.count) return;
   revealed_ = revealed.count;
-  const Lane* lane = nullptr;
-  if (revealed.what) {
-    lane = LanesOfTracks(*context.snapshot, layout_).Find(*context.snapshot, *revealed.what);
-  } else {
-    const auto of_rank = std::ranges::find(layout_.lanes, revealed.rank, &Lane::rank);
-    if (of_rank != layout_.lanes.end()) lane = &*of_rank;
-  }
+  if (!revealed.what) return;
+  const Lane* lane =
+      LanesOfTracks(*context.snapshot, layout_).Find(*context.snapshot, *revealed.what);
   if (lane == nullptr) return;
   const float height = box.y1 - box.y0;
   const bool in_sight = lane->y >= scroll_ && lane->y + lane->height <= scroll_ + height;
   if (!in_sight) scroll_ = lane->y + lane->height / 2 - height / 2;
 }
 
-// That another panel leads to: its first lane at the top.
+// That a link or another panel leads to: its first lane at the top.
 void TimelinePanel::ScrollToRank(const ui::Context& context) {
   if (std::exchange(shown_, context.lanes.shown) == context.lanes.shown) return;
   for (const RankBlock& block : layout_.ranks) {

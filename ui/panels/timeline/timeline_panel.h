@@ -4,6 +4,7 @@
 #include <imgui.h>
 
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 
@@ -84,6 +85,7 @@ class TimelinePanel : public ui::Panel {
   float scroll_ = 0;
   int revealed_ = 0;  // Revealed::count when it last scrolled
   int shown_ = 0;     // Lanes::shown when it last scrolled to a rank
+  std::set<int32_t> pinned_;
 };
 
 }  // namespace shardscope::panels

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace shardscope::timeline {
 namespace {
@@ -35,15 +36,27 @@ void AxisInput::Handle(const ui::Context& context, const Axis& axis, const char*
   } else if (on_axis_before) {
     commands->push_back(ui::SetHover{-1});
   }
+  NoteUse(context);
   if (hovered && x >= axis.left()) HandleWheel(context, axis, max_length_ns, commands);
   HandleDrag(context, axis, commands);
   const bool typing = ImGui::GetIO().WantTextInput;
   if (ImGui::IsWindowFocused() && !typing) HandleKeys(context, max_length_ns, commands);
 }
 
+void AxisInput::NoteUse(const ui::Context& context) {
+  const ImGuiIO& io = ImGui::GetIO();
+  // A panel that was out of sight begins anew, as does one whose view begins to follow.
+  const int frame = ImGui::GetFrameCount();
+  const bool was_drawn = std::exchange(frame_, frame) + 1 == frame;
+  const bool followed = std::exchange(follows_, context.view.follow);
+  const bool is_used = io.MouseDelta.x != 0 || io.MouseDelta.y != 0 || io.MouseWheel != 0 ||
+                       io.MouseWheelH != 0 || ImGui::IsAnyMouseDown();
+  is_used_ = on_axis_ && was_drawn && followed == follows_ && (is_used_ || is_used);
+}
+
 void AxisInput::Hold(bool on_something, ui::Commands* commands) {
   const bool pressed = ImGui::IsAnyMouseDown();
-  holding_ = ImGui::IsItemActive() || (on_axis_ && (holding_ || on_something || pressed));
+  holding_ = ImGui::IsItemActive() || (is_used_ && (holding_ || on_something || pressed));
   if (holding_) commands->push_back(ui::HoldView{});
 }
 

@@ -17,9 +17,12 @@ class AxisInput {
               ui::Commands* commands);
 
   // After Handle(): a mouse that came upon something, or a button held down, keeps a followed view
-  // still until the mouse leaves.
+  // still until the mouse leaves. One that has rested since the view began to follow does not: what
+  // is followed came under it.
   void Hold(bool on_something, ui::Commands* commands);
 
+  // Whether the mouse is over the item's part right of the gutter.
+  bool on_axis() const { return on_axis_; }
   // True if the button went up without a drag: then it was a click.
   bool clicked() const { return clicked_; }
   // While Shift-drag marks a stretch of time, which does not pan.
@@ -33,6 +36,7 @@ class AxisInput {
   float vertical_drag() const { return vertical_drag_; }  // pixels since the last frame
 
  private:
+  void NoteUse(const ui::Context& context);
   void HandleWheel(const ui::Context& context, const Axis& axis, int64_t max_length_ns,
                    ui::Commands* commands);
   void HandleDrag(const ui::Context& context, const Axis& axis, ui::Commands* commands);
@@ -49,6 +53,9 @@ class AxisInput {
   bool marks_ = false;        // instead of panning
   int64_t mark_from_ns_ = 0;  // where the mouse was pressed
   bool on_axis_ = false;      // the mouse, over the item
+  bool follows_ = false;      // the view, in the frame before
+  bool is_used_ = false;      // the mouse on the axis, since the view follows
+  int frame_ = -1;            // Dear ImGui's, of the last Handle()
   bool holding_ = false;
   float vertical_drag_ = 0;
   Range drag_start_;
