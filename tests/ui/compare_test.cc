@@ -23,8 +23,8 @@ using testing::HasSubstr;
 constexpr double kCompareSeconds = 60;  // of the worst machine
 constexpr int64_t kCompareMs = 1'000'000;
 
-// Six steps of a forward of 4 ms, and with `optimizer` one of 2 ms.
-void WriteRun(const std::string& folder, bool optimizer) {
+// Six steps of a forward of 4 ms, and with `optimizer` one of 2 ms, `gap_ns` behind it.
+void WriteRun(const std::string& folder, bool optimizer, int64_t gap_ns = 0) {
   std::filesystem::create_directories(folder);
   const auto recorder = query::OpenRecorder(folder);
   schema::RankRow rank;
@@ -44,12 +44,12 @@ void WriteRun(const std::string& folder, bool optimizer) {
       recorder->Record(run);
     };
     add(forward, 0, 4 * kCompareMs);
-    if (optimizer) add(adam, 4 * kCompareMs, 6 * kCompareMs);
+    if (optimizer) add(adam, 4 * kCompareMs + gap_ns, 6 * kCompareMs + gap_ns);
     schema::StepRow row;
     row.rank = 0;
     row.step = step;
     row.start_ns = start_ns;
-    row.end_ns = start_ns + (optimizer ? 7 : 5) * kCompareMs;
+    row.end_ns = start_ns + (optimizer ? 7 : 5) * kCompareMs + gap_ns;
     recorder->Record(row);
   }
   SHARDSCOPE_CHECK(recorder->Finish().ok());
@@ -181,6 +181,30 @@ TEST_F(CompareTest, RowsAreSortedAndAClickLeadsToTheOpOfA) {
   EXPECT_NE(harness_.log().Find("timeline", fmt::format("op_run:0:{}", selection.op_run.value())),
             nullptr);
   EXPECT_NE(harness_.log().Find("details", "title"), nullptr);  // in front of Blocks
+}
+
+TEST_F(CompareTest, ARowOfIdleTimeLeadsToTheGap) {
+  const std::string gaps = folder_.path() + "/gaps";
+  WriteRun(gaps, true, 2 * kCompareMs);
+  SHARDSCOPE_CHECK(harness_.shell().Open(gaps).ok());
+  EXPECT_TRUE(
+      harness_.Until([this] { return !harness_.context().snapshot->loading; }, kCompareSeconds));
+  harness_.shell().Post(ui::CompareWith{b_, {}, {}});
+  ASSERT_TRUE(Shown("sentence"));
+  const int idle = RowOf("idle|optimizer");
+  ASSERT_GE(idle, 0);
+  Click(fmt::format("row:{}", idle));
+  // From 4 to 6 ms of a step, with a margin.
+  EXPECT_TRUE(harness_.Until(
+      [&] {
+        const ui::View& view = harness_.context().view;
+        const int64_t in_step_ns = (view.start_ns - 100 * kCompareMs) % (10 * kCompareMs);
+        const int64_t length_ns = view.end_ns - view.start_ns;
+        return in_step_ns > 3 * kCompareMs && in_step_ns <= 4 * kCompareMs &&
+               in_step_ns + length_ns >= 6 * kCompareMs && in_step_ns + length_ns < 7 * kCompareMs;
+      },
+      10));
+  EXPECT_FALSE(harness_.context().selection.op_run.is_none());
 }
 
 TEST_F(CompareTest, ChineseNamesPhases) {

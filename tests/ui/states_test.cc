@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "tests/lesson/lesson_snapshot.h"
 #include "tests/ui/harness.h"
 
@@ -104,6 +108,28 @@ TEST_F(StatesTest, TheOverlapLegendNamesEveryColourOfTheBars) {
   Open(without);
   EXPECT_EQ(harness_.log().Find("overlap", "legend:exposed copy"), nullptr);
   EXPECT_NE(harness_.log().Find("overlap", "legend:overlap ratio"), nullptr);
+}
+
+TEST_F(StatesTest, TheOverlapPanelHasALineForEachChange) {
+  query::Snapshot run = *analysis::MakeLessonSnapshot(2, 24, 12);
+  const query::Marker change =
+      *std::find_if(run.markers.begin(), run.markers.end(),
+                    [](const query::Marker& marker) { return query::IsKnobChange(marker); });
+  for (const int32_t step : {6, 18}) {
+    run.markers.push_back(change);
+    run.markers.back().step = step;
+  }
+  Open(run);
+  std::vector<float> lines;
+  for (const int step : {6, 12, 18}) {
+    const ui::DrawnItem* line = harness_.log().Find("overlap", "change:" + std::to_string(step));
+    ASSERT_NE(line, nullptr) << step;
+    lines.push_back(line->box.x0);
+    const ui::DrawnItem* bar = harness_.log().Find("overlap", "compute:" + std::to_string(step));
+    ASSERT_NE(bar, nullptr);
+    EXPECT_NEAR(line->box.x0, bar->box.x0, 2);
+  }
+  EXPECT_TRUE(std::is_sorted(lines.begin(), lines.end()));
 }
 
 TEST_F(StatesTest, ARunThatFailedIsNotCalledFinished) {

@@ -129,7 +129,7 @@ TEST_F(LessonStepsTest, WithoutARunOfItsOwnNothingIsSaved) {
   EXPECT_THAT(harness_.context().notice.text, HasSubstr("Open a run first"));
 }
 
-// Six steps of two ranks, a knob turned at the third.
+// Six steps of two ranks, a knob turned at the third; the first, warm-up, takes longer.
 void WriteSteps(const std::string& folder) {
   std::filesystem::create_directories(folder);
   const auto recorder = query::OpenRecorder(folder);
@@ -144,7 +144,7 @@ void WriteSteps(const std::string& folder) {
       row.rank = rank;
       row.step = step;
       row.start_ns = 1000 * step;
-      row.end_ns = row.start_ns + 500 + 100 * rank;
+      row.end_ns = row.start_ns + 500 + 100 * rank + (step == 0 ? 300 : 0);
       row.tokens = 10;
       row.loss = 3.0 - 0.25 * static_cast<double>(step);
       recorder->Record(row);
@@ -202,6 +202,16 @@ TEST_F(SavedTest, TheTableInFrontIsSavedAsCsvBesideTheRun) {
   Press(ImGuiMod_Ctrl | ImGuiKey_E);
   EXPECT_TRUE(Says("steps-2.csv"));
   EXPECT_EQ(Content(folder_ + "/exports/steps-2.csv"), csv);
+}
+
+TEST_F(SavedTest, ABarThatIsLongerThanTheChartIsMarked) {
+  Press(ImGuiKey_T);
+  EXPECT_TRUE(harness_.Until([this] { return Drawn("bar:5") != nullptr; }, kStepsSeconds));
+  ASSERT_NE(Drawn("cut:0"), nullptr);
+  EXPECT_EQ(std::get<int64_t>(Drawn("cut:0")->value), 900);
+  EXPECT_GE(Drawn("cut:0")->box.y0, Drawn("bar:0")->box.y0);
+  EXPECT_LE(Drawn("cut:0")->box.y1, Drawn("bar:0")->box.y1);
+  EXPECT_EQ(Drawn("cut:3"), nullptr);
 }
 
 TEST_F(SavedTest, WhatIsInFrontAndHasNoTableSaysWhichHave) {

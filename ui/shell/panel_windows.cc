@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "ui/panels/advice/advice_panel.h"
 #include "ui/panels/blocks/blocks_panel.h"
@@ -130,7 +131,7 @@ void DrawTabUnderline(const widgets::Look& look, const ImGuiWindow& window) {
 
 }  // namespace
 
-bool FitColumns(const ColumnsFor& before, const ColumnsFor& now) {
+bool FitColumns(const ColumnsFor& before, const ColumnsFor& now, WantedColumns* wanted) {
   const ImGuiDockNode* left = ColumnOf(DockSlot::kLeft);
   const ImGuiDockNode* right = ColumnOf(DockSlot::kRightTop);
   const auto width_of = [](const ImGuiDockNode* column) {
@@ -139,23 +140,28 @@ bool FitColumns(const ColumnsFor& before, const ColumnsFor& now) {
   if (now.width <= 0 || (left == nullptr && right == nullptr)) return false;
   const bool is_restored = before.width <= 0;
   if (is_restored && width_of(left) + width_of(right) <= kMostRestored * now.width) return true;
-  const auto fit = [&](const ImGuiDockNode* column, float default_width) {
+  const auto fit = [&](const ImGuiDockNode* column, float default_width, float* wanted_width) {
     if (column == nullptr) return;
     const float was_most = kMostColumn * before.width;
     const float edges = 2 * ImGui::GetStyle().DockingSeparatorSize;  // docking takes them off it
     float width = std::min(column->Size.x, kMostColumn * now.width);
     if (!is_restored && column->Size.x > was_most + edges) {  // it was dragged so far
       width = column->Size.x / before.width * now.width;
+      *wanted_width = 0;
     } else if (!is_restored) {
-      // A column that was as wide as it may be would have been wider.
-      const bool was_cut = column->Size.x >= was_most - edges;
-      const float wanted = was_cut ? default_width : column->Size.x / before.scale;
-      width = std::min(wanted * now.scale, kMostColumn * now.width);
+      const float was_wanted = std::min(*wanted_width * before.scale, was_most);
+      const bool was_dragged = std::abs(column->Size.x - was_wanted) > edges;
+      if (*wanted_width <= 0 || was_dragged) {
+        // A column that was as wide as it may be would have been wider.
+        const bool was_cut = column->Size.x >= was_most - edges;
+        *wanted_width = was_cut ? default_width : column->Size.x / before.scale;
+      }
+      width = std::min(*wanted_width * now.scale, kMostColumn * now.width);
     }
     ImGui::DockBuilderSetNodeSize(column->ID, {width, column->Size.y});
   };
-  fit(left, ui::kRunControlWidth);
-  fit(right, ui::kRightColumnWidth);
+  fit(left, ui::kRunControlWidth, &wanted->left);
+  fit(right, ui::kRightColumnWidth, &wanted->right);
   return true;
 }
 

@@ -34,10 +34,16 @@ struct ColumnsFor {
   bool operator==(const ColumnsFor&) const = default;
 };
 
+// How wide the columns are at scale 1 where the window has room. 0: not known.
+struct WantedColumns {
+  float left = 0;
+  float right = 0;
+};
+
 // The left and the right column grow and shrink with the text in them, wherever their edges were
-// dragged to, and leave the timeline its part of a window that becomes smaller. false: there are no
-// columns yet.
-bool FitColumns(const ColumnsFor& before, const ColumnsFor& now);
+// dragged to, and leave the timeline its part of a window that becomes smaller; in one that becomes
+// larger again they are as they were. false: there are no columns yet.
+bool FitColumns(const ColumnsFor& before, const ColumnsFor& now, WantedColumns* wanted);
 
 struct PanelWindow {
   const char* id;  // "timeline": what FocusPanel and the draw log call it

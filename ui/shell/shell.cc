@@ -413,7 +413,8 @@ void Shell::DrawDockSpace() {
     BuildDefaultLayout(dock, size, scale);
     if (focus_.empty()) focus_ = "timeline";
     layout_.columns = now;
-  } else if (layout_.columns != now && FitColumns(layout_.columns, now)) {
+    layout_.wanted = {};
+  } else if (layout_.columns != now && FitColumns(layout_.columns, now, &layout_.wanted)) {
     layout_.columns = now;
   }
   ImGui::PushFont(context_.fonts.bold, ui::kTitleSize);  // of the tabs

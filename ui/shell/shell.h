@@ -153,6 +153,7 @@ class Shell {
   struct DrawnLayout {
     bool is_to_reset = false;
     ColumnsFor columns;  // when they were last drawn
+    WantedColumns wanted;
   };
   DrawnLayout layout_;
   struct Wanted {

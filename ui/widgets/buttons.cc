@@ -63,12 +63,20 @@ int Segmented(const Look& look, const char* id, const Segments& segments) {
   if (count == 0) return -1;
   int clicked = -1;
   const float gap = look.Px(kSegmentGap);
-  const float all = segments.width > 0 ? segments.width : ContentWidth();
-  const float width = (all - gap * static_cast<float>(count - 1)) / static_cast<float>(count);
+  const auto width_of = [gap](float all, int in_a_row) {
+    return (all - gap * static_cast<float>(in_a_row - 1)) / static_cast<float>(in_a_row);
+  };
+  const float room = ContentWidth();
+  int in_a_row = count;
+  float width = width_of(segments.width > 0 ? segments.width : room, count);
+  if (segments.width > room + 1) {  // more than what rounding adds
+    in_a_row = std::clamp(static_cast<int>((room + gap) / (width + gap)), 1, count);
+    width = width_of(room, in_a_row);
+  }
   ImGui::PushID(id);
   ImGui::BeginDisabled(!segments.enabled);
   for (int i = 0; i < count; ++i) {
-    if (i > 0) ImGui::SameLine(0, gap);
+    if (i % in_a_row > 0) ImGui::SameLine(0, gap);
     const std::string& label = segments.options[static_cast<size_t>(i)];
     if (ClickArea(label.c_str(), {width, look.Px(kSegmentHeight)})) clicked = i;
     LogControl(look, "segment", label, label);
@@ -85,17 +93,22 @@ int Segmented(const Look& look, const char* id, const Segments& segments) {
     TextStyle style = chosen ? BoldOf(look) : DimOf(look);
     if (!segments.enabled) style.color = chosen ? look.theme.ink.dim : look.theme.ink.faint;
     DrawTextCentered(look, style, box, label);
+    if (TextSize(look, style, label).x > box.x1 - box.x0) ItemTooltip(look, label, {});
   }
   ImGui::EndDisabled();
   ImGui::PopID();
   return clicked == segments.chosen && segments.pending < 0 ? -1 : clicked;
 }
 
+float ButtonWidth(const Look& look, std::string_view label, Emphasis emphasis) {
+  const TextStyle style = emphasis == Emphasis::kPrimary ? BoldOf(look) : TextOf(look);
+  return TextSize(look, style, label).x + look.Px(24);
+}
+
 bool Button(const Look& look, const char* id, std::string_view label, Emphasis emphasis,
             float width, bool enabled) {
   TextStyle style = emphasis == Emphasis::kPrimary ? BoldOf(look) : TextOf(look);
-  const ImVec2 text = TextSize(look, style, label);
-  const ImVec2 size(width > 0 ? width : text.x + look.Px(24), look.Px(26));
+  const ImVec2 size(width > 0 ? width : ButtonWidth(look, label, emphasis), look.Px(26));
   ImGui::BeginDisabled(!enabled);
   const bool clicked = ClickArea(id, size);
   ImGui::EndDisabled();

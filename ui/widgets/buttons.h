@@ -20,10 +20,13 @@ struct Segments {
   bool enabled = true;
   float width = 0;  // 0: the content's
 };
-// One row of equal buttons. Returns the option clicked, or -1.
+// One row of equal buttons, several where `width` is more than there is. A word that is cut stands
+// in a tooltip. Returns the option clicked, or -1.
 int Segmented(const Look& look, const char* id, const Segments& segments);
 
 enum class Emphasis : uint8_t { kQuiet, kPrimary };
+// Of one as wide as its label needs.
+float ButtonWidth(const Look& look, std::string_view label, Emphasis emphasis = Emphasis::kQuiet);
 // `width` 0: as wide as the label needs.
 bool Button(const Look& look, const char* id, std::string_view label,
             Emphasis emphasis = Emphasis::kQuiet, float width = 0, bool enabled = true);

@@ -192,8 +192,8 @@ SliderResult Slider(const Look& look, const char* id, const SliderSpec& spec,
   TextStyle label = DimOf(look);
   TextStyle value = BoldOf(look);
   if (!state.enabled) value.color = look.theme.ink.dim;
-  DrawText(look, label, {origin.x, origin.y}, state.label);
   result.value_box = DrawTextRight(look, value, {origin.x + width, origin.y}, value_text);
+  DrawTextClipped(look, label, origin, result.value_box.x0 - origin.x - look.Px(4), state.label);
   DrawRail(look, rail, SliderShare(spec, state.value), pending_share, state.enabled);
   return result;
 }

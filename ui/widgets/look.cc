@@ -93,4 +93,9 @@ void Gap(const Look& look, float pixels) {
 
 float ContentWidth() { return ImGui::GetContentRegionAvail().x; }
 
+void BesideOrBelow(float width, float gap) {
+  const float right = ImGui::GetCursorScreenPos().x + ContentWidth();
+  if (ImGui::GetItemRectMax().x + gap + width <= right) ImGui::SameLine(0, gap);
+}
+
 }  // namespace shardscope::widgets

@@ -65,6 +65,11 @@ ui::Box Paragraph(const Look& look, const TextStyle& style, std::string_view tex
 void Gap(const Look& look, float pixels);
 
 float ContentWidth();
+
+// The next item, `width` pixels wide, stands beside the last one, `gap` pixels from it, if there is
+// room, else below it.
+void BesideOrBelow(float width, float gap);
+
 inline ui::Box ToBox(ImVec2 min, ImVec2 max) { return {min.x, min.y, max.x, max.y}; }
 
 }  // namespace shardscope::widgets

@@ -36,6 +36,7 @@ using ui::Text;
 
 constexpr float kScatterShare = 0.42F;  // of the height
 constexpr float kLeastTable = 90;
+constexpr float kLeastPlot = 110;  // a low panel scrolls to it
 constexpr float kLeastText = 72;
 
 // The texts of a row stand left of its numbers.
@@ -205,11 +206,16 @@ void CollectivesPanel::DrawChoices(const CollectivesFrame& frame) {
                   [](const CollectiveGroup& group) { return group.sums.is_emulated; });
   if (!is_emulated) return;
   const ImVec2 row = ImGui::GetItemRectMin();
+  const float end = ImGui::GetItemRectMax().x;
   const float right = ImGui::GetCursorScreenPos().x + widgets::ContentWidth();
   const char* text = frame.Tr(Text::kCollectivesEmulated);
-  frame.log->Text("emulated", text,
-                  widgets::DrawTextRight(frame.look, widgets::DimOf(frame.look),
-                                         {right, row.y + frame.look.Px(4)}, text));
+  const widgets::TextStyle style = widgets::DimOf(frame.look);
+  const bool is_beside =
+      end + frame.look.Px(10) + widgets::TextSize(frame.look, style, text).x <= right;
+  frame.log->Text(
+      "emulated", text,
+      is_beside ? widgets::DrawTextRight(frame.look, style, {right, row.y + frame.look.Px(4)}, text)
+                : widgets::Paragraph(frame.look, style, text));
 }
 
 void CollectivesPanel::Update(const CollectivesFrame& frame) {
@@ -274,9 +280,16 @@ void CollectivesPanel::DrawChart(const CollectivesFrame& frame) {
   if (clicked >= 0) shows_matrix_ = clicked == 1;
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const ImVec2 room = ImGui::GetContentRegionAvail();
-  const ui::Box box{at.x, at.y + frame.look.Px(4), at.x + room.x, at.y + room.y};
-  if (shows_matrix_) return matrix_.Draw(frame.context, box, frame.log, frame.commands);
-  DrawCollectiveScatter(frame.context, box, frame.log, frame.commands);
+  const float height = std::max(room.y, frame.look.Px(kLeastPlot));
+  const ui::Box box{at.x, at.y + frame.look.Px(4), at.x + room.x, at.y + height};
+  if (shows_matrix_) {
+    matrix_.Draw(frame.context, box, frame.log, frame.commands);
+  } else {
+    DrawCollectiveScatter(frame.context, box, frame.log, frame.commands);
+  }
+  if (height <= room.y) return;
+  ImGui::SetCursorScreenPos({box.x0, box.y1});
+  ImGui::Dummy({0, 0});
 }
 
 void CollectivesPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {

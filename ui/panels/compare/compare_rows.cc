@@ -7,8 +7,10 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "ui/panels/compare/compare_words.h"
+#include "ui/timeline/axis.h"
 #include "ui/values.h"
 
 namespace shardscope::panels {
@@ -44,6 +46,18 @@ std::string RowText(const CompareFrame& frame, const ComparedRow& row, int colum
     default:
       return StateWord(frame.context.language, row);
   }
+}
+
+// The idle time of the row, which ends where its op begins.
+std::optional<timeline::Range> GapBefore(const query::Snapshot& snapshot,
+                                         const analysis::RowPlace& place) {
+  const query::RankRows* rows = snapshot.FindRank(place.rank);
+  if (rows == nullptr) return std::nullopt;
+  for (const query::OpRun& run : rows->op_runs) {
+    if (run.id != place.op_run) continue;
+    return timeline::Range{run.started_ns - place.length_ns, run.started_ns};
+  }
+  return std::nullopt;
 }
 
 double RowNumber(const ComparedRow& row, int column) {
@@ -107,13 +121,17 @@ void CompareRows::Update(const CompareFrame& frame) {
 
 void CompareRows::Show(const CompareFrame& frame, const ComparedRow& row) {
   said_.clear();
+  const bool is_idle = row.key.part == analysis::StepPart::kIdle;
   const std::string name =
       fmt::format("{} {}", WhatWords(frame.context.language, row.key), UnitText(row));
   if (!row.place.op_run.is_none()) {
     frame.commands->push_back(ui::ShowOp{row.place.op_run, row.place.rank});
+    if (const auto gap = GapBefore(*frame.context.snapshot, row.place); is_idle && gap) {
+      const timeline::Range fit = timeline::FitWithMargin(*gap);
+      frame.commands->push_back(ui::SetView{fit.start_ns, fit.end_ns, true, false});
+    }
     return;
   }
-  const bool is_idle = row.key.part == analysis::StepPart::kIdle;
   said_ = ui::TrFormat(frame.context.language, is_idle ? Text::kCompareNoOp : Text::kCompareOnlyInB,
                        name);
 }

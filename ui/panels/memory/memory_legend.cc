@@ -3,6 +3,7 @@
 #include <imgui.h>
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -105,23 +106,28 @@ float DrawMemoryLegend(const ui::Context& context, const ui::Box& box, bool nccl
   list->PushClipRect(
       {std::max(box.x0, window.x), std::max(box.y0, window.y)},
       {std::min(box.x1, window_end.x), std::min(std::max(box.y1, box.y0 + line), window_end.y)});
-  float x = box.x0;
-  float y = box.y0;
+  std::vector<float> widths;
+  std::vector<const char*> names;
   for (const LegendEntry& entry : entries) {
-    const float width = look.Px(14) + widgets::TextSize(look, style, entry.name).x;
-    if (x > box.x0 && x + width > box.x1) {
-      if (y + 2 * line > box.y1) break;
-      x = box.x0;
-      y += line;
-    }
+    widths.push_back(look.Px(14) + widgets::TextSize(look, style, entry.name).x);
+    names.push_back(entry.name);
+  }
+  const widgets::LegendPlaces places = widgets::PlaceLegend(look, widths, box, line, look.Px(16));
+  for (size_t at = 0; at < places.entries.size(); ++at) {
+    const LegendEntry& entry = entries[at];
+    const auto [x, y] = places.entries[at];
     widgets::DrawSwatch(look, {x, y + look.Px(4)}, 9, entry.color, entry.hatched);
     const ui::Box drawn =
         widgets::DrawText(look, style, {x + look.Px(14), y + look.Px(2)}, entry.name);
     log->Text(std::string("legend:") + entry.name, entry.name, drawn);
-    x += width + look.Px(16);
+  }
+  if (places.entries.size() < names.size()) {
+    const std::span<const char* const> rest = std::span(names).subspan(places.entries.size());
+    log->Int("legend_rest", "", static_cast<int64_t>(rest.size()), "",
+             widgets::DrawLegendRest(look, {places.rest.x, places.rest.y + look.Px(2)}, rest));
   }
   list->PopClipRect();
-  return y + line;
+  return places.bottom;
 }
 
 }  // namespace shardscope::panels

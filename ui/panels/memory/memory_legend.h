@@ -17,7 +17,8 @@ struct BandLook {
 };
 BandLook LookOfBand(const ui::Theme& theme, DeviceBand::Kind kind);
 
-// As many lines as the entries need and `box` has room for, at least one; returns where they end.
+// As many lines as the entries need and `box` has room for, at least one, with a sign for those
+// that have none; returns where they end.
 // `nccl`: some of the memory is known to be NCCL's.
 float DrawMemoryLegend(const ui::Context& context, const ui::Box& box, bool nccl, ui::DrawLog* log);
 

@@ -11,6 +11,7 @@
 #include "ui/scope.h"
 #include "ui/text.h"
 #include "ui/timeline/draw/decoration.h"
+#include "ui/timeline/labels.h"
 #include "ui/values.h"
 #include "ui/verdict.h"
 #include "ui/widgets/buttons.h"
@@ -305,7 +306,6 @@ float OverlapPanel::BarX(const ui::Box& box, size_t bar) const {
 
 void OverlapPanel::DrawChart(const ui::Context& context, const ui::Box& box, ui::DrawLog* log,
                              ui::Commands* commands) const {
-  const Look look = widgets::LookOf(context);
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ui::Theme& theme = *context.theme;
   for (size_t at = 0; at < bars_.size(); ++at) {
@@ -313,12 +313,29 @@ void OverlapPanel::DrawChart(const ui::Context& context, const ui::Box& box, ui:
   }
   list->AddRectFilled({box.x0, box.y1}, {box.x1, box.y1 + 1}, theme.surface.line);
   DrawRatio(context, box);
-  for (size_t at = 1; at < bars_.size(); ++at) {
-    if (bars_[at].first_step != change_step_) continue;
-    timeline::DrawDashedVertical(look, BarX(box, at) - look.Px(1), box.y0 - look.Px(4), box.y1,
-                                 theme.state.pending);
-  }
+  DrawChanges(context, box, log);
   HandleChart(context, box, commands);
+}
+
+// Between the bars of the step before and of the change, or within a bar that has both.
+void OverlapPanel::DrawChanges(const ui::Context& context, const ui::Box& box,
+                               ui::DrawLog* log) const {
+  const Look look = widgets::LookOf(context);
+  for (const timeline::Change& change : timeline::ChangesOf(*context.snapshot)) {
+    const auto bar = std::find_if(bars_.begin(), bars_.end(), [&](const OverlapBar& one) {
+      return change.step <= one.last_step;
+    });
+    if (bar == bars_.end() || change.step <= bars_.front().first_step) continue;
+    const auto at = static_cast<size_t>(bar - bars_.begin());
+    const float share = static_cast<float>(std::max(change.step - bar->first_step, 0)) /
+                        static_cast<float>(bar->last_step - bar->first_step + 1);
+    const float left = BarX(box, at);
+    const float x = std::round(left + (BarX(box, at + 1) - left) * share) - look.Px(1);
+    const float top = box.y0 - look.Px(4);
+    timeline::DrawDashedVertical(look, x, top, box.y1, context.theme->state.pending);
+    log->Int("change:" + std::to_string(change.step), "", change.step, "step",
+             {x, top, x + look.Px(2), box.y1});
+  }
 }
 
 void OverlapPanel::DrawBar(const ui::Context& context, const OverlapBar& bar, const ui::Box& box,

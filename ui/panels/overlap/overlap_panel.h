@@ -22,6 +22,7 @@ class OverlapPanel : public ui::Panel {
   void DrawCorner(const ui::Context& context, int32_t rank, ui::DrawLog* log) const;
   void DrawChart(const ui::Context& context, const ui::Box& box, ui::DrawLog* log,
                  ui::Commands* commands) const;
+  void DrawChanges(const ui::Context& context, const ui::Box& box, ui::DrawLog* log) const;
   void DrawBar(const ui::Context& context, const OverlapBar& bar, const ui::Box& box,
                ui::DrawLog* log) const;
   void DrawRatio(const ui::Context& context, const ui::Box& box) const;

@@ -23,7 +23,11 @@ using ui::Text;
 using widgets::Look;
 
 constexpr float kLeastStepLabel = 34;  // pixels between the numbers of steps
-constexpr float kFaintest = 0.08F;     // of a value that is nothing: no colour is no value
+constexpr float kStripLegendTop = 5;   // over its first line
+constexpr float kStripLegendLine = 17;
+constexpr int kStripLegendParts = 16;  // of the scale of colours, each so wide
+constexpr float kStripLegendPart = 8;
+constexpr float kFaintest = 0.08F;  // of a value that is nothing: no colour is no value
 
 ui::Color HueOf(const ui::Theme& theme, RankFigure figure) {
   switch (figure) {
@@ -160,6 +164,59 @@ void HandleLabel(const RanksFrame& frame, const StripRow& row, ImVec2 beside, bo
                      frame.Tr(Text::kRanksGutterTip), frame.look.theme.surface.line);
 }
 
+// Where knobs were turned: a mark that points down to the column, under the numbers of steps.
+void DrawStripChanges(const RanksFrame& frame, const Strip& strip, const StripPlaces& places,
+                      float bottom) {
+  const std::vector<int32_t>& steps = frame.grid().steps;
+  for (const query::Marker& marker : frame.context.snapshot->markers) {
+    if (!query::IsKnobChange(marker)) continue;
+    const auto step = std::lower_bound(steps.begin(), steps.end(), marker.step);
+    if (step == steps.end()) continue;
+    const auto at = static_cast<size_t>(step - steps.begin());
+    const float x = places.X(at / strip.steps_a_column);
+    const float size = frame.look.Px(4);
+    const ui::Box box{x - size, bottom - size, x + size, bottom};
+    ImGui::GetWindowDrawList()->AddTriangleFilled({box.x0, box.y0}, {box.x1, box.y0}, {x, box.y1},
+                                                  frame.look.theme.state.pending);
+    frame.log->Int(fmt::format("change:{}", marker.step), marker.key, marker.step, "step", box);
+  }
+}
+
+struct LegendTexts {
+  std::string name;
+  std::string low;
+  std::string high;
+  std::string slow;
+  std::string steps;  // may be empty
+};
+
+LegendTexts LegendTextsOf(const RanksFrame& frame, const Strip& strip, RankFigure figure) {
+  LegendTexts texts;
+  texts.name = ui::RankFigureName(frame.context.language, figure);
+  texts.low = ui::FormatRankFigure(figure, strip.low);
+  texts.high = (strip.largest > strip.high ? "\xE2\x89\xA5 " : "") +
+               ui::FormatRankFigure(figure, strip.high);
+  texts.slow = frame.Tr(Text::kRanksSlowSign);
+  if (strip.steps_a_column > 1) {
+    texts.steps = frame.Format(Text::kRanksStepsAColumn, strip.steps_a_column);
+  }
+  return texts;
+}
+
+// The scale of colours, the sign of slow ranks, and how many steps a column has.
+widgets::LegendPlaces PlaceStripLegend(const Look& look, const LegendTexts& texts, ImVec2 at) {
+  const auto width = [&](const std::string& text) {
+    return widgets::TextSize(look, widgets::FaintOf(look), text).x;
+  };
+  std::vector<float> widths = {width(texts.name) + width(texts.low) + width(texts.high) +
+                                   look.Px(10 + 6 + kStripLegendParts * kStripLegendPart + 6),
+                               look.Px(13) + width(texts.slow) + look.Px(4)};
+  if (!texts.steps.empty()) widths.push_back(width(texts.steps));
+  const ui::Box box{at.x, at.y, at.x + widgets::ContentWidth(),
+                    at.y + 4 * look.Px(kStripLegendLine)};  // no entry lacks room
+  return widgets::PlaceLegend(look, widths, box, look.Px(kStripLegendLine), look.Px(16));
+}
+
 }  // namespace
 
 void DrawSlowSign(const RanksFrame& frame, ImVec2 centre) {
@@ -185,51 +242,59 @@ void DrawStripSteps(const RanksFrame& frame, const Strip& strip, const StripPlac
     const float x = places.X(column);
     if (x < next || x + look.Px(kLeastStepLabel) / 2 > places.right) continue;
     next = x + look.Px(kLeastStepLabel);
-    widgets::DrawText(look, widgets::FaintOf(look), {x + look.Px(1), y},
-                      std::to_string(steps[column * strip.steps_a_column]));
+    const int32_t step = steps[column * strip.steps_a_column];
+    const std::string number = std::to_string(step);
+    frame.log->Int("step:" + number, number, step, "step",
+                   widgets::DrawText(look, widgets::FaintOf(look), {x + look.Px(1), y}, number));
   }
-  for (const query::Marker& marker : frame.context.snapshot->markers) {
-    if (!query::IsKnobChange(marker)) continue;
-    const auto step = std::lower_bound(steps.begin(), steps.end(), marker.step);
-    if (step == steps.end()) continue;
-    const auto at = static_cast<size_t>(step - steps.begin());
-    const float x = places.X(at / strip.steps_a_column);
-    ImGui::GetWindowDrawList()->AddLine({x, y}, {x, y + look.Px(kStripHeaderHeight)},
-                                        look.theme.state.pending, look.Px(1.5F));
+  DrawStripChanges(frame, strip, places, y + look.Px(kStripHeaderHeight));
+}
+
+void HandleStripValues(const RanksFrame& frame, RankFigure figure, const ui::Box& box) {
+  int32_t num_steps = 0;
+  for (const analysis::RankFigures& rank : frame.context.ranks->findings.ranks) {
+    num_steps = std::max(num_steps, rank.num_steps);
   }
+  const std::string what = frame.Format(Text::kRanksOfAll, num_steps);
+  frame.log->Int("values_of", what, num_steps, "", box);
+  const bool is_over = ImGui::IsWindowHovered(ImGuiHoveredFlags_ChildWindows) &&
+                       ImGui::IsMouseHoveringRect({box.x0, box.y0}, {box.x1, box.y1});
+  if (frame.context.headless || !is_over) return;
+  const char* title = ui::RankFigureName(frame.context.language, figure);
+  frame.log->Text("tooltip", fmt::format("{}\n{}", title, what),
+                  widgets::Tooltip(frame.look, title, what, frame.look.theme.surface.line));
+}
+
+float StripLegendHeight(const RanksFrame& frame, const Strip& strip, RankFigure figure) {
+  return frame.look.Px(kStripLegendTop) +
+         PlaceStripLegend(frame.look, LegendTextsOf(frame, strip, figure), {0, 0}).bottom;
 }
 
 void DrawStripLegend(const RanksFrame& frame, const Strip& strip, RankFigure figure) {
   const Look& look = frame.look;
-  ImVec2 at = ImGui::GetCursorScreenPos();
-  at.y += look.Px(5);
   const widgets::TextStyle style = widgets::FaintOf(look);
-  const std::string low = ui::FormatRankFigure(figure, strip.low);
-  const std::string high = (strip.largest > strip.high ? "\xE2\x89\xA5 " : "") +
-                           ui::FormatRankFigure(figure, strip.high);
-  const ui::Box name =
-      widgets::DrawText(look, style, at, ui::RankFigureName(frame.context.language, figure));
-  const ui::Box low_box = widgets::DrawText(look, style, {name.x1 + look.Px(10), at.y}, low);
-  constexpr int kParts = 16;
-  const float width = look.Px(8);
-  float x = low_box.x1 + look.Px(6);
-  for (int part = 0; part < kParts; ++part, x += width) {
+  const LegendTexts texts = LegendTextsOf(frame, strip, figure);
+  const ImVec2 top = ImGui::GetCursorScreenPos();
+  const widgets::LegendPlaces places =
+      PlaceStripLegend(look, texts, {top.x, top.y + look.Px(kStripLegendTop)});
+  ImVec2 at = places.entries[0];
+  const ui::Box name = widgets::DrawText(look, style, at, texts.name);
+  const ui::Box low = widgets::DrawText(look, style, {name.x1 + look.Px(10), at.y}, texts.low);
+  float x = low.x1 + look.Px(6);
+  for (int part = 0; part < kStripLegendParts; ++part, x += look.Px(kStripLegendPart)) {
     ImGui::GetWindowDrawList()->AddRectFilled(
-        {x, at.y + look.Px(2)}, {x + width, at.y + look.Px(11)},
-        ColorOf(look.theme, figure, static_cast<float>(part) / (kParts - 1)));
+        {x, at.y + look.Px(2)}, {x + look.Px(kStripLegendPart), at.y + look.Px(11)},
+        ColorOf(look.theme, figure, static_cast<float>(part) / (kStripLegendParts - 1)));
   }
-  const ui::Box high_box = widgets::DrawText(look, style, {x + look.Px(6), at.y}, high);
-  frame.log->Real("legend:low", low, strip.low, ui::UnitOf(figure), low_box);
-  frame.log->Real("legend:high", high, strip.high, ui::UnitOf(figure), high_box);
-  x = high_box.x1 + look.Px(20);
-  DrawSlowSign(frame, {x, at.y + look.Px(7)});
-  const ui::Box sign =
-      widgets::DrawText(look, style, {x + look.Px(9), at.y}, frame.Tr(Text::kRanksSlowSign));
-  if (strip.steps_a_column > 1) {
-    widgets::DrawText(look, style, {sign.x1 + look.Px(20), at.y},
-                      frame.Format(Text::kRanksStepsAColumn, strip.steps_a_column));
-  }
-  ImGui::Dummy({widgets::ContentWidth(), look.Px(kStripLegendHeight)});
+  const ui::Box high = widgets::DrawText(look, style, {x + look.Px(6), at.y}, texts.high);
+  frame.log->Real("legend:low", texts.low, strip.low, ui::UnitOf(figure), low);
+  frame.log->Real("legend:high", texts.high, strip.high, ui::UnitOf(figure), high);
+  at = places.entries[1];
+  DrawSlowSign(frame, {at.x + look.Px(4), at.y + look.Px(7)});
+  frame.log->Text("legend:slow", texts.slow,
+                  widgets::DrawText(look, style, {at.x + look.Px(13), at.y}, texts.slow));
+  if (!texts.steps.empty()) widgets::DrawText(look, style, places.entries[2], texts.steps);
+  ImGui::Dummy({widgets::ContentWidth(), places.bottom - top.y});
 }
 
 std::optional<StripPlace> PlaceUnderMouse(const Strip& strip, const StripPlaces& places) {

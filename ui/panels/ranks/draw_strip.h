@@ -44,7 +44,6 @@ struct StripPlaces {
 inline constexpr float kStripLabelWidth = 108;  // left of the columns
 inline constexpr float kStripValueWidth = 74;   // right of them
 inline constexpr float kStripHeaderHeight = 18;
-inline constexpr float kStripLegendHeight = 22;
 inline constexpr float kStripMostColumn = 46;        // how wide a column gets
 inline constexpr float kStripLeastLabelHeight = 11;  // lower rows are labelled where there is room
 
@@ -55,11 +54,15 @@ void DrawSlowSign(const RanksFrame& frame, ImVec2 centre);
 void DrawStripRow(const RanksFrame& frame, const Strip& strip, analysis::RankFigure figure,
                   const StripPlaces& places, size_t row, bool labelled);
 
-// Numbers of steps over their columns from `y` down, and a line where a knob was turned.
+// Numbers of steps over their columns from `y` down, and a mark under them where a knob was turned.
 void DrawStripSteps(const RanksFrame& frame, const Strip& strip, const StripPlaces& places,
                     float y);
 
-// What colours and signs mean, as an item of the layout.
+// A tooltip over the values at the right of the strip: of what and of how many steps they are.
+void HandleStripValues(const RanksFrame& frame, analysis::RankFigure figure, const ui::Box& box);
+
+// What colours and signs mean, as an item of the layout, in as many lines as it needs.
+float StripLegendHeight(const RanksFrame& frame, const Strip& strip, analysis::RankFigure figure);
 void DrawStripLegend(const RanksFrame& frame, const Strip& strip, analysis::RankFigure figure);
 
 // A row's label or cell.

@@ -26,6 +26,7 @@ using widgets::Look;
 constexpr float kStripLeastRowHeight = 6;
 constexpr float kStripMostRowHeight = 18;
 constexpr float kStripLeastColumn = 5;
+constexpr float kStripLeastRows = 5;  // of full height; a low panel scrolls to them
 
 // Whose label would cover this one.
 bool IsNearSlow(const Strip& strip, size_t row, size_t rows_of_label) {
@@ -69,7 +70,7 @@ void RanksPanel::DrawChoices(const RanksFrame& frame) {
       look, "figure",
       {.options = figures, .chosen = static_cast<int>(settings_.figure), .width = look.Px(340)});
   if (clicked >= 0) settings_.figure = static_cast<RankFigure>(clicked);
-  ImGui::SameLine(0, look.Px(10));
+  widgets::BesideOrBelow(look.Px(140), look.Px(10));
   clicked =
       widgets::Segmented(look, "order",
                          {.options = {frame.Tr(Text::kRanksByRank), frame.Tr(Text::kRanksByValue)},
@@ -82,14 +83,14 @@ void RanksPanel::DrawChoices(const RanksFrame& frame) {
                           .chosen = settings_.folds ? 1 : 0,
                           .width = look.Px(220)});
   if (clicked >= 0) settings_.folds = clicked == 1;
-  ImGui::SameLine(0, look.Px(10));
+  widgets::BesideOrBelow(look.Px(130), look.Px(10));
   const ui::RankFilterResult chosen =
       ui::FilterRanks(frame.grid().ranks, ui::MeshOfRun(*frame.context.snapshot), filter_);
   const auto* error = std::get_if<ui::RankFilterError>(&chosen);
   widgets::TextField(look, "##filter", &filter_,
                      {.hint = frame.Tr(Text::kRanksFilterHint),
                       .invalid = error != nullptr,
-                      .width = look.Px(130)});
+                      .width = std::min(look.Px(130), widgets::ContentWidth())});
   frame.log->Text("filter", filter_,
                   widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
   if (!frame.context.headless && !ImGui::IsItemActive()) {
@@ -113,7 +114,7 @@ void RanksPanel::DrawChoices(const RanksFrame& frame) {
 void RanksPanel::DrawLaneButtons(const RanksFrame& frame) {
   const Look& look = frame.look;
   const auto button = [&](const char* id, Text text) {
-    ImGui::SameLine(0, look.Px(8));
+    widgets::BesideOrBelow(widgets::ButtonWidth(look, frame.Tr(text)), look.Px(8));
     const bool clicked = widgets::Button(look, id, frame.Tr(text));
     frame.log->Text(id, frame.Tr(text),
                     widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
@@ -156,7 +157,10 @@ void RanksPanel::DrawStrip(const RanksFrame& frame) {
   const ImVec2 header = ImGui::GetCursorScreenPos();
   ImGui::Dummy({widgets::ContentWidth(), look.Px(kStripHeaderHeight)});
   const float spacing = ImGui::GetStyle().ItemSpacing.y;
-  const float room = ImGui::GetContentRegionAvail().y - look.Px(kStripLegendHeight) - 2 * spacing;
+  const float least = look.Px(kStripMostRowHeight) *
+                      std::min(static_cast<float>(strip_.rows.size()), kStripLeastRows);
+  const float legend = StripLegendHeight(frame, strip_, made_with_.figure);
+  const float room = std::max(ImGui::GetContentRegionAvail().y - legend - 2 * spacing, least);
   StripPlaces places;
   places.row_height =
       std::floor(std::clamp(room / static_cast<float>(strip_.rows.size()),
@@ -167,7 +171,7 @@ void RanksPanel::DrawStrip(const RanksFrame& frame) {
   places.right = places.left + places.column_width * static_cast<float>(strip_.num_columns);
   DrawStripSteps(frame, strip_, places, header.y);
   const float height = places.row_height * static_cast<float>(strip_.rows.size());
-  if (ImGui::BeginChild("strip", {0, std::max(room, look.Px(24))}, ImGuiChildFlags_NavFlattened)) {
+  if (ImGui::BeginChild("strip", {0, room}, ImGuiChildFlags_NavFlattened)) {
     if (std::exchange(shows_slow_, false)) {
       const auto slow = std::find_if(strip_.rows.begin(), strip_.rows.end(),
                                      [](const StripRow& row) { return row.is_slow; });
@@ -191,6 +195,9 @@ void RanksPanel::DrawStrip(const RanksFrame& frame) {
     if (!frame.context.headless) HandleStrip(frame, places, clicked);
   }
   ImGui::EndChild();
+  HandleStripValues(frame, made_with_.figure,
+                    {places.right, header.y, places.right + look.Px(kStripValueWidth),
+                     ImGui::GetItemRectMax().y});
   DrawStripLegend(frame, strip_, made_with_.figure);
 }
 

@@ -206,14 +206,40 @@ void KeyTip(const Frame& frame, const Knob& knob) {
 
 constexpr float kFieldWidth = 96;  // of what stands beside its label
 
+// Else it stands below.
+bool HasRoomBesideField(const Frame& frame, const std::string& label) {
+  const float width = widgets::TextSize(frame.look, widgets::DimOf(frame.look), label).x;
+  return width + frame.look.Px(kFieldWidth + 4) <= widgets::ContentWidth();
+}
+
+// Of choices below a label, as many as have room for their words.
+size_t SegmentsInARow(const Frame& frame, const std::vector<std::string>& words) {
+  constexpr size_t kMostInARow = 4;
+  constexpr size_t kLongWord = 14;
+  const bool are_long =
+      std::ranges::any_of(words, [](const std::string& text) { return text.size() >= kLongWord; });
+  // Words of many choices would be cut: they stand in several rows, long ones in more.
+  size_t in_a_row = words.size() <= kMostInARow ? kMostInARow : kMostInARow - (are_long ? 2 : 1);
+  in_a_row = std::min(in_a_row, words.size());
+  float widest = 0;
+  for (const std::string& word : words) {
+    widest = std::max(widest, widgets::TextSize(frame.look, widgets::BoldOf(frame.look), word).x);
+  }
+  while (in_a_row > 1 && widest * static_cast<float>(in_a_row) > widgets::ContentWidth()) {
+    --in_a_row;
+  }
+  return in_a_row;
+}
+
 void DrawSegments(const Frame& frame, const Knob& knob) {
   const ui::Context& context = frame.context;
   const std::string value = ui::ShownValue(context, knob.key->name);
   const auto ahead = ValueAhead(context, knob.key->name);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const std::string label = ui::KeyLabel(context.language, knob.key->name);
-  // On or off stands beside its label, other choices below it.
-  const bool is_short = knob.key->type == config::KeyType::kBool;
+  // On or off stands beside its label where there is room, other choices below it.
+  const bool is_short =
+      knob.key->type == config::KeyType::kBool && HasRoomBesideField(frame, label);
   const float field = is_short ? frame.look.Px(kFieldWidth) : 0;
   const float rest = widgets::ContentWidth() - field;
   const ui::Box box = widgets::DrawText(frame.look, widgets::DimOf(frame.look),
@@ -221,13 +247,11 @@ void DrawSegments(const Frame& frame, const Knob& knob) {
   ImGui::InvisibleButton("label", {rest, frame.look.Px(ui::kTextSize + (is_short ? 10 : 2))});
   KeyTip(frame, knob);
   if (is_short) ImGui::SetCursorScreenPos({at.x + rest, at.y});
-  // Words of many choices would be cut: they stand in several rows, long ones in more.
-  constexpr size_t kMostInARow = 4;
-  constexpr size_t kLongWord = 14;
-  const bool are_long = std::ranges::any_of(
-      knob.values, [](const std::string& text) { return text.size() >= kLongWord; });
-  const size_t of_many = kMostInARow - (are_long ? 2 : 1);
-  const size_t in_a_row = knob.values.size() <= kMostInARow ? kMostInARow : of_many;
+  std::vector<std::string> words;
+  for (const std::string& choice : knob.values) {
+    words.push_back(ShowValue(context.language, knob, choice));
+  }
+  const size_t in_a_row = is_short ? words.size() : SegmentsInARow(frame, words);
   for (size_t first = 0; first < knob.values.size(); first += in_a_row) {
     widgets::Segments segments;
     segments.enabled = frame.enabled;
@@ -236,7 +260,7 @@ void DrawSegments(const Frame& frame, const Knob& knob) {
     for (size_t i = first; i < end; ++i) {
       if (knob.values[i] == value) segments.chosen = static_cast<int>(i - first);
       if (ahead && knob.values[i] == *ahead) segments.pending = static_cast<int>(i - first);
-      segments.options.push_back(ShowValue(context.language, knob, knob.values[i]));
+      segments.options.push_back(words[i]);
     }
     const std::string id = first == 0 ? "segments" : "segments" + std::to_string(first);
     const int clicked = widgets::Segmented(frame.look, id.c_str(), segments);
@@ -275,10 +299,14 @@ void DrawTextKnob(const Frame& frame, const Knob& knob) {
   std::string& draft = (*frame.drafts)[knob.key->name];
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = widgets::ContentWidth();
-  const float field = frame.look.Px(kFieldWidth);
-  widgets::DrawText(frame.look, widgets::DimOf(frame.look), {at.x, at.y + frame.look.Px(5)},
-                    ui::KeyLabel(frame.context.language, knob.key->name));
-  ImGui::SetCursorScreenPos({at.x + width - field, at.y});
+  const std::string label = ui::KeyLabel(frame.context.language, knob.key->name);
+  const bool is_beside = HasRoomBesideField(frame, label);
+  const float field = is_beside ? frame.look.Px(kFieldWidth) : width;
+  const ui::Box label_box =
+      widgets::DrawText(frame.look, widgets::DimOf(frame.look),
+                        {at.x, at.y + (is_beside ? frame.look.Px(5) : 0)}, label);
+  ImGui::SetCursorScreenPos(is_beside ? ImVec2(at.x + width - field, at.y)
+                                      : ImVec2(at.x, label_box.y1 + frame.look.Px(3)));
   ImGui::BeginDisabled(!frame.enabled);
   const bool invalid = !draft.empty() && !config::Canonical(*knob.key, draft).ok();
   widgets::TextField(frame.look, "##text", &draft,

@@ -28,6 +28,10 @@ constexpr float kLeastBar = 3;  // pixels at scale 1, with the gap behind it
 constexpr float kMostBar = 26;
 constexpr float kTimesShare = 0.58F;  // of the height
 constexpr float kTitleHeight = 17;
+constexpr float kAxisWidth = 58;
+constexpr float kAxisHeight = 16;
+constexpr float kLeastParts = 50;  // high
+constexpr float kLeastBars = 40;   // wide
 constexpr float kHatch = 4;
 
 void AddEvents(const StepRow& row, StepBar* bar) {
@@ -50,6 +54,17 @@ struct Chart {
   float X(size_t bar) const { return times.x0 + pitch * static_cast<float>(bar); }
 };
 
+// A gap across a bar that would be longer than the chart is high.
+void DrawCut(const Chart& chart, const StepRow& row, const ui::Box& bar, ui::DrawLog* log) {
+  const float size = chart.look.Px(3);
+  const ui::Box gap{bar.x0, bar.y0 + size, bar.x1, bar.y0 + 2 * size};
+  ImGui::GetWindowDrawList()->AddQuadFilled({gap.x0, gap.y1}, {gap.x1, gap.y0},
+                                            {gap.x1, gap.y0 + size}, {gap.x0, gap.y1 + size},
+                                            chart.look.theme.surface.panel);
+  log->Int(fmt::format("cut:{}", row.step), ui::FormatDuration(row.step_ns), row.step_ns, "ns",
+           gap);
+}
+
 void DrawTimes(const Chart& chart, ui::DrawLog* log) {
   const Look& look = chart.look;
   ImDrawList* list = ImGui::GetWindowDrawList();
@@ -65,7 +80,7 @@ void DrawTimes(const Chart& chart, ui::DrawLog* log) {
     const float x0 = chart.X(at);
     const float x1 = std::max(x0 + chart.pitch - gap, x0 + 1);
     const float top = top_of(static_cast<double>(row.step_ns));
-    const float exposed = top_of(static_cast<double>(bar.exposed_ns));
+    const float exposed = top_of(bar.exposed_ns);
     list->AddRectFilled({x0, top}, {x1, chart.times.y1},
                         ui::WithAlpha(look.theme.ink.dim, row.is_warm_up ? 0.35F : 0.7F));
     list->AddRectFilled({x0, exposed}, {x1, chart.times.y1}, look.theme.op.exposed);
@@ -75,6 +90,9 @@ void DrawTimes(const Chart& chart, ui::DrawLog* log) {
     }
     log->Int(fmt::format("bar:{}", row.step), ui::FormatDuration(row.step_ns), row.step_ns, "ns",
              {x0, top, x1, chart.times.y1});
+    if (static_cast<double>(row.step_ns) > longest) {
+      DrawCut(chart, row, {x0, top, x1, chart.times.y1}, log);
+    }
   }
 }
 
@@ -161,9 +179,9 @@ void DrawHover(const Chart& chart, size_t at) {
   const float x = chart.X(at);
   ImGui::GetWindowDrawList()->AddRectFilled({x, chart.times.y0}, {x + chart.pitch, chart.losses.y1},
                                             ui::WithAlpha(look.theme.ink.text, 0.12F));
-  std::string detail = ui::TrFormat(chart.context.language, Text::kStepsBarTip,
-                                    ui::FormatDuration(row.step_ns), row.slowest_rank,
-                                    ui::FormatDuration(row.slowest_exposed_ns), LossText(row.loss));
+  std::string detail = ui::TrFormat(
+      chart.context.language, Text::kStepsBarTip, ui::FormatDuration(row.step_ns), row.slowest_rank,
+      ui::FormatDuration(std::llround(row.exposed_ns)), LossText(row.loss));
   for (size_t index = bar.first; index <= bar.last; ++index) {
     for (const query::Marker& event : chart.rows[index].events) {
       detail += "\n" + EventWords(chart.context.language, event);
@@ -187,7 +205,7 @@ std::vector<StepBar> MakeStepBars(const std::vector<StepRow>& rows, size_t most)
     StepBar& bar = bars.back();
     bar.last = at;
     if (rows[at].step_ns > rows[bar.slowest].step_ns) bar.slowest = at;
-    bar.exposed_ns = rows[bar.slowest].slowest_exposed_ns;
+    bar.exposed_ns = rows[bar.slowest].exposed_ns;
     if (!std::isnan(rows[at].loss)) bar.loss = rows[at].loss;
     AddEvents(rows[at], &bar);
   }
@@ -205,14 +223,17 @@ int64_t LongestStep(const std::vector<StepRow>& rows) {
   return longest;
 }
 
+ImVec2 LeastStepsChart(const widgets::Look& look) {
+  return {look.Px(kAxisWidth + kLeastBars), look.Px(kTitleHeight + 4 + kLeastParts + kAxisHeight)};
+}
+
 void DrawStepsChart(const ui::Context& context, const std::vector<StepRow>& rows,
                     const ui::Box& box, ui::DrawLog* log, ui::Commands* commands) {
   const Look look = widgets::LookOf(context);
   Chart chart{context, look, rows, {}, {}, {}, 0};
-  const float left = box.x0 + look.Px(58);
+  const float left = box.x0 + look.Px(kAxisWidth);
   const float top = box.y0 + look.Px(kTitleHeight + 4);
-  const float bottom = box.y1 - look.Px(16);
-  if (bottom - top < look.Px(50) || box.x1 - left < look.Px(40)) return;
+  const float bottom = box.y1 - look.Px(kAxisHeight);
   const float middle = top + (bottom - top) * kTimesShare;
   chart.times = {left, top, box.x1, middle};
   chart.losses = {left, middle + look.Px(kTitleHeight), box.x1, bottom};

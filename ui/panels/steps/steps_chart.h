@@ -2,12 +2,15 @@
 // over one axis of steps, with dashed lines where something was changed.
 #pragma once
 
+#include <imgui.h>
+
 #include <cstddef>
 #include <vector>
 
 #include "trace/analysis/step_table.h"
 #include "ui/context.h"
 #include "ui/draw_log.h"
+#include "ui/widgets/look.h"
 
 namespace shardscope::panels {
 
@@ -16,7 +19,7 @@ struct StepBar {
   size_t first = 0;  // indices of rows
   size_t last = 0;
   size_t slowest = 0;         // the row with the longest step
-  int64_t exposed_ns = 0;     // of the rank that took it
+  double exposed_ns = 0;      // of that row, the mean of its ranks
   double loss = 0;            // of the last row that has one; NaN: none has
   bool has_change = false;    // of a knob
   bool has_incident = false;  // an error or a skipped update
@@ -27,6 +30,9 @@ std::vector<StepBar> MakeStepBars(const std::vector<analysis::StepRow>& rows, si
 
 // What the longest bar stands for: warm-up may be cut. 0 without rows.
 int64_t LongestStep(const std::vector<analysis::StepRow>& rows);
+
+// In less there is no room for it; pixels.
+ImVec2 LeastStepsChart(const widgets::Look& look);
 
 // Fills the box. A click leads to the step. `rows` is not empty.
 void DrawStepsChart(const ui::Context& context, const std::vector<analysis::StepRow>& rows,

@@ -17,6 +17,7 @@ std::vector<analysis::StepRow> Rows(int count) {
     row.step = step;
     row.step_ns = 100 + step % 7;
     row.slowest_exposed_ns = 10 + step;
+    row.exposed_ns = 5 + step;
     row.loss = 5.0 - 0.01 * step;
   }
   return rows;
@@ -34,7 +35,7 @@ TEST(StepsChart, EveryStepIsInOneBar) {
       for (size_t row = bar.first; row <= bar.last; ++row) {
         EXPECT_LE(rows[row].step_ns, rows[bar.slowest].step_ns);
       }
-      EXPECT_EQ(bar.exposed_ns, rows[bar.slowest].slowest_exposed_ns);
+      EXPECT_EQ(bar.exposed_ns, rows[bar.slowest].exposed_ns);
       EXPECT_EQ(bar.loss, rows[bar.last].loss);
     }
     EXPECT_EQ(next, rows.size());

@@ -204,11 +204,16 @@ void StepsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands
   widgets::Gap(frame.look, 4);
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float chart =
-      std::min(room.y * kChartShare, std::max(room.y - frame.look.Px(kLeastRows), 0.0F));
-  DrawStepsChart(context, frame.rows(), {at.x, at.y, at.x + room.x, at.y + chart}, log, commands);
-  ImGui::SetCursorScreenPos({at.x, at.y + chart + frame.look.Px(6)});
-  DrawTable(frame, std::max(room.y - chart - frame.look.Px(6), frame.look.Px(40)));
+  const ImVec2 least = LeastStepsChart(frame.look);
+  float chart = std::max(room.y * kChartShare, least.y);
+  if (chart + frame.look.Px(kLeastRows) > room.y || room.x < least.x) {
+    chart = 0;  // the table needs the room
+  } else {
+    DrawStepsChart(context, frame.rows(), {at.x, at.y, at.x + room.x, at.y + chart}, log, commands);
+    chart += frame.look.Px(6);
+  }
+  ImGui::SetCursorScreenPos({at.x, at.y + chart});
+  DrawTable(frame, std::max(room.y - chart, frame.look.Px(kLeastRows)));
 }
 
 ui::TableMaker StepsPanel::AsTable(const ui::Context& context) const {

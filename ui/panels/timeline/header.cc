@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,7 @@ constexpr float kLine = 18;
 constexpr float kSwatchWidth = 22;  // wide enough to show a hatch
 constexpr float kSwatchHeight = 11;
 constexpr float kEntryGap = 14;
+constexpr float kLeastLanes = 100;  // three lanes, which the legend leaves room for
 
 struct Entry {
   ui::Text name;
@@ -100,28 +102,37 @@ void DrawEntry(const Look& look, const Entry& entry, const ui::Box& swatch) {
   if (entry.emulated) timeline::DrawEmulatedHatch(look, swatch, swatch.x0);
 }
 
-// From the left top of `box` on, in as many lines as its width needs. Returns the bottom. Logs
-// each entry as "legend:<name>" with its swatch's box.
+// From the left top of `box` on, in as many lines as its width needs and it has room for, with a
+// sign for entries that have none; nothing where it has no room for a line. Returns the bottom.
+// Logs each entry as "legend:<name>" with its swatch's box.
 float DrawTimelineLegend(const ui::Context& context, const ui::Box& box, ui::DrawLog* log) {
   const Look look = widgets::LookOf(context);
   const widgets::TextStyle style{look.fonts.text, ui::kSmallTextSize, look.theme.ink.dim};
-  float x = box.x0;
-  float y = box.y0;
-  for (const Entry& entry : Entries(context)) {
-    const char* name = ui::Tr(context.language, entry.name);
-    const float width = look.Px(kSwatchWidth + 5) + widgets::TextSize(look, style, name).x;
-    if (x > box.x0 && x + width > box.x1) {
-      x = box.x0;
-      y += look.Px(kLine);
-    }
+  if (box.y0 + look.Px(kLine) > box.y1) return box.y0;
+  const std::vector<Entry> entries = Entries(context);
+  std::vector<const char*> names;
+  std::vector<float> widths;
+  for (const Entry& entry : entries) {
+    names.push_back(ui::Tr(context.language, entry.name));
+    widths.push_back(look.Px(kSwatchWidth + 5) + widgets::TextSize(look, style, names.back()).x);
+  }
+  const widgets::LegendPlaces places =
+      widgets::PlaceLegend(look, widths, box, look.Px(kLine), look.Px(kEntryGap));
+  for (size_t at = 0; at < places.entries.size(); ++at) {
+    const auto [x, y] = places.entries[at];
     const float top = y + look.Px((kLine - kSwatchHeight) / 2);
     const ui::Box swatch{x, top, x + look.Px(kSwatchWidth), top + look.Px(kSwatchHeight)};
-    DrawEntry(look, entry, swatch);
-    widgets::DrawText(look, style, {swatch.x1 + look.Px(5), y + look.Px(2)}, name);
-    log->Text(std::string("legend:") + ui::Tr(ui::Language::kEnglish, entry.name), name, swatch);
-    x += width + look.Px(kEntryGap);
+    DrawEntry(look, entries[at], swatch);
+    widgets::DrawText(look, style, {swatch.x1 + look.Px(5), y + look.Px(2)}, names[at]);
+    log->Text(std::string("legend:") + ui::Tr(ui::Language::kEnglish, entries[at].name), names[at],
+              swatch);
   }
-  return y + look.Px(kLine);
+  if (places.entries.size() < names.size()) {
+    const std::span<const char* const> rest = std::span(names).subspan(places.entries.size());
+    log->Int("legend_rest", "", static_cast<int64_t>(rest.size()), "",
+             widgets::DrawLegendRest(look, {places.rest.x, places.rest.y + look.Px(2)}, rest));
+  }
+  return places.bottom;
 }
 
 using timeline::Axis;
@@ -292,11 +303,13 @@ void TimelineHeader::Draw(const ui::Context& context, const Axis& axis, ui::Draw
   const ui::Box gutter{ImGui::GetWindowPos().x, ruler.y0, ruler.x0, ruler.y1};
   DrawFoldAll(context, gutter, log, commands);
   DrawLegendToggle(context, gutter, log, commands);
-  float bottom = context.lanes.legend
-                     ? DrawTimelineLegend(context, {ruler.x0, ruler.y1, ruler.x1, 0}, log)
-                     : ruler.y1;
+  float bottom = ruler.y1;
+  if (context.lanes.legend) {
+    const float end = top + ImGui::GetContentRegionAvail().y - look.Px(kLeastLanes);
+    bottom = DrawTimelineLegend(context, {ruler.x0, ruler.y1, ruler.x1, end}, log);
+  }
   // In the first line under the ruler, which the legend has or its own parts.
-  if (context.lanes.legend || context.critical_path.is_on) {
+  if (bottom > ruler.y1 || context.critical_path.is_on) {
     DrawPathToggle(context, {gutter.x0, ruler.y1, gutter.x1, ruler.y1 + look.Px(kLine)}, log,
                    commands);
   }

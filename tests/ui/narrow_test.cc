@@ -1,0 +1,210 @@
+// Small windows and large text: what can be used lies in its panel and beside other things, or the
+// panel scrolls to it.
+#include <gtest/gtest.h>
+#include <imgui_internal.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/lesson/lesson_snapshot.h"
+#include "tests/ui/harness.h"
+
+namespace shardscope::ui_test {
+namespace {
+
+struct NarrowCase {
+  int width;
+  int height;
+  float scale;
+  ui::Language language;
+};
+constexpr NarrowCase kNarrowCases[] = {{1100, 700, 1, ui::Language::kEnglish},
+                                       {1100, 700, 1, ui::Language::kChinese},
+                                       {1100, 700, 1.46F, ui::Language::kEnglish},
+                                       {1600, 900, 2, ui::Language::kEnglish},
+                                       {1600, 900, 2, ui::Language::kChinese}};
+
+bool Overlap(const ui::Box& a, const ui::Box& b) {
+  return a.x0 + 1 < b.x1 && b.x0 + 1 < a.x1 && a.y0 + 1 < b.y1 && b.y0 + 1 < a.y1;
+}
+
+bool IsIn(const ui::Box& inner, const ui::Box& outer) {
+  return inner.x0 >= outer.x0 - 1 && inner.x1 <= outer.x1 + 1 && inner.y0 >= outer.y0 - 1 &&
+         inner.y1 <= outer.y1 + 1;
+}
+
+class NarrowTest : public testing::Test {
+ protected:
+  NarrowTest() : harness_({}, {}, true) {
+    harness_.shell().OpenSnapshot(analysis::MakeLessonSnapshot(4, 24, 12));
+    harness_.Frames(8);
+  }
+
+  void Show(const NarrowCase& narrow, const char* panel) {
+    harness_.Resize(narrow.width, narrow.height);
+    harness_.shell().Post(ui::SetScale{narrow.scale});
+    harness_.shell().Post(ui::SetLanguage{narrow.language});
+    harness_.shell().Post(ui::FocusPanel{panel});
+    harness_.Frames(12);
+  }
+  static const ImGuiWindow& Window(const char* panel) {
+    return *ImGui::FindWindowByName((std::string("###") + panel).c_str());
+  }
+  const ui::DrawnItem* Drawn(const char* panel, const std::string& id) const {
+    return harness_.log().Find(panel, id);
+  }
+  // Whose ids begin with one of `kinds`.
+  std::vector<ui::DrawnItem> Items(const char* panel, const std::vector<std::string>& kinds) const {
+    std::vector<ui::DrawnItem> items;
+    for (const ui::DrawnItem& item : harness_.log().items()) {
+      const bool is_wanted = std::any_of(kinds.begin(), kinds.end(), [&](const std::string& kind) {
+        return item.id.starts_with(kind);
+      });
+      if (item.panel == panel && is_wanted) items.push_back(item);
+    }
+    return items;
+  }
+  void ExpectApartAndInside(const char* panel, const std::vector<ui::DrawnItem>& controls) const {
+    const ImGuiWindow& window = Window(panel);
+    for (size_t at = 0; at < controls.size(); ++at) {
+      const ui::Box& box = controls[at].box;
+      EXPECT_GE(box.x0, window.Pos.x) << controls[at].id;
+      EXPECT_LE(box.x1, window.Pos.x + window.Size.x) << controls[at].id;
+      EXPECT_LE(box.y1, window.Pos.y + window.Size.y + window.ScrollMax.y) << controls[at].id;
+      for (size_t other = 0; other < at; ++other) {
+        EXPECT_FALSE(Overlap(box, controls[other].box))
+            << controls[at].id << " on " << controls[other].id;
+      }
+    }
+  }
+
+  Harness harness_;
+};
+
+TEST_F(NarrowTest, ChoicesOfRanksAreInTheirPanelAndItsRowsHaveTheirHeight) {
+  for (const NarrowCase& narrow : kNarrowCases) {
+    Show(narrow, "ranks");
+    const auto controls = Items("ranks", {"segment:", "field:", "button:"});
+    EXPECT_GE(controls.size(), 9U);
+    ExpectApartAndInside("ranks", controls);
+    const ImGuiWindow& window = Window("ranks");
+    ImGui::SetScrollY(ImGui::FindWindowByName("###ranks"), window.ScrollMax.y);
+    harness_.Frames(3);
+    for (const char* id : {"row:0", "row:3"}) {
+      const ui::DrawnItem* row = Drawn("ranks", id);
+      ASSERT_NE(row, nullptr) << id << " at scale " << narrow.scale;
+      EXPECT_GE(row->box.y1 - row->box.y0, 17 * narrow.scale);
+      EXPECT_LE(row->box.y1, window.Pos.y + window.Size.y);
+    }
+    const ui::DrawnItem* sign = Drawn("ranks", "legend:slow");
+    ASSERT_NE(sign, nullptr);
+    EXPECT_LE(sign->box.x1, window.Pos.x + window.Size.x);
+    EXPECT_FALSE(Overlap(sign->box, Drawn("ranks", "legend:high")->box));
+  }
+}
+
+TEST_F(NarrowTest, MarksOfChangesAreNotOnTheNumbersOfSteps) {
+  Show(kNarrowCases[0], "ranks");
+  const ui::DrawnItem* change = Drawn("ranks", "change:12");
+  ASSERT_NE(change, nullptr);
+  const auto steps = Items("ranks", {"step:"});
+  EXPECT_GT(steps.size(), 2U);
+  for (const ui::DrawnItem& step : steps) EXPECT_FALSE(Overlap(step.box, change->box)) << step.id;
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(PlaceOf(harness_, "ranks", "values_of"));
+    test->Yield(3);
+    ASSERT_NE(Drawn("ranks", "tooltip"), nullptr);
+    EXPECT_EQ(Drawn("ranks", "tooltip")->text, "Lateness\nof 22 steps");
+  }));
+  EXPECT_GT(Drawn("ranks", "values_of")->box.x0, Drawn("ranks", "step:0")->box.x1);
+}
+
+TEST_F(NarrowTest, ChoicesAndNoteOfCollectivesStandApart) {
+  for (const NarrowCase& narrow : kNarrowCases) {
+    Show(narrow, "collectives");
+    const auto controls = Items("collectives", {"segment:", "emulated"});
+    EXPECT_EQ(controls.size(), 5U + 2 + 1);
+    ExpectApartAndInside("collectives", controls);
+    const ui::DrawnItem* points = Drawn("collectives", "points");
+    ASSERT_NE(points, nullptr);
+    EXPECT_GT(points->box.y1 - points->box.y0, 20 * narrow.scale);
+  }
+}
+
+TEST_F(NarrowTest, LabelsOfKnobsAreNotUnderTheirFields) {
+  for (const NarrowCase& narrow : kNarrowCases) {
+    Show(narrow, "timeline");
+    const auto controls = Items("run_control", {"segment:", "field:"});
+    EXPECT_GT(controls.size(), 6U);
+    ExpectApartAndInside("run_control", controls);
+    for (const ui::DrawnItem& text : Items("run_control", {"text"})) {
+      for (const ui::DrawnItem& control : controls) {
+        EXPECT_TRUE(IsIn(text.box, control.box) || !Overlap(text.box, control.box))
+            << text.text << " on " << control.id << " at scale " << narrow.scale;
+      }
+    }
+  }
+}
+
+TEST_F(NarrowTest, TheLegendLeavesTheLanesRoomAndSaysHowManyEntriesHaveNone) {
+  const auto count = [&](const char* panel) { return Items(panel, {"legend:"}).size(); };
+  const size_t all_ops = count("timeline");
+  const size_t all_bytes = count("memory");
+  for (const NarrowCase& narrow : kNarrowCases) {
+    Show(narrow, "timeline");
+    const ImGuiWindow& window = Window("timeline");
+    const float bottom = window.Pos.y + window.Size.y;
+    float legend_end = 0;
+    for (const ui::DrawnItem& entry : Items("timeline", {"legend:"})) {
+      legend_end = std::max(legend_end, entry.box.y1);
+    }
+    EXPECT_LE(legend_end, bottom - 90 * narrow.scale);
+    const auto lanes = Items("timeline", {"rank:"});
+    ASSERT_FALSE(lanes.empty());
+    EXPECT_LT(lanes.front().box.y1, bottom);
+    for (const auto& [panel, all] : {std::pair("timeline", all_ops), {"memory", all_bytes}}) {
+      const ui::DrawnItem* rest = Drawn(panel, "legend_rest");
+      const int64_t left_out = rest == nullptr ? 0 : std::get<int64_t>(rest->value);
+      if (count(panel) == 0 && rest == nullptr) continue;  // no room for a line
+      EXPECT_EQ(count(panel) + static_cast<size_t>(left_out), all) << panel;
+      if (rest == nullptr) continue;
+      const ImGuiWindow& own = Window(panel);
+      EXPECT_LE(rest->box.x1, own.Pos.x + own.Size.x);
+      for (const ui::DrawnItem& entry : Items(panel, {"legend:"})) {
+        EXPECT_FALSE(Overlap(rest->box, entry.box)) << panel << " " << entry.id;
+      }
+    }
+  }
+}
+
+TEST_F(NarrowTest, StepsHaveAChartOrItsTableTheRoom) {
+  for (const NarrowCase& narrow : kNarrowCases) {
+    Show(narrow, "steps");
+    const ImGuiWindow& window = Window("steps");
+    const ui::DrawnItem* header = Drawn("steps", "header:step");
+    ASSERT_NE(header, nullptr);
+    const bool has_chart = Drawn("steps", "chart") != nullptr;
+    EXPECT_EQ(has_chart, header->box.y0 - window.InnerRect.Min.y > 80 * narrow.scale);
+    EXPECT_FALSE(Items("steps", {"row:"}).empty());
+  }
+}
+
+TEST_F(NarrowTest, ColumnsAreAsTheyWereWhereTheWindowIsAgain) {
+  const auto widths = [&] {
+    return std::vector<float>{Window("run_control").Size.x, Window("overlap").Size.x};
+  };
+  const std::vector<float> before = widths();
+  Show(kNarrowCases[0], "timeline");
+  EXPECT_NE(widths(), before);
+  Show({1600, 900, 1, ui::Language::kEnglish}, "timeline");
+  EXPECT_EQ(widths(), before);
+  for (const float scale : {1.1F, 1.21F, 1.331F, 2.0F}) {
+    Show({1100, 700, scale, ui::Language::kEnglish}, "timeline");
+  }
+  Show({1600, 900, 1, ui::Language::kEnglish}, "timeline");
+  EXPECT_EQ(widths(), before);
+}
+
+}  // namespace
+}  // namespace shardscope::ui_test
