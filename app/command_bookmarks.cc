@@ -92,16 +92,16 @@ std::string PrintBookmarksText(const std::string& file, const std::vector<Bookma
   return text;
 }
 
-// Whether that place is in the run. One that goes on may come to it yet. Of a run that does not fit
-// into memory only steps are looked at, all of which its summary has.
+// Whether that place is in the run. One that goes on may come to it yet.
 Status CheckPlace(const ui::Link& link, const std::string& run) {
   if (query::LookAtRun(run).live) return Status::Ok();
   SHARDSCOPE_ASSIGN_OR_RETURN(query::SnapshotPtr snapshot, query::ReadSummary(run));
-  const bool needs_rows = link.HasOp() || !link.work.empty();
-  if (snapshot == nullptr || needs_rows) {
-    const query::ReadLimits limits{.around_step = link.step};
-    SHARDSCOPE_ASSIGN_OR_RETURN(snapshot, query::ReadSnapshotWithin(run, limits, {}));
-  }
+  // What a summary lacks (evaluations, memory, unfinished steps) may be in the run all the same.
+  const bool is_in_summary = snapshot != nullptr && std::holds_alternative<timeline::LinkPlace>(
+                                                        timeline::PlaceOf(*snapshot, link));
+  if (is_in_summary) return Status::Ok();
+  const query::ReadLimits limits{.around_step = link.step};
+  SHARDSCOPE_ASSIGN_OR_RETURN(snapshot, query::ReadSnapshotWithin(run, limits, {}));
   if (timeline::StepInOtherPart(*snapshot, link)) return Status::Ok();
   const auto place = timeline::PlaceOf(*snapshot, link);
   const auto* error = std::get_if<ui::LinkError>(&place);

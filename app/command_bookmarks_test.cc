@@ -6,8 +6,11 @@
 
 #include "app/command_test_util.h"
 #include "app/commands.h"
+#include "trace/analysis/derived.h"
 #include "trace/bookmarks/bookmarks.h"
+#include "trace/query/summary.h"
 #include "trace/query/trace_test_util.h"
+#include "trace/store/finisher.h"
 
 namespace shardscope::app {
 namespace {
@@ -70,6 +73,55 @@ TEST_F(BookmarksCommandTest, SaysWhatIsWrongAndChangesNothing) {
   std::ofstream(file) << "damaged";
   EXPECT_THAT(error_of(""), HasSubstr("no whole JSON"));
   EXPECT_THAT(error_of("--add step=1"), HasSubstr("no whole JSON"));
+}
+
+// A finished step; behind it a batch of an evaluation, a step that was not finished and memory.
+void RecordMoreThanSteps(const std::string& folder) {
+  constexpr int64_t kMs = 1'000'000;
+  const auto recorder = query::OpenRecorder(folder);
+  const query::PlanOpId op = query::AddPlanOp(recorder.get(), "f", "forward", "compute");
+  for (int64_t rank = 0; rank < 2; ++rank) {
+    schema::RankRow of_rank;
+    of_rank.rank = rank;
+    recorder->Add(of_rank);
+    recorder->Record(query::OpAt(op, rank, 0, kMs, 9 * kMs));
+    schema::StepRow step;
+    step.rank = rank;
+    step.start_ns = kMs;
+    step.end_ns = 9 * kMs;
+    recorder->Record(step);
+    recorder->Record(query::OpAt(op, rank, -2, 10 * kMs, 20 * kMs));
+    recorder->Record(query::OpAt(op, rank, 1, 21 * kMs, 25 * kMs));
+    schema::MemoryEventRow memory;
+    memory.rank = rank;
+    memory.issued_ns = memory.executed_ns = 40 * kMs;
+    memory.bytes = 1;
+    memory.category = "other";
+    memory.step = -1;
+    recorder->Record(memory);
+  }
+  ASSERT_TRUE(recorder->Finish().ok());
+}
+
+// Its summary, which is read first, ends with the last finished step.
+TEST(BookmarksOfSummedRunTest, TakesPlacesThatAreInNoFinishedStep) {
+  const query::TestFolder folder;
+  query::DeriveWhileFinishing(analysis::MakeDeriver());
+  RecordMoreThanSteps(folder.path());
+  store::SetDerive({});
+  const query::SnapshotPtr summary = query::ReadSummary(folder.path()).value();
+  ASSERT_NE(summary, nullptr);
+  ASSERT_EQ(summary->end_ns - summary->start_ns, 8'000'000);
+  const auto add = [&](const std::string& link) {
+    return RunCommand(AddBookmarksCommand, "bookmarks " + folder.path() + " --add '" + link + "'");
+  };
+  for (const char* link : {"step=0", "step=1", "step=0..1", "t=2ms..3ms", "t=12ms..18ms",
+                           "t=30ms..39.5ms", "area=35ms..39ms&rank=1"}) {
+    const Outcome added = add(link);
+    EXPECT_EQ(added.exit_code, 0) << link << ": " << added.error;
+  }
+  EXPECT_THAT(add("step=2").error, HasSubstr("there is no such step"));
+  EXPECT_EQ(add("t=41ms..42ms").exit_code, 1);
 }
 
 }  // namespace

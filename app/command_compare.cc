@@ -15,6 +15,7 @@ namespace shardscope::app {
 namespace {
 
 constexpr int kListedRows = 20;
+constexpr double kMostPercent = 10'000;  // that B may be slower
 
 struct CompareArguments {
   std::string a;
@@ -68,17 +69,20 @@ Result<int> Compare(const CompareArguments& arguments) {
 }
 
 // "5%" or "0.05".
-std::optional<double> ParseShare(const std::string& text) {
+Result<double> ParseShare(const std::string& text) {
   double share = 0;
   char percent = 0;
   char rest = 0;
   const int read = std::sscanf(text.c_str(), "%lf%c%c", &share, &percent, &rest);
-  if (read == 2 && percent == '%') share /= 100;
+  const bool has_sign = read == 2 && percent == '%';
+  if ((read != 1 && !has_sign) || !(share >= 0 && share <= kMostPercent)) {
+    return Status::Error("give a share, such as 5% or 0.05");
+  }
+  if (has_sign) return share / 100;
   // "5" without its sign would be 500 %, which lets everything pass.
-  const double most = read == 1 ? 1 : 100;
-  const bool good = read == 1 || (read == 2 && percent == '%');
-  if (!good || !(share >= 0 && share <= most)) return std::nullopt;
-  return share;
+  if (share < 1) return share;
+  return Status::Error(
+      fmt::format("without a percent sign a share is less than 1; write {}%", share));
 }
 
 }  // namespace
@@ -112,10 +116,11 @@ void AddCompareCommand(CLI::App& app, int* exit_code) {
       ->add_option_function<std::string>(
           "--fail-if-slower",
           [arguments](const std::string& text) {
-            arguments->fail_if_slower = ParseShare(text);
-            if (!arguments->fail_if_slower)
-              throw CLI::ValidationError("--fail-if-slower " + text,
-                                         "give a share, such as 5% or 0.05");
+            const Result<double> share = ParseShare(text);
+            if (!share.ok()) {
+              throw CLI::ValidationError("--fail-if-slower " + text, share.message());
+            }
+            arguments->fail_if_slower = *share;
           },
           fmt::format("Exit code {} if B is slower by more than this, beyond noise; {} if that "
                       "cannot be said",

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -53,8 +54,10 @@ std::string ParseErrorText(const CLI::App& app, const CLI::ParseError& error) {
   }
   const std::string name = fmt::format("{} {}", app.get_name(), command->get_name());
   std::string what = error.what();
-  if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr)
-    what += ", which is no such number";
+  constexpr std::string_view kNotConverted = "Could not convert: ";
+  if (what.starts_with(kNotConverted)) {
+    what = what.substr(kNotConverted.size()) + ": it takes no such value";
+  }
   return fmt::format("{}: {} (see {} --help)", name, what, name);
 }
 

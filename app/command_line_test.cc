@@ -52,6 +52,9 @@ TEST(CommandLine, ErrorsOfASubcommandNameIt) {
             "shardscope report: run is required (see shardscope report --help)");
   EXPECT_THAT(Refuse("report x --jsn").text, HasSubstr("--jsn (see shardscope report --help)"));
   EXPECT_THAT(Refuse("--jsn").text, HasSubstr("--jsn (see shardscope --help)"));
+  EXPECT_EQ(Refuse("report x --json=maybe").text,
+            "shardscope report: --json = maybe: it takes no such value (see shardscope report "
+            "--help)");
 }
 
 TEST(CommandLine, RecordsOwnRefusalsAreNotTakenForTheProgramsCode) {

@@ -47,6 +47,7 @@ class CompareTest(ImportTestCase):
     def test_a_run_is_as_fast_as_itself_and_as_its_export(self):
         run, _ = self.train("run", *SLOW_LINK, "link.bandwidth=100MB/s")
         result = self.compare(run, run, "--fail-if-slower", "0%")
+        self.compare(run, run, "--fail-if-slower", "100%")
         self.assertEqual((result["verdict"], result["step"]["difference_ns"], result["settings"]), ("within_noise", 0, []))
         self.run_program(APP, "export", run, "--format", "kineto", "-o", self.root / "traces")
         back = self.compare(run, self.root / "traces")
@@ -128,7 +129,8 @@ class CompareTest(ImportTestCase):
     def test_bad_input_is_one_error(self):
         run, _ = self.train("run", *SLOW_LINK, "link.bandwidth=100MB/s")
         for arguments, part in (([run], "--steps-a"), ([run, self.root / "none"], "none"), ([run, run, "--steps-a", "90:99"], "steps"),
-                                ([run, run, "--fail-if-slower", "much"], "such as 5%")):
+                                ([run, run, "--fail-if-slower", "much"], "such as 5%"), ([run, run, "--fail-if-slower", "1"], "write 1%"),
+                                ([run, run, "--fail-if-slower", "5"], "write 5%")):
             done = self.run_program(APP, "compare", *arguments, check=False)
             self.assertEqual(done.returncode, 1)
             self.assertEqual(done.stderr.strip().count("\n"), 0, done.stderr)

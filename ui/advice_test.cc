@@ -54,6 +54,8 @@ TEST_F(AdviceTest, EveryRemedyHasItsChinese) {
   EXPECT_NE(chinese(LossKind::kCopy, RemedyCase::kHereWhole), "english");
   EXPECT_NE(chinese(LossKind::kLateIssue, RemedyCase::kOfReductions), "english");
   EXPECT_NE(chinese(LossKind::kLateIssue, RemedyCase::kOfReductionsOnCpu), "english");
+  EXPECT_NE(chinese(LossKind::kLateIssue, RemedyCase::kOfReductionsHere), "english");
+  EXPECT_NE(chinese(LossKind::kTail, RemedyCase::kOfReductionsHere), "english");
   EXPECT_NE(chinese(LossKind::kHost, RemedyCase::kWithoutGpu), "english");
   for (const LossKind kind : {LossKind::kHost, LossKind::kData, LossKind::kCopy}) {
     EXPECT_NE(chinese(kind, RemedyCase::kHere), "english");

@@ -70,11 +70,21 @@ struct Selection {
 
 enum class ConnectionState : uint8_t { kNone, kConnected, kLost };
 
+// A knob that was turned in this window.
+struct TurnedKnob {
+  std::string key;
+  std::string from;
+  std::string to;
+
+  bool operator==(const TurnedKnob&) const = default;
+};
+
 struct ControlState {
   ConnectionState connection = ConnectionState::kNone;
   config::RunStatus status;                   // newest
   std::map<std::string, std::string> unsent;  // sent, not yet answered
   std::string error;                          // last refusal, for the bar under the knobs
+  std::optional<TurnedKnob> undoable;         // what UndoKnob takes back; none: nothing
 
   bool operator==(const ControlState&) const = default;
 };

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/config/config.h"
+#include "trace/base/reasons.h"
 
 namespace shardscope::ui {
 namespace {
@@ -27,11 +28,25 @@ constexpr std::pair<std::string_view, const char*> kChineseKeyHelp[] = {
 #undef SHARDSCOPE_KEY_HELP
 };
 
+constexpr std::pair<std::string_view, const char*> kChineseReasons[] = {
+#define SHARDSCOPE_REASON(name, chinese) {reasons::name, chinese},
+#include "ui/catalogue/reasons.inc"
+#undef SHARDSCOPE_REASON
+};
+
 }  // namespace
 
 const char* Tr(Language language, Text text) {
   const Entry& entry = kEntries[static_cast<size_t>(text)];
   return language == Language::kEnglish ? entry.english : entry.chinese;
+}
+
+std::string Translated(Language language, std::string_view english,
+                       std::initializer_list<Text> texts) {
+  for (const Text text : texts) {
+    if (english == Tr(Language::kEnglish, text)) return Tr(language, text);
+  }
+  return std::string(english);
 }
 
 std::string StallSentence(Language language, words::StallCause cause,
@@ -127,14 +142,20 @@ std::string UndoText(Language language, std::string_view key, std::string_view f
 }
 
 std::string UnitLabel(Language language, std::string_view unit) {
-  static constexpr Text kUnits[] = {Text::kUnitUnits,  Text::kUnitOps,         Text::kUnitRanks,
-                                    Text::kUnitBlocks, Text::kUnitSamples,     Text::kUnitBytes,
-                                    Text::kUnitSteps,  Text::kUnitTimes,       Text::kUnitElements,
-                                    Text::kUnitTokens, Text::kUnitCheckpoints, Text::kUnitBatches};
-  for (const Text text : kUnits) {
-    if (unit == Tr(Language::kEnglish, text)) return Tr(language, text);
+  return Translated(
+      language, unit,
+      {Text::kUnitUnits, Text::kUnitOps, Text::kUnitRanks, Text::kUnitBlocks, Text::kUnitSamples,
+       Text::kUnitBytes, Text::kUnitSteps, Text::kUnitTimes, Text::kUnitElements, Text::kUnitTokens,
+       Text::kUnitCheckpoints, Text::kUnitBatches});
+}
+
+std::string ReasonText(Language language, std::string_view reason) {
+  if (language == Language::kChinese) {
+    for (const auto& [english, text] : kChineseReasons) {
+      if (english == reason) return text;
+    }
   }
-  return std::string(unit);
+  return std::string(reason);
 }
 
 std::string KeyHelp(Language language, const config::KeyInfo& key) {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -38,6 +39,10 @@ std::string TrFormat(Language language, Text text, const Args&... args) {
   return fmt::format(fmt::runtime(Tr(language, text)), args...);
 }
 
+// `english` in the language, where it is the English of one of `texts`; else as it is.
+std::string Translated(Language language, std::string_view english,
+                       std::initializer_list<Text> texts);
+
 // "all-gather queued behind RS block2" from a stall's cause and the name that the cause gives.
 std::string StallSentence(Language language, words::StallCause cause,
                           std::string_view cause_object);
@@ -51,6 +56,10 @@ std::string UndoText(Language language, std::string_view key, std::string_view f
 
 // The unit of a key's value ("steps") in the language; symbols as "B/s" stay as they are.
 std::string UnitLabel(Language language, std::string_view unit);
+
+// Why a source of a trace is off or partial. What names files and errors is English in any
+// language.
+std::string ReasonText(Language language, std::string_view reason);
 
 // One sentence on a key, in both languages.
 std::string KeyHelp(Language language, const config::KeyInfo& key);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/config/config.h"
+#include "trace/base/reasons.h"
 #include "ui/commands.h"
 #include "ui/draw_log.h"
 #include "ui/text.h"
@@ -72,6 +73,22 @@ TEST(Text, EveryEntryHasBothLanguagesAndTheSamePlaceholders) {
     EXPECT_STRNE(chinese, "") << i;
     EXPECT_EQ(CountPlaceholders(english), CountPlaceholders(chinese)) << english;
   }
+}
+
+TEST(Text, EveryReasonHasItsChinese) {
+  for (const char* reason : reasons::kAll) {
+    EXPECT_EQ(ReasonText(Language::kEnglish, reason), reason);
+    EXPECT_NE(ReasonText(Language::kChinese, reason), reason);
+  }
+  EXPECT_EQ(ReasonText(Language::kChinese, "libcupti.so: no such file"),
+            "libcupti.so: no such file");
+}
+
+TEST(Text, WhatIsNoneOfTheTextsStaysAsItIs) {
+  EXPECT_EQ(Translated(Language::kEnglish, "on", {Text::kOff, Text::kOn}), "on");
+  EXPECT_EQ(Translated(Language::kChinese, "on", {Text::kOff, Text::kOn}),
+            Tr(Language::kChinese, Text::kOn));
+  EXPECT_EQ(Translated(Language::kChinese, "on", {Text::kOff}), "on");
 }
 
 bool HasChinese(const std::string& text) {

@@ -49,19 +49,29 @@ TEST_F(AppTest, QuestionMarkListsTheKeysAndEscapeClosesThem) {
   EXPECT_EQ(harness_.context().overlay, ui::Overlay::kNone);
 }
 
-TEST_F(AppTest, EndFollowsTheRunAndDoesNotScrollThePanelThatHasTheKeyboard) {
+TEST_F(AppTest, EndFollowsTheRunAndHomeShowsAllOfItAndNeitherScrollsThePanelThatHasTheKeyboard) {
+  harness_.Resize(1200, 420);
   harness_.shell().OpenSnapshot(analysis::MakeLessonSnapshot(2, 8, 4));
   harness_.shell().Post(ui::FocusPanel{"run_control"});
   harness_.Frames(8);
-  const auto place = [&] {
-    return harness_.log().Find("run_control", "knob:prefetch.backward")->box.y0;
+  const ImGuiWindow* panel = ImGui::FindWindowByName("###run_control");
+  ASSERT_NE(panel, nullptr);
+  ASSERT_GT(panel->ScrollMax.y, 0);
+  const auto press = [&](ImGuiKey key) {
+    EXPECT_TRUE(harness_.Drive([key](ImGuiTestContext* test) {
+      test->KeyPress(key);
+      test->SleepNoSkip(0.5F, 1.0F / 60);  // the view moves
+    }));
+    EXPECT_EQ(panel->Scroll.y, 0);
   };
-  const float before = place();
-  for (const ImGuiKey key : {ImGuiKey_End, ImGuiKey_Home}) {
-    EXPECT_TRUE(harness_.Drive([key](ImGuiTestContext* test) { test->KeyPress(key); }));
-    harness_.Frames(4);
-    EXPECT_EQ(place(), before);
-  }
+  const ui::View& view = harness_.context().view;
+  ASSERT_FALSE(view.follow);
+  press(ImGuiKey_End);
+  EXPECT_TRUE(view.follow);
+  press(ImGuiKey_Home);
+  EXPECT_FALSE(view.follow);
+  EXPECT_LE(view.start_ns, harness_.context().snapshot->start_ns);
+  EXPECT_GE(view.end_ns, harness_.context().snapshot->end_ns);
 }
 
 TEST_F(AppTest, ASmallerWindowLeavesTheTimelineItsPartAndALargerOneGivesItBack) {

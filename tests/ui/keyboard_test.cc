@@ -3,13 +3,24 @@
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
 
+#include <chrono>
+#include <fstream>
 #include <initializer_list>
+#include <memory>
 #include <set>
 #include <string>
+#include <thread>
+#include <variant>
+#include <vector>
 
+#include "engine/config/config.h"
+#include "engine/config/control_server.h"
 #include "tests/lesson/lesson_snapshot.h"
 #include "tests/ui/harness.h"
+#include "trace/base/mutex.h"
+#include "trace/query/trace_test_util.h"
 #include "ui/shell/panel_windows.h"
+#include "ui/values.h"
 
 namespace shardscope::ui_test {
 namespace {
@@ -19,6 +30,14 @@ namespace {
 const std::set<std::string> kForTheMouse = {"##ruler", "##minimap", "##lanes",  "##memory",
                                             "##chart", "##scatter", "##matrix", "map",
                                             "label",   "name",      "state",    "number"};
+
+// Presses Tab until the item has the focus.
+void TabTo(ImGuiTestContext* test, ImGuiID wanted, int most) {
+  do {
+    test->KeyPress(ImGuiKey_Tab);
+  } while (ImGui::GetFocusID() != wanted && --most > 0);
+  EXPECT_EQ(ImGui::GetFocusID(), wanted);
+}
 
 class KeyboardTest : public testing::Test {
  protected:
@@ -57,11 +76,7 @@ class KeyboardTest : public testing::Test {
     }
     ASSERT_NE(wanted, 0U) << label;
     EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
-      int left = items.GetSize();
-      do {
-        test->KeyPress(ImGuiKey_Tab);
-      } while (ImGui::GetFocusID() != wanted && --left > 0);
-      EXPECT_EQ(ImGui::GetFocusID(), wanted) << label;
+      TabTo(test, wanted, items.GetSize());
       for (const ImGuiKeyChord chord : chords) test->KeyPress(chord);
       test->Yield(6);
     }));
@@ -157,6 +172,193 @@ TEST_F(KeyboardTest, GoesOverTheCellsOfRanks) {
           {ImGuiKey_UpArrow, ImGuiKey_UpArrow, ImGuiKey_UpArrow, ImGuiKey_LeftArrow,
            ImGuiKey_LeftArrow, ImGuiKey_LeftArrow, ImGuiKey_LeftArrow, ImGuiKey_RightArrow});
   EXPECT_EQ(tooltip(), "rank 0, step 0");
+}
+
+TEST_F(KeyboardTest, ArrowsWalkThroughAMenuThatWasOpenedByMouse) {
+  harness_.shell().Post(ui::FocusPanel{"timeline"});
+  harness_.Frames(8);
+  const ui::View before = harness_.context().view;
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(PlaceOf(harness_, "top_bar", "scope"));
+    test->MouseClick();
+    test->Yield(3);
+    test->KeyPress(ImGuiKey_DownArrow);
+    EXPECT_TRUE(FocusIsSeen());
+    const ImGuiID first = ImGui::GetFocusID();
+    test->KeyPress(ImGuiKey_DownArrow);
+    EXPECT_NE(ImGui::GetFocusID(), first);
+    test->KeyPress(ImGuiKey_Enter);
+    test->Yield(3);
+    EXPECT_TRUE(harness_.context().focus.scope.has_value());
+    test->SleepNoSkip(0.5F, 1.0F / 60);
+  }));
+  EXPECT_EQ(harness_.context().view.start_ns, before.start_ns);
+  EXPECT_EQ(harness_.context().view.end_ns, before.end_ns);
+}
+
+TEST_F(KeyboardTest, ArrowsGoFromTheHitThatWasClickedToTheNext) {
+  harness_.shell().Post(ui::FocusPanel{"timeline"});
+  harness_.Frames(8);
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->KeyPress(ImGuiKey_Slash);
+    test->Yield(3);
+    const std::string query = "kind:all_gather rank:1";
+    test->KeyChars(query.c_str());
+    const auto is_found = [&] {
+      const auto& found = harness_.context().search.found;
+      return found != nullptr && found->text == query;
+    };
+    for (int i = 0; i < 2000 && !is_found(); ++i) {
+      test->Yield();
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    test->Yield(2);
+    test->MouseMoveToPos(PlaceOf(harness_, "search", "hit:0"));
+    test->MouseClick();
+    test->SleepNoSkip(0.5F, 1.0F / 60);
+    const ui::View before = harness_.context().view;
+    const ImGuiID clicked = ImGui::GetFocusID();
+    test->KeyPress(ImGuiKey_DownArrow);
+    EXPECT_NE(ImGui::GetFocusID(), clicked);
+    test->SleepNoSkip(0.5F, 1.0F / 60);
+    EXPECT_EQ(harness_.context().view.end_ns, before.end_ns);
+    test->KeyPress(ImGuiKey_Enter);
+    test->Yield(2);
+  }));
+  const ui::SearchState& search = harness_.context().search;
+  ASSERT_TRUE(search.found != nullptr && search.current);
+  EXPECT_EQ(search.current->op_run, search.found->result.hits[1].op_run);
+}
+
+constexpr double kPatienceSeconds = 30;
+
+// A live run of four steps that takes all it is asked for, without a training.
+class SteeredTest : public testing::Test {
+ protected:
+  SteeredTest() : recorder_(query::OpenRecorder(folder_.path())) {
+    constexpr int64_t kMs = 1'000'000;
+    const query::PlanOpId op = query::AddPlanOp(recorder_.get(), "f", "forward", "compute");
+    for (int64_t step = 0; step < 4; ++step) {
+      const int64_t start_ns = (step + 1) * 10 * kMs;
+      recorder_->Record(query::OpAt(op, 0, step, start_ns, start_ns + 8 * kMs));
+      schema::StepRow row;
+      row.step = step;
+      row.start_ns = start_ns;
+      row.end_ns = start_ns + 10 * kMs;
+      recorder_->Record(row);
+    }
+  }
+  void SetUp() override {
+    {
+      const MutexLock lock(mutex_);
+      status_.state = "training";
+      status_.values = config::Config().Values();
+    }
+    auto server = config::ControlServer::Listen(
+        "steered", [this](const config::Request& request) { return Answer(request); });
+    ASSERT_TRUE(server.ok()) << server.message();
+    server_ = std::move(server).value();
+    config::Config config;
+    config.SetControlSocket(server_->socket_path());
+    std::ofstream(folder_.path() + "/run.toml") << config::PrintToml(config);
+    ASSERT_TRUE(harness_.shell().Open(folder_.path()).ok());
+    ASSERT_TRUE(harness_.Until(
+        [&] {
+          const ui::Context& context = harness_.context();
+          return ui::CanSteer(context) && !context.control.status.values.empty() &&
+                 context.snapshot->ranks.size() == 1 &&
+                 context.snapshot->ranks[0].steps.size() == 4;
+        },
+        kPatienceSeconds));
+  }
+
+  config::Response Answer(const config::Request& request) {
+    const MutexLock lock(mutex_);
+    config::Response response{.id = request.id, .ok = true};
+    if (const auto* set = std::get_if<config::SetRequest>(&request.body)) {
+      for (const auto& [key, value] : set->values) {
+        asked_.push_back(key + "=" + value);
+        status_.values[key] = value;
+      }
+      response.applies_at = 4;
+    } else if (std::holds_alternative<config::DoRequest>(request.body)) {
+      asked_.emplace_back("an action");
+    } else {
+      response.has_status = true;
+      response.status = status_;
+    }
+    return response;
+  }
+  // Of all requests that came.
+  std::vector<std::string> Asked() {
+    const MutexLock lock(mutex_);
+    return asked_;
+  }
+  // Presses the chords, each of which may ask for something, on the slider.
+  void PressOnSlider(std::initializer_list<ImGuiKeyChord> chords) {
+    harness_.shell().Post(ui::FocusPanel{"run_control"});
+    harness_.Frames(8);
+    EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+      TabTo(test, test->GetID("//###run_control/prefetch.forward/slider"), 100);
+      for (const ImGuiKeyChord chord : chords) {
+        test->KeyPress(chord);
+        test->Yield(4);
+      }
+    }));
+  }
+  bool WaitForAsked(const std::vector<std::string>& wanted) {
+    return harness_.Until([&] { return Asked().size() >= wanted.size(); }, kPatienceSeconds) &&
+           Asked() == wanted;
+  }
+
+  query::TestFolder folder_;
+  std::unique_ptr<record::Recorder> recorder_;
+  Mutex mutex_;
+  std::vector<std::string> asked_ GUARDED_BY(mutex_);
+  config::RunStatus status_ GUARDED_BY(mutex_);
+  std::unique_ptr<config::ControlServer> server_;
+  Harness harness_;
+};
+
+TEST_F(SteeredTest, ArrowsAloneTurnTheSliderThatHasTheKeyboardByOne) {
+  PressOnSlider({ImGuiKey_RightArrow, ImGuiKey_Enter, ImGuiKey_Space,
+                 ImGuiMod_Shift | ImGuiKey_Space, ImGuiMod_Alt | ImGuiKey_LeftArrow,
+                 ImGuiMod_Ctrl | ImGuiKey_RightArrow, ImGuiKey_UpArrow});
+  PressOnSlider({ImGuiKey_RightArrow, ImGuiKey_LeftArrow});
+  EXPECT_TRUE(WaitForAsked({"prefetch.forward=1", "prefetch.forward=2", "prefetch.forward=1"}));
+}
+
+TEST_F(SteeredTest, AltAndAnArrowGoBackThroughViewsBesideASliderThatWasClicked) {
+  const auto set_view = [&](int64_t start_ns) {
+    harness_.shell().Post(ui::SetView{start_ns, start_ns + 5'000'000, false, false});
+    EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) { test->SleepNoSkip(1.0F, 1.0F / 60); }));
+  };
+  set_view(11'000'000);
+  set_view(30'000'000);
+  PressOnSlider({ImGuiMod_Alt | ImGuiKey_LeftArrow});
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) { test->SleepNoSkip(0.5F, 1.0F / 60); }));
+  EXPECT_EQ(harness_.context().view.start_ns, 11'000'000);
+  EXPECT_TRUE(Asked().empty());
+}
+
+TEST_F(SteeredTest, WithTheLensAnArrowDoesOneThing) {
+  harness_.shell().Post(ui::OpenLens{1});
+  harness_.shell().Post(ui::PlayLens{false});
+  ASSERT_TRUE(
+      harness_.Until([&] { return harness_.context().lens.moment.has_value(); }, kPatienceSeconds));
+  const ui::LensState& lens = harness_.context().lens;
+  harness_.shell().Post(ui::SeekLens{lens.start_ns});
+  PressOnSlider({ImGuiKey_RightArrow});
+  EXPECT_TRUE(WaitForAsked({"prefetch.forward=1"}));
+  EXPECT_EQ(lens.now_ns, lens.start_ns);
+  harness_.shell().Post(ui::FocusPanel{"timeline"});
+  harness_.Frames(8);
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) {
+    test->KeyPress(ImGuiKey_RightArrow);
+    test->Yield(4);
+  }));
+  EXPECT_GT(lens.now_ns, lens.start_ns);
+  EXPECT_EQ(Asked().size(), 1U);
 }
 
 }  // namespace

@@ -95,6 +95,22 @@ TEST_F(RanksTest, ACellLeadsToItsRankAndStep) {
   EXPECT_FALSE(HasLanes(0));
 }
 
+TEST_F(RanksTest, TheSentenceLeadsToTheSlowRankByKeyboard) {
+  harness_.Resize(1200, 420);
+  Press(ImGuiMod_Ctrl | ImGuiKey_6);
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) {
+    const ImGuiID sentence = test->GetID("//###ranks/sentence");
+    int left = 30;
+    do {
+      test->KeyPress(ImGuiKey_Tab);
+    } while (ImGui::GetFocusID() != sentence && --left > 0);
+    EXPECT_EQ(ImGui::GetFocusID(), sentence);
+    test->KeyPress(ImGuiKey_Enter);
+    test->Yield(4);
+  }));
+  EXPECT_NE(Drawn("row:" + std::to_string(kSlowRank)), nullptr);
+}
+
 TEST_F(RanksTest, AFilterChoosesRowsAndLanes) {
   Press(ImGuiMod_Ctrl | ImGuiKey_6);
   EXPECT_EQ(Drawn("only_these"), nullptr);

@@ -70,6 +70,22 @@ TEST(Training, IsStartedSteeredLeftAndFoundAgain) {
         kPatienceSeconds));
     EXPECT_TRUE(harness.Drive(undo));  // nothing is left
     EXPECT_TRUE(harness.context().notice.is_error);
+    // Advice takes the same turn back, whoever turned.
+    EXPECT_FALSE(harness.context().control.undoable);
+    harness.shell().Post(ui::SetKnob{"prefetch.backward", "none"});
+    harness.shell().Post(ui::FocusPanel{"advice"});
+    ASSERT_TRUE(harness.Until([&] { return harness.log().Find("advice", "undo") != nullptr; },
+                              kPatienceSeconds));
+    EXPECT_THAT(harness.log().Find("advice", "undo")->text, testing::HasSubstr("none → pre"));
+    EXPECT_TRUE(harness.Drive([&](ImGuiTestContext* test) {
+      test->MouseMoveToPos(PlaceOf(harness, "advice", "undo"));
+      test->MouseClick();
+    }));
+    EXPECT_FALSE(harness.context().control.undoable);
+    EXPECT_TRUE(harness.Until(
+        [&] { return ui::ValueInForce(harness.context(), "prefetch.backward") == "pre"; },
+        kPatienceSeconds));
+    EXPECT_EQ(harness.log().Find("advice", "undo"), nullptr);
   }
   // The app is gone, the training is not.
   Harness again({}, BinDir());

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "trace/base/reasons.h"
 #include "trace/base/units.h"
 #include "trace/query/rows.h"
 #include "trace/query/sane.h"
@@ -457,8 +458,7 @@ SnapshotPtr SnapshotBuilder::Publish(store::SourceState state) {
     snapshot->capabilities.push_back(*clocks);
   }
   if (refused_ > 0) {
-    snapshot->capabilities.push_back(
-        {"reader", "partial", "rows of the file that cannot be were left out", refused_});
+    snapshot->capabilities.push_back({"reader", "partial", reasons::kRefusedRows, refused_});
   }
   return snapshot;
 }

@@ -11,6 +11,7 @@
 
 #include "trace/base/mutex.h"
 #include "trace/base/process.h"
+#include "trace/base/reasons.h"
 #include "trace/base/time.h"
 #include "trace/record/nvtx.h"
 
@@ -89,8 +90,7 @@ void LiveRecorder::AddEngineSources() {
   if (NvtxAttached()) {
     Add(schema::CapabilityRow{{}, "nvtx", "on", "", 0});
   } else {
-    Add(schema::CapabilityRow{
-        {}, "nvtx", "off", "no tool listens (NVTX_INJECTION64_PATH is not set)", 0});
+    Add(schema::CapabilityRow{{}, "nvtx", "off", reasons::kNoNvtxTool, 0});
   }
 }
 
@@ -203,11 +203,9 @@ void LiveRecorder::ReportLosses() {
     }
     *reported = now;
   };
-  report(full_rings, &reported_rings_,
-         "a ring was full: records came faster than they were written");
-  report(batches_->lost_to_bound(), &reported_bound_,
-         "record.max_bytes leaves no room beside the plan of the run");
-  report(batches_->lost_to_errors(), &reported_errors_, "writing the trace failed");
+  report(full_rings, &reported_rings_, reasons::kRingFull);
+  report(batches_->lost_to_bound(), &reported_bound_, reasons::kNoRoom);
+  report(batches_->lost_to_errors(), &reported_errors_, reasons::kWriteFailed);
 }
 
 void LiveRecorder::AddClockPair() {
@@ -301,8 +299,7 @@ Status LiveRecorder::Finish() {
   StopThread();
   if (thread_failed_) {
     batches_->trace().Rollback();  // which also takes memory, of which the thread had none
-    Add(schema::CapabilityRow{
-        {}, source_, "partial", "the recorder had no memory: what came later is lost", 0});
+    Add(schema::CapabilityRow{{}, source_, "partial", reasons::kRecorderMemory, 0});
   }
   // What the last drain itself lost.
   ReportLosses();

@@ -19,24 +19,35 @@ bool Pressed(ImGuiKey key) { return ImGui::IsKeyPressed(key, true); }
 constexpr auto kArrows = {ImGuiKey_LeftArrow, ImGuiKey_RightArrow, ImGuiKey_UpArrow,
                           ImGuiKey_DownArrow};
 
+ImGuiID KeysOwner() { return ImHashStr("view"); }
+
 // Else Dear ImGui would move the keyboard's focus with them, or scroll what has it.
-void OwnKeys(const char* owner, std::initializer_list<ImGuiKey> keys) {
-  for (const ImGuiKey key : keys) ImGui::SetKeyOwner(key, ImHashStr(owner));
+void OwnKeys(std::initializer_list<ImGuiKey> keys) {
+  for (const ImGuiKey key : keys) ImGui::SetKeyOwner(key, KeysOwner());
 }
 
+// Whether the item that has the keyboard keeps it for itself (widgets::TakeArrows).
+bool IsOfItem(ImGuiKey key) {
+  const ImGuiID owner = ImGui::GetKeyOwner(key);
+  return owner != ImGuiKeyOwner_NoOwner && owner != KeysOwner();
+}
+
+bool IsPopupOpen() { return ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup); }
+
 void ReadLensKeys(ui::Commands* commands) {
-  OwnKeys("lens", {ImGuiKey_LeftArrow, ImGuiKey_RightArrow});
+  if (IsPopupOpen() || IsOfItem(ImGuiKey_LeftArrow)) return;
+  OwnKeys({ImGuiKey_LeftArrow, ImGuiKey_RightArrow});
   for (const auto& [key, direction] :
        {std::pair(ImGuiKey_LeftArrow, -1), std::pair(ImGuiKey_RightArrow, 1)}) {
     if (Pressed(key)) commands->push_back(ui::StepLens{direction});
   }
 }
 
-// Whether they move the view: not what has the keyboard's focus, or was clicked in a panel without
+// Whether they move the view: not what has the keyboard's focus, or was clicked where there is no
 // time axis.
 bool AreArrowsFree(std::string_view panel) {
-  if (ImGui::GetIO().NavVisible) return false;
-  return panel.empty() || panel == "timeline" || panel == "memory" || ImGui::GetFocusID() == 0;
+  if (ImGui::GetIO().NavVisible || IsPopupOpen()) return false;
+  return panel == "timeline" || panel == "memory" || ImGui::GetFocusID() == 0;
 }
 
 void ReadViewKeys(const ui::Context& context, std::string_view panel, const ui::View& goal,
@@ -44,7 +55,7 @@ void ReadViewKeys(const ui::Context& context, std::string_view panel, const ui::
   if (!context.snapshot) return;
   const bool arrows_are_free = AreArrowsFree(panel);
   const bool arrows_pan = arrows_are_free && !context.lens.is_on;  // else they step through ops
-  if (arrows_are_free) OwnKeys("view", kArrows);
+  if (arrows_are_free) OwnKeys(kArrows);
   const bool left = Pressed(ImGuiKey_A) || (arrows_pan && Pressed(ImGuiKey_LeftArrow));
   const bool right = Pressed(ImGuiKey_D) || (arrows_pan && Pressed(ImGuiKey_RightArrow));
   const bool in = Pressed(ImGuiKey_W) || (arrows_are_free && Pressed(ImGuiKey_UpArrow));
@@ -66,8 +77,10 @@ ImGuiKeyChord PressedChord(const ui::Action& action) {
   return 0;
 }
 
-// What activates the item that has the keyboard, where that is seen.
-bool IsOfFocus(ImGuiKeyChord chord) { return chord == ImGuiKey_Space && ImGui::GetIO().NavVisible; }
+// What activates the item that has the keyboard, where that is seen: with any modifier.
+bool IsOfFocus(ImGuiKeyChord chord) {
+  return (chord & ~ImGuiMod_Mask_) == ImGuiKey_Space && ImGui::GetIO().NavVisible;
+}
 
 // What fields leave alone while somebody types: Ctrl with a digit.
 bool GoesPastText(ImGuiKeyChord chord) {
@@ -107,7 +120,7 @@ void ReadKeys(const ui::Context& context, std::string_view panel, const ui::View
   }
   const bool modified = ImGui::GetIO().KeyCtrl || ImGui::GetIO().KeyAlt;
   if (overlay || types) return;
-  OwnKeys("view", {ImGuiKey_Home, ImGuiKey_End});  // actions in every panel
+  OwnKeys({ImGuiKey_Home, ImGuiKey_End});  // actions in every panel
   if (modified) return;
   ReadViewKeys(context, panel, goal, commands);
   if (context.lens.is_on) ReadLensKeys(commands);

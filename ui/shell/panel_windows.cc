@@ -222,7 +222,10 @@ void PanelFrames::DrawOne(const ui::Context& context, size_t index, ui::DrawLog*
   ImGui::PopFont();
   frame.in_front = visible;
   if (visible) {
-    if (ImGui::IsWindowFocused(ImGuiFocusedFlags_ChildWindows)) focused_ = panel.id;
+    if (ImGui::IsWindowFocused(ImGuiFocusedFlags_ChildWindows)) {
+      focused_ = panel.id;
+      has_keyboard_ = true;
+    }
     log->SetPanel(panel.id);
     frame.panel->Draw(context, log, commands);
     const ImGuiWindow& window = *ImGui::GetCurrentWindow();
@@ -264,6 +267,7 @@ bool PanelFrames::IsUnder(std::string_view id, ImVec2 at) const {
 
 bool PanelFrames::Draw(const ui::Context& context, const std::string& focus, ui::DrawLog* log,
                        ui::Commands* commands) {
+  has_keyboard_ = false;
   bool shown = true;  // where no panel is asked for, too
   for (size_t i = 0; i < kPanels.size(); ++i) {
     const bool focused = focus == kPanels[i].id;

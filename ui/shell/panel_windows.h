@@ -74,6 +74,9 @@ class PanelFrames {
   bool IsInFront(std::string_view id) const;
   // The panel that had the keyboard last; empty: none has had it.
   std::string_view focused() const { return focused_; }
+  // The one that had it in the last frame, or whose popup did; empty: none, as while the top bar or
+  // the search has it.
+  std::string_view with_keyboard() const { return has_keyboard_ ? focused_ : std::string_view(); }
   // Panel::AsTable() of that panel.
   ui::TableMaker TableOf(std::string_view id, const ui::Context& context) const;
   // Whether it is what is seen at this place of the window.
@@ -89,6 +92,7 @@ class PanelFrames {
 
   std::vector<Frame> frames_;  // in the order of PanelWindows()
   std::string_view focused_;   // id
+  bool has_keyboard_ = false;  // `focused_`, in the last frame
   int focused_frames_ = 0;     // in which the panel that is asked for was in front
 };
 

@@ -475,7 +475,8 @@ void Shell::Frame() {
   ui::Commands commands = std::exchange(posted_, {});
   ApplyLook();
   UpdateContext();
-  if (!options_.headless) ReadKeys(context_, panel_frames_.focused(), view_.goal(), &commands);
+  if (!options_.headless)
+    ReadKeys(context_, panel_frames_.with_keyboard(), view_.goal(), &commands);
   DrawWindow(&commands);
   for (const ui::Command& command : commands) Dispatch(command);
 }

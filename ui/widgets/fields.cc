@@ -1,11 +1,11 @@
 #include "ui/widgets/fields.h"
 
-#include <imgui_internal.h>
 #include <imgui_stdlib.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "ui/widgets/arrow_keys.h"
 #include "ui/widgets/buttons.h"
 
 namespace shardscope::widgets {
@@ -86,12 +86,7 @@ std::optional<double> DraggedShare(const Rail& rail, ImGuiID id) {
 // Arrow keys move a focused slider by one whole number, or a fiftieth of the rail.
 std::optional<double> Nudge(const SliderSpec& spec, double value) {
   if (!ImGui::IsItemFocused()) return std::nullopt;
-  // Else they move the focus.
-  for (const ImGuiKey key : {ImGuiKey_LeftArrow, ImGuiKey_RightArrow}) {
-    ImGui::SetKeyOwner(key, ImGui::GetItemID());
-  }
-  const int direction = static_cast<int>(ImGui::IsKeyPressed(ImGuiKey_RightArrow)) -
-                        static_cast<int>(ImGui::IsKeyPressed(ImGuiKey_LeftArrow));
+  const int direction = TakeArrows(ImGuiKey_LeftArrow, ImGuiKey_RightArrow);
   if (direction == 0) return std::nullopt;
   if (spec.whole_numbers) return std::clamp(value + direction, spec.minimum, spec.maximum);
   return SliderValue(spec, std::clamp(SliderShare(spec, value) + 0.02 * direction, 0.0, 1.0));

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "trace/base/reasons.h"
 #include "trace/record/cupti/functions.h"
 
 namespace shardscope::cuda {
@@ -90,10 +91,10 @@ void CuptiLog::Close() {
     if (number > 0) recorder_->Add(schema::CapabilityRow{{}, "cupti", "partial", reason, number});
   };
   if (recorder_ != nullptr) {
-    lost(counts.dropped, "records that CUPTI had no buffer for");
-    lost(counts.damaged_buffers, "buffers of CUPTI that could not be read to their end");
-    lost(counts.failed ? 1 : 0, "an error of the recorder: what came later is lost");
-    lost(counts.fatal ? 1 : 0, "CUPTI met an error and switched itself off");
+    lost(counts.dropped, reasons::kCuptiNoBuffer);
+    lost(counts.damaged_buffers, reasons::kCuptiDamaged);
+    lost(counts.failed ? 1 : 0, reasons::kRecorderError);
+    lost(counts.fatal ? 1 : 0, reasons::kCuptiError);
   }
   recorder_ = nullptr;
   session_.reset();

@@ -21,6 +21,7 @@
 #include "engine/cuda/transport/nccl/nccl_transport.h"
 #include "engine/runtime/setup.h"
 #include "trace/base/mutex.h"
+#include "trace/base/reasons.h"
 #include "trace/base/units.h"
 
 namespace shardscope::cuda {
@@ -197,7 +198,7 @@ std::unique_ptr<transport::Transport> CudaDevice::MakeTransport(
 
 std::vector<runtime::DeviceCapability> CudaDevice::Capabilities() const {
   std::vector<runtime::DeviceCapability> capabilities = {
-      {"tf32", "off", "fp32 products are computed in fp32, not in TF32"},
+      {"tf32", "off", reasons::kNoTf32},
       {"gpu_clock", "on",
        "the GPU's clock advances in steps of " + FormatDuration(clock_step_ns_) +
            ": how finely an emulated link is paced"}};

@@ -125,10 +125,12 @@ constexpr std::string_view kReduceLessOften =
 constexpr std::string_view kReduceEarlier =
     "reduce earlier: smaller units, of which each is reduced once its backward is done; DDP: a "
     "smaller bucket_cap_mb";
+constexpr std::string_view kReduceEarlierHere =
+    "reduce earlier: smaller buckets, of which each is reduced once it is full (strategy=ddp: "
+    "ddp.bucket_cap, strategy=zero1 and zero2: zero.reduce_bucket_size)";
 
-bool IsOfReductions(const Loss& loss, const RunTraits& traits) {
+bool IsOfReductions(const Loss& loss) {
   if (loss.kind != LossKind::kLateIssue) return false;
-  if (!traits.imported) return !traits.gathers;  // prefetch.* would have no effect
   return !loss.ops.empty() && Contains(loss.ops.front().blocking_name, "reduce");
 }
 
@@ -148,9 +150,10 @@ RemedyCase CaseOf(const Loss& loss, const RunTraits& traits) {
   const bool is_of_size =
       loss.kind == LossKind::kSlowTransfer || (loss.kind == LossKind::kQueued && !traits.imported);
   if (is_of_size && !traits.gathers) return RemedyCase::kOfGradients;
-  if (IsOfReductions(loss, traits)) {
-    return traits.on_gpu || !traits.imported ? RemedyCase::kOfReductions
-                                             : RemedyCase::kOfReductionsOnCpu;
+  const bool is_of_buckets = loss.kind == LossKind::kLateIssue || loss.kind == LossKind::kTail;
+  if (is_of_buckets && !traits.imported && !traits.gathers) return RemedyCase::kOfReductionsHere;
+  if (traits.imported && IsOfReductions(loss)) {
+    return traits.on_gpu ? RemedyCase::kOfReductions : RemedyCase::kOfReductionsOnCpu;
   }
   if (loss.kind == LossKind::kHost && !traits.on_gpu) return RemedyCase::kWithoutGpu;
   const bool has_ways_here =
@@ -172,6 +175,8 @@ std::string_view RemedyOf(LossKind kind, RemedyCase remedy_case) {
       return kReduceEarlier;
     case RemedyCase::kOfReductionsOnCpu:
       return kReduceLessOften;
+    case RemedyCase::kOfReductionsHere:
+      return kReduceEarlierHere;
     case RemedyCase::kWithoutGpu:
       return kLargerOps;
     case RemedyCase::kHere:
@@ -201,6 +206,8 @@ std::string FirstTry(const Loss& loss, const RunTraits& traits) {
       return "smaller units";
     case RemedyCase::kOfReductionsOnCpu:
       return "larger units";
+    case RemedyCase::kOfReductionsHere:
+      return "smaller buckets";
     case RemedyCase::kWithoutGpu:
       return std::string(kLargerOps);
     case RemedyCase::kHere:

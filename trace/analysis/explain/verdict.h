@@ -44,11 +44,12 @@ struct RunTraits {
 enum class RemedyCase : uint8_t {
   kUsual,
   kOfGradients,   // kSlowTransfer, and kQueued of our trainings, where nothing is gathered
-  kOfReductions,  // kLateIssue of reductions: on a GPU, or of our trainings that gather nothing
+  kOfReductions,  // kLateIssue of reductions on a GPU
   kOfReductionsOnCpu,
-  kWithoutGpu,  // kHost
-  kHere,        // kData, kHost, kCopy of a training of ours
-  kHereWhole,   // kCopy of one that gathers nothing
+  kOfReductionsHere,  // kLateIssue and kTail of our trainings that gather nothing
+  kWithoutGpu,        // kHost
+  kHere,              // kData, kHost, kCopy of a training of ours
+  kHereWhole,         // kCopy of one that gathers nothing
 };
 
 struct Advice {

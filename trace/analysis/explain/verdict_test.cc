@@ -214,6 +214,20 @@ TEST(Advice, OfReductionsIsNotToPrefetch) {
   EXPECT_THAT(MakeAdvice(losses, traits).front().remedy, HasSubstr("prefetch.forward"));
 }
 
+// Of our own data-parallel run it is told by our keys.
+TEST(Advice, OfReductionsHereNamesOurKeys) {
+  for (const StallCause cause : {StallCause::kIssuedLate, StallCause::kTail}) {
+    const Losses losses = MakeLosses({Step(600, 300, 100, 0)}, {Group(cause, 300)}, Front());
+    const Advice ours = MakeAdvice(losses, {.gathers = false}).front();
+    EXPECT_EQ(ours.remedy_case, RemedyCase::kOfReductionsHere);
+    EXPECT_THAT(ours.remedy, HasSubstr("ddp.bucket_cap"));
+    EXPECT_THAT(ours.remedy, testing::Not(HasSubstr("bucket_cap_mb")));
+    EXPECT_THAT(MakeVerdict(losses, {.gathers = false}).sentence, HasSubstr("smaller buckets"));
+    const Advice imported = MakeAdvice(losses, {.imported = true, .gathers = false}).front();
+    EXPECT_THAT(imported.remedy, HasSubstr("bucket_cap_mb"));
+  }
+}
+
 // prefetch.* and reshard_after_forward turn nothing where units are whole on every rank.
 TEST(Advice, NamesNoKnobThatTheStrategyHasNot) {
   for (const StallCause cause :

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "trace/base/mutex.h"
+#include "trace/base/reasons.h"
 #include "trace/base/time.h"
 
 namespace shardscope::gpu {
@@ -125,7 +126,7 @@ class GpuRecorder::Impl final : public RowTarget {
       if (number > 0)
         recorder_->Add(schema::CapabilityRow{{}, "cupti", "partial", std::string(reason), number});
     };
-    count(counts.unplaced, "kernels and copies without times and without the call that made them");
+    count(counts.unplaced, reasons::kUnplaced);
     return counts;
   }
 

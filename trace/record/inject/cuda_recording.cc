@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "trace/base/reasons.h"
 #include "trace/base/time.h"
 #include "trace/record/cupti/functions.h"
 #include "trace/record/cupti/session.h"
@@ -29,20 +30,12 @@ void StopCupti(ProcessRecording& recording) {
   gpu->session->Stop();
   gpu->spans->Finish();
   const cupti::SessionCounts counts = gpu->session->counts();
-  recording.CountLost("cupti", "CUPTI had no room for records", counts.dropped);
-  recording.CountLost("cupti", "the rest of a buffer of CUPTI was unreadable",
-                      counts.damaged_buffers);
-  recording.CountLost("cupti", "kernels and copies without times and without their calls",
-                      gpu->spans->unplaced());
-  if (counts.silent) {
-    recording.State("cupti", "partial",
-                    "for a time launches went on but CUPTI handed out no records: another tool in "
-                    "the process (torch.profiler) has them");
-  }
-  if (counts.failed) {
-    recording.State("cupti", "partial", "an error of the recorder: what came later is lost");
-  }
-  if (counts.fatal) recording.State("cupti", "partial", "CUPTI met an error and stopped");
+  recording.CountLost("cupti", reasons::kCuptiNoBuffer, counts.dropped);
+  recording.CountLost("cupti", reasons::kCuptiDamaged, counts.damaged_buffers);
+  recording.CountLost("cupti", reasons::kUnplaced, gpu->spans->unplaced());
+  if (counts.silent) recording.State("cupti", "partial", reasons::kCuptiSilent);
+  if (counts.failed) recording.State("cupti", "partial", reasons::kRecorderError);
+  if (counts.fatal) recording.State("cupti", "partial", reasons::kCuptiError);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "trace/base/reasons.h"
 #include "trace/base/time.h"
 #include "trace/record/inject/guarded.h"
 #include "trace/record/inject/hooks.h"
@@ -83,7 +84,7 @@ void* Open(ProcessRecording& recording, const Communicator* communicator, uint64
   uint64_t held = event.number.load(std::memory_order_relaxed);
   const bool claimed =
       held != kBusy && event.number.compare_exchange_strong(held, kBusy, std::memory_order_acquire);
-  if (!claimed || held != 0) recording.CountLost("nccl", "events: more were open than fit", 1);
+  if (!claimed || held != 0) recording.CountLost("nccl", reasons::kNcclEvents, 1);
   if (!claimed) return nullptr;
   event.communicator = communicator;
   event.type = type;

@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "trace/base/units.h"
+#include "ui/advice.h"
 #include "ui/panels/panel_frame.h"
 #include "ui/scope.h"
 #include "ui/text.h"
@@ -55,8 +58,6 @@ void AdvicePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
     log->Text("empty", frame.Tr(why), widgets::EmptyState(frame.look, frame.Tr(why)));
     return;
   }
-  if (run_folder_ != context.snapshot->run_folder) turned_.clear();
-  run_folder_ = context.snapshot->run_folder;
   if (ImGui::BeginChild("cards", {}, ImGuiChildFlags_NavFlattened)) DrawCards(frame);
   ImGui::EndChild();
 }
@@ -145,30 +146,18 @@ void AdvicePanel::DrawKnobs(const Frame& frame, size_t at) {
       frame.commands->push_back(ui::ShowKey{.key = knob.key, .in_form = true});
       continue;
     }
-    turned_.push_back(knob);
     frame.commands->push_back(ui::SetKnob{knob.key, knob.to});
   }
 }
 
-// Back to what was, as long as the knob stands where a button here has put it.
 void AdvicePanel::DrawUndo(const Frame& frame) {
   const ui::Context& context = frame.context;
-  if (!ui::CanSteer(context)) return;
-  while (!turned_.empty()) {
-    const ui::AdvisedKnob& last = turned_.back();
-    const std::string value =
-        ui::PendingValue(context, last.key).value_or(ui::ValueInForce(context, last.key));
-    if (value == last.to) break;
-    turned_.pop_back();
-  }
-  if (turned_.empty()) return;
-  const ui::AdvisedKnob last = turned_.back();
-  const std::string text = UndoText(context.language, last.key, last.to, last.from);
+  const std::optional<ui::TurnedKnob>& last = context.control.undoable;
+  if (!ui::CanSteer(context) || !last) return;
+  const std::string text = UndoText(context.language, last->key, last->to, last->from);
   const bool clicked = widgets::Button(frame.look, "undo", text);
   frame.NoteItem("undo", text);
-  if (!clicked) return;
-  turned_.pop_back();
-  frame.commands->push_back(ui::SetKnob{last.key, last.from});
+  if (clicked) frame.commands->push_back(ui::UndoKnob{});
 }
 
 }  // namespace shardscope::panels

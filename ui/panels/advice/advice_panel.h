@@ -2,9 +2,8 @@
 // and buttons for the knobs of a training that do it.
 #pragma once
 
-#include <vector>
+#include <cstddef>
 
-#include "ui/advice.h"
 #include "ui/panel.h"
 
 namespace shardscope::panels {
@@ -16,14 +15,11 @@ class AdvicePanel : public ui::Panel {
  private:
   struct Frame;
 
-  void DrawCards(const Frame& frame);
-  void DrawCard(const Frame& frame, size_t at);
+  static void DrawCards(const Frame& frame);
+  static void DrawCard(const Frame& frame, size_t at);
   static void DrawPlaces(const Frame& frame, size_t at);
-  void DrawKnobs(const Frame& frame, size_t at);
-  void DrawUndo(const Frame& frame);
-
-  std::string run_folder_;               // that turned_ is of
-  std::vector<ui::AdvisedKnob> turned_;  // by a button here, the newest last
+  static void DrawKnobs(const Frame& frame, size_t at);
+  static void DrawUndo(const Frame& frame);
 };
 
 }  // namespace shardscope::panels

@@ -42,11 +42,9 @@ const char* FactWord(ui::Language language, analysis::DoneFact fact) {
 }
 
 std::string PhaseWord(ui::Language language, const std::string& phase) {
-  for (const Text word : {Text::kForward, Text::kBackward, Text::kRecompute, Text::kOptimizer,
-                          Text::kTimelinePausedEvaluation}) {
-    if (phase == Tr(ui::Language::kEnglish, word)) return Tr(language, word);
-  }
-  return phase;
+  return ui::Translated(language, phase,
+                        {Text::kForward, Text::kBackward, Text::kRecompute, Text::kOptimizer,
+                         Text::kTimelinePausedEvaluation});
 }
 
 std::string WhatWords(ui::Language language, const analysis::RowKey& key) {

@@ -46,24 +46,6 @@ int64_t NumDropped(const query::Snapshot& snapshot) {
   return dropped;
 }
 
-const char* StatusWord(ui::Language language, const std::string& status) {
-  for (const Text word : {Text::kOn, Text::kOff, Text::kLogPartial}) {
-    if (status == Tr(ui::Language::kEnglish, word)) return Tr(language, word);
-  }
-  return status.c_str();
-}
-
-// Traces have it in English; what names files and errors stays so.
-std::string ReasonWords(ui::Language language, const std::string& reason) {
-  for (const Text words :
-       {Text::kLogNoNvtxTool, Text::kLogNoTf32, Text::kLogRingFull, Text::kLogNoRoom,
-        Text::kLogWriteFailed, Text::kLogRecorderMemory, Text::kLogRecorderError,
-        Text::kLogCuptiError, Text::kLogCuptiNoBuffer, Text::kLogUnplaced}) {
-    if (reason == Tr(ui::Language::kEnglish, words)) return Tr(language, words);
-  }
-  return reason;
-}
-
 // Chinese has no plural.
 std::string PlaceWords(ui::Language language, const analysis::SourceState& state) {
   std::string places = analysis::PlacesOf(state);
@@ -75,7 +57,8 @@ std::string PlaceWords(ui::Language language, const analysis::SourceState& state
 void DrawSources(const widgets::Look& look, const ui::Context& context, ui::DrawLog* log) {
   if (context.report == nullptr) return;
   for (const analysis::SourceState& state : context.report->sources) {
-    std::string value = StatusWord(context.language, state.status);
+    std::string value =
+        ui::Translated(context.language, state.status, {Text::kOn, Text::kOff, Text::kLogPartial});
     if (state.dropped > 0) value += fmt::format(" · −{}", state.dropped);
     std::optional<widgets::Color> color;
     if (state.status != "on") color = look.theme.state.pending_text;
@@ -84,7 +67,7 @@ void DrawSources(const widgets::Look& look, const ui::Context& context, ui::Draw
     log->Int("source:" + state.source, value, state.dropped, "records", box);
     std::string reason = PlaceWords(context.language, state);
     if (!reason.empty() && !state.reason.empty()) reason += ": ";
-    reason += ReasonWords(context.language, state.reason);
+    reason += ui::ReasonText(context.language, state.reason);
     if (reason.empty()) continue;
     log->Text("reason:" + state.source, reason,
               widgets::Paragraph(look, widgets::DimOf(look), reason));

@@ -1,7 +1,7 @@
 #include "ui/panels/ranks/draw_strip.h"
 
 #include <fmt/format.h>
-#include <imgui_internal.h>
+#include <imgui.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +12,7 @@
 
 #include "trace/base/text.h"
 #include "ui/ranks.h"
+#include "ui/widgets/arrow_keys.h"
 #include "ui/widgets/labels.h"
 #include "ui/widgets/tooltip.h"
 
@@ -311,9 +312,9 @@ std::optional<StripPlace> PlaceUnderMouse(const Strip& strip, const StripPlaces&
 
 StripPlace MovedByKeys(const Strip& strip, StripPlace place) {
   const auto moved = [](ImGuiKey back, ImGuiKey on, size_t at, size_t count) {
-    for (const ImGuiKey key : {back, on}) ImGui::SetKeyOwner(key, ImGui::GetItemID());
-    if (ImGui::IsKeyPressed(back) && at > 0) --at;
-    if (ImGui::IsKeyPressed(on)) ++at;
+    const int by = widgets::TakeArrows(back, on);
+    if (by < 0 && at > 0) --at;
+    if (by > 0) ++at;
     return std::min(at, count - 1);
   };
   place.row = moved(ImGuiKey_UpArrow, ImGuiKey_DownArrow, place.row, strip.rows.size());

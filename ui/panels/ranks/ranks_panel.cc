@@ -55,9 +55,11 @@ void RanksPanel::DrawSentence(const RanksFrame& frame) {
   if (findings.straggler) ImGui::Unindent(look.Px(14));
   frame.log->Text("sentence", sentence, box);
   if (!findings.straggler || frame.context.headless) return;
-  if (!ImGui::IsMouseHoveringRect({box.x0, box.y0}, {box.x1, box.y1})) return;
-  ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
-  shows_slow_ = ImGui::IsMouseClicked(ImGuiMouseButton_Left);
+  const ImVec2 below = ImGui::GetCursorScreenPos();
+  ImGui::SetCursorScreenPos({box.x0, box.y0});
+  shows_slow_ = widgets::ClickArea("sentence", {box.x1 - box.x0, box.y1 - box.y0});
+  if (ImGui::IsItemHovered()) ImGui::SetMouseCursor(ImGuiMouseCursor_Hand);
+  ImGui::SetCursorScreenPos(below);
 }
 
 void RanksPanel::DrawChoices(const RanksFrame& frame) {

@@ -86,6 +86,7 @@ void ControlLink::Update(double now_seconds, bool live) {
     return;
   }
   while (const auto response = client_->Poll()) Take(*response);
+  FindUndoable();
   if (!client_->connected()) {
     client_.reset();
     asked_.clear();
@@ -117,22 +118,32 @@ std::string ControlLink::ValueOf(const std::string& key) const {
 
 void ControlLink::SetKnob(const std::string& key, const std::string& value) {
   const std::string from = ValueOf(key);
-  const Turned* last = turned_.empty() ? nullptr : &turned_.back();
+  const ui::TurnedKnob* last = turned_.empty() ? nullptr : &turned_.back();
   if (last != nullptr && last->key == key && last->from == value && last->to == from) {
     turned_.pop_back();  // taken back by hand
   } else if (from != value) {
     turned_.push_back({key, from, value});
   }
   SendSet({{key, value}});
+  FindUndoable();
 }
 
-std::optional<ControlLink::Turned> ControlLink::UndoKnob() {
+void ControlLink::FindUndoable() {
   // One that was refused, or turned elsewhere since, is not where it was turned to.
-  while (!turned_.empty() && ValueOf(turned_.back().key) != turned_.back().to) turned_.pop_back();
-  if (turned_.empty()) return std::nullopt;
-  Turned last = std::move(turned_.back());
+  const auto last =
+      std::find_if(turned_.rbegin(), turned_.rend(),
+                   [this](const ui::TurnedKnob& knob) { return ValueOf(knob.key) == knob.to; });
+  state_.undoable = last == turned_.rend() ? std::nullopt : std::optional(*last);
+}
+
+std::optional<ui::TurnedKnob> ControlLink::UndoKnob() {
+  FindUndoable();
+  const std::optional<ui::TurnedKnob> last = state_.undoable;
+  if (!last) return std::nullopt;
+  while (turned_.back() != *last) turned_.pop_back();
   turned_.pop_back();
-  SendSet({{last.key, last.from}});
+  SendSet({{last->key, last->from}});
+  FindUndoable();
   return last;
 }
 

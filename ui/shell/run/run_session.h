@@ -49,14 +49,9 @@ class ControlLink {
   void Update(double now_seconds, bool live);
 
   void SetKnob(const std::string& key, const std::string& value);
-  struct Turned {
-    std::string key;
-    std::string from;
-    std::string to;
-  };
-  // Asks for the value before the last SetKnob() whose knob still stands where that has put it,
-  // and returns what that was; nullopt: there is none.
-  std::optional<Turned> UndoKnob();
+  // Asks for the value before the last SetKnob() whose knob still stands where that has put it
+  // (state().undoable), and returns what that was; nullopt: there is none.
+  std::optional<ui::TurnedKnob> UndoKnob();
   void RevertPending();  // asks for the values in force again
   void Do(config::Action action);
 
@@ -68,13 +63,14 @@ class ControlLink {
   void SendSet(const std::map<std::string, std::string>& values);
   // Asked for, else in force; empty: not known.
   std::string ValueOf(const std::string& key) const;
+  void FindUndoable();  // of turned_, for state()
 
   const std::string run_folder_;
   ui::ControlState state_;
   std::future<Result<std::unique_ptr<config::ControlClient>>> connecting_;
   std::unique_ptr<config::ControlClient> client_;
   std::map<int64_t, std::map<std::string, std::string>> asked_;  // set requests without an answer
-  std::vector<Turned> turned_;
+  std::vector<ui::TurnedKnob> turned_;
   double next_connect_seconds_ = 0;
   double next_status_seconds_ = 0;
 };

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "trace/base/mutex.h"
+#include "trace/base/reasons.h"
 #include "trace/base/units.h"
 #include "trace/base/words.h"
 #include "trace/record/inject/process_recording.h"
@@ -44,8 +45,7 @@ void FinishRows(ProcessRecording& recording) {
   Allocator* const one = allocator.load();
   if (one == nullptr) return;  // the process ends just as the first event comes
   one->rows.Finish(recording.EndNs());
-  recording.CountLost("memory", "changes of PyTorch's allocator without an event of it",
-                      one->rows.unexplained());
+  recording.CountLost("memory", reasons::kAllocatorGaps, one->rows.unexplained());
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "trace/base/mutex.h"
+#include "trace/base/reasons.h"
 #include "trace/base/time.h"
 #include "trace/record/inject/guarded.h"
 #include "trace/record/inject/process_recording.h"
@@ -23,7 +24,7 @@ constexpr size_t kMaxOpen = 1 << 12;  // ranges that a thread, or the process, l
 constexpr std::string_view kNumberSuffix = ": payload";
 
 void CountUnrecorded(ProcessRecording& recording) {
-  recording.CountLost("nvtx", "ranges: too many are open", 1);
+  recording.CountLost("nvtx", reasons::kNvtxRanges, 1);
 }
 
 constexpr size_t kMaxCached = 1 << 12;  // names that a thread remembers

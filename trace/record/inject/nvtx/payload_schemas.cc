@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "trace/base/mutex.h"
+#include "trace/base/reasons.h"
 #include "trace/record/inject/nvtx/nvtx_ranges.h"
 #include "trace/record/inject/process_recording.h"
 
@@ -102,7 +103,7 @@ std::string TextOf(const nvtxEventAttributes_t& event, const NvtxDomain* domain,
       if (!text.empty()) return text;
     }
     const std::optional<std::string> text = PayloadSchemas::OfProcess().Text(domain, parts[i]);
-    if (!text) recording.CountLost("nvtx", "payloads: more different values than are kept", 1);
+    if (!text) recording.CountLost("nvtx", reasons::kNvtxPayloads, 1);
     if (!text || text->empty()) continue;
     all += (all.empty() ? " (" : ", ") + *text;
   }

@@ -1,0 +1,15 @@
+#include "ui/widgets/arrow_keys.h"
+
+#include <imgui_internal.h>
+
+#include <initializer_list>
+
+namespace shardscope::widgets {
+
+int TakeArrows(ImGuiKey back, ImGuiKey on) {
+  for (const ImGuiKey key : {back, on}) ImGui::SetKeyOwner(key, ImGui::GetItemID());
+  if (ImGui::GetIO().KeyMods != 0) return 0;
+  return static_cast<int>(ImGui::IsKeyPressed(on)) - static_cast<int>(ImGui::IsKeyPressed(back));
+}
+
+}  // namespace shardscope::widgets
