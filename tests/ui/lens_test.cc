@@ -210,14 +210,14 @@ TEST_F(LensTest, XShowsThePlanUnderEachLane) {
     test->KeyPress(ImGuiKey_X);
     for (int i = 0; i < 4000 && Drawn("timeline", "plan_ops") == nullptr; ++i) test->Yield();
     ASSERT_NE(Drawn("timeline", "plan"), nullptr);
-    EXPECT_THAT(Drawn("timeline", "plan")->text, HasSubstr("step 5 plans"));
+    EXPECT_THAT(Drawn("timeline", "plan")->text, HasSubstr("step 5 over all ranks: planned"));
     ASSERT_NE(Drawn("timeline", "plan_ops"), nullptr);
     EXPECT_GT(std::get<int64_t>(Drawn("timeline", "plan_ops")->value), 0);
     EXPECT_GT(Drawn("timeline", "rank:1")->box.y0, before.y0);
     // Another step has its own sentence.
     harness_.shell().Post(ui::ShowStep{7});
     const auto is_of_7 = [&] {
-      return Drawn("timeline", "plan")->text.find("step 7 plans") != std::string::npos;
+      return Drawn("timeline", "plan")->text.find("step 7 over all ranks: planned") != std::string::npos;
     };
     for (int i = 0; i < 4000 && !is_of_7(); ++i) test->Yield();
     EXPECT_TRUE(is_of_7());
