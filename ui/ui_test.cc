@@ -153,7 +153,8 @@ TEST(Text, ChineseMixesInOnlyNames) {
       " Enter Esc Shift+Enter all_gather block1 change communication compute error exposed forward"
       " kernel kind marker ns range slower unit us work"
       " Shift+ shard replicate pipeline tensor "
-      "AG NAME RUN UTF-8 at in-view last-steps nth op ranks s..13.1s scope search selection since-change"
+      "AG NAME RUN UTF-8 at in-view last-steps nth op ranks s..13.1s scope search selection "
+      "since-change"
       " area step t whole-run ms..+4ms s..2s B DDP FSDP torch.profiler Nsight Systems CSV SVG plan "
       "check Alt+Up Alt+Down Tab Shift+Tab V NVTX_INJECTION64_PATH TF32 ";
   const auto is_letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };

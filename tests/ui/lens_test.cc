@@ -217,7 +217,8 @@ TEST_F(LensTest, XShowsThePlanUnderEachLane) {
     // Another step has its own sentence.
     harness_.shell().Post(ui::ShowStep{7});
     const auto is_of_7 = [&] {
-      return Drawn("timeline", "plan")->text.find("step 7 over all ranks: planned") != std::string::npos;
+      return Drawn("timeline", "plan")->text.find("step 7 over all ranks: planned") !=
+             std::string::npos;
     };
     for (int i = 0; i < 4000 && !is_of_7(); ++i) test->Yield();
     EXPECT_TRUE(is_of_7());

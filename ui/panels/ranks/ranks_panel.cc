@@ -173,6 +173,7 @@ void RanksPanel::DrawStrip(const RanksFrame& frame) {
   places.right = places.left + places.column_width * static_cast<float>(strip_.num_columns);
   DrawStripSteps(frame, strip_, places, header.y);
   const float height = places.row_height * static_cast<float>(strip_.rows.size());
+  const bool shows_slow = shows_slow_;  // where the strip is out of sight, it is in the next frame
   if (ImGui::BeginChild("strip", {0, room}, ImGuiChildFlags_NavFlattened)) {
     if (std::exchange(shows_slow_, false)) {
       const auto slow = std::find_if(strip_.rows.begin(), strip_.rows.end(),
@@ -197,6 +198,7 @@ void RanksPanel::DrawStrip(const RanksFrame& frame) {
     if (!frame.context.headless) HandleStrip(frame, places, clicked);
   }
   ImGui::EndChild();
+  if (shows_slow) ImGui::SetScrollHereY(1);
   HandleStripValues(frame, made_with_.figure,
                     {places.right, header.y, places.right + look.Px(kStripValueWidth),
                      ImGui::GetItemRectMax().y});

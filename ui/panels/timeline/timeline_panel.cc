@@ -406,7 +406,7 @@ void TimelinePanel::HandleScroll(const ui::Context& context, const Axis& axis, c
   if (!context.headless && ImGui::IsItemHovered() && io.MousePos.x < axis.left()) {
     scroll_ -= io.MouseWheel * kScrollPixels * context.scale;
   }
-  ScrollToRank(context);
+  ScrollToRank(context, box.y1 - box.y0);
   ScrollToRevealed(context, box);
   const float room = layout_.height - (box.y1 - box.y0);
   scroll_ = std::clamp(scroll_, 0.0F, room > 0 ? room + kBelowLanes * context.scale : 0.0F);
@@ -426,9 +426,11 @@ void TimelinePanel::ScrollToRevealed(const ui::Context& context, const ui::Box& 
   if (!in_sight) scroll_ = lane->y + lane->height / 2 - height / 2;
 }
 
-// That a link or another panel leads to: its first lane at the top.
-void TimelinePanel::ScrollToRank(const ui::Context& context) {
-  if (std::exchange(shown_, context.lanes.shown) == context.lanes.shown) return;
+// That a link or another panel leads to: its first lane at the top, once the panel has its height.
+void TimelinePanel::ScrollToRank(const ui::Context& context, float height) {
+  const bool is_settled = std::exchange(height_, height) == height;
+  if (shown_ == context.lanes.shown) return;
+  if (is_settled) shown_ = context.lanes.shown;
   for (const RankBlock& block : layout_.ranks) {
     if (block.rank == context.lanes.shown_rank) scroll_ = block.y;
   }

@@ -66,7 +66,7 @@ class TimelinePanel : public ui::Panel {
   void DrawTooltip(const ui::Context& context, ui::DrawLog* log) const;
   void HandleScroll(const ui::Context& context, const timeline::Axis& axis, const ui::Box& box);
   void ScrollToRevealed(const ui::Context& context, const ui::Box& box);
-  void ScrollToRank(const ui::Context& context);
+  void ScrollToRank(const ui::Context& context, float height);
   void Select(const ui::Context& context, const timeline::Hit& hit, ui::Commands* commands) const;
   void DrawScrollBar(const ui::Context& context, const ui::Box& box) const;
 
@@ -83,8 +83,9 @@ class TimelinePanel : public ui::Panel {
   timeline::Hit hovered_;  // of this frame
   TooltipText tooltip_;    // of this frame
   float scroll_ = 0;
-  int revealed_ = 0;  // Revealed::count when it last scrolled
-  int shown_ = 0;     // Lanes::shown when it last scrolled to a rank
+  int revealed_ = 0;   // Revealed::count when it last scrolled
+  int shown_ = 0;      // Lanes::shown when it last scrolled to a rank
+  float height_ = -1;  // of the lanes in the frame before
   std::set<int32_t> pinned_;
 };
 
