@@ -49,6 +49,21 @@ class LessonsTest : public testing::Test {
   const std::filesystem::path before_;
 };
 
+TEST_F(LessonsTest, TabGoesOnWhereTheClickedRowIsGone) {
+  Harness harness(Settings(), BinDir());
+  harness.shell().Post(ui::FocusPanel{"lessons"});
+  ASSERT_TRUE(Shown(&harness, "lesson:trust"));
+  EXPECT_TRUE(harness.Drive([&](ImGuiTestContext* test) {
+    test->KeyPress(ImGuiKey_Tab);
+    test->KeyPress(ImGuiKey_Enter);  // the page of the lesson has no list
+    test->Yield(3);
+    EXPECT_NE(Drawn(harness, "title"), nullptr);
+    test->KeyPress(ImGuiKey_Tab);
+    test->Yield(2);
+    EXPECT_TRUE(ImGui::GetIO().NavVisible);
+  }));
+}
+
 TEST_F(LessonsTest, OneIsDoneAndRemembered) {
   {
     Harness harness(Settings(), BinDir());

@@ -90,6 +90,11 @@ bool GoesPastText(ImGuiKeyChord chord) {
 
 }  // namespace
 
+void ForgetLostFocus() {
+  const ImGuiContext& gui = *ImGui::GetCurrentContext();
+  if (gui.NavId == 0 || !gui.NavIdIsAlive) ImGui::SetNavCursorVisible(false);
+}
+
 ui::SetView Panned(const ui::View& view, double share) {
   const int64_t shift =
       static_cast<int64_t>(static_cast<double>(view.end_ns - view.start_ns) * share);
@@ -105,8 +110,6 @@ ui::SetView Zoomed(const ui::View& view, double factor, int64_t around_ns) {
 
 void ReadKeys(const ui::Context& context, std::string_view panel, const ui::View& goal,
               ui::Commands* commands) {
-  // With a focus that is seen but on nothing, as after Escape, Tab would lead nowhere.
-  if (ImGui::GetFocusID() == 0) ImGui::SetNavCursorVisible(false);
   // A question takes its own answer.
   if (context.overlay == ui::Overlay::kStopQuestion) return;
   const bool types = ImGui::GetIO().WantTextInput;

@@ -12,6 +12,10 @@ namespace shardscope::shell {
 void ReadKeys(const ui::Context& context, std::string_view panel, const ui::View& goal,
               ui::Commands* commands);
 
+// After a frame. A focus that is seen but on nothing, as after Escape or where a click took its
+// item away, would leave Tab without a place to go on from: now it begins anew.
+void ForgetLostFocus();
+
 // Pure: the view moved by a share of its span, or zoomed around a time.
 ui::SetView Panned(const ui::View& view, double share);
 ui::SetView Zoomed(const ui::View& view, double factor, int64_t around_ns);

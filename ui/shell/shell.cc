@@ -478,6 +478,7 @@ void Shell::Frame() {
   if (!options_.headless)
     ReadKeys(context_, panel_frames_.with_keyboard(), view_.goal(), &commands);
   DrawWindow(&commands);
+  ForgetLostFocus();
   for (const ui::Command& command : commands) Dispatch(command);
 }
 
