@@ -1,5 +1,7 @@
 #include "engine/model/data.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,8 +12,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "engine/model/initialize.h"
 #include "trace/base/mapped_file.h"

@@ -28,8 +28,8 @@ struct Corpus {
 };
 
 // A file, or a folder: its UTF-8 files sorted by path, without hidden folders and folders called
-// `build` or `runs`. Errors, which begin
-// with the key that gave `path`: not there, not readable, nothing in it.
+// `build` or `runs`. Errors, which begin with the key that gave `path`: not there, not readable,
+// nothing in it.
 Result<Corpus> LoadCorpus(const std::string& path, std::string_view key = "data.path");
 // The same files as token ids. Errors: also those of TokenFile::Open().
 Result<Corpus> LoadTokens(const std::string& path, const TokenizeOptions& options);

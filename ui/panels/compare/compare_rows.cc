@@ -11,6 +11,7 @@
 
 #include "ui/panels/compare/compare_words.h"
 #include "ui/timeline/axis.h"
+#include "ui/timeline/run_index.h"
 #include "ui/values.h"
 
 namespace shardscope::panels {
@@ -52,12 +53,10 @@ std::string RowText(const CompareFrame& frame, const ComparedRow& row, int colum
 std::optional<timeline::Range> GapBefore(const query::Snapshot& snapshot,
                                          const analysis::RowPlace& place) {
   const query::RankRows* rows = snapshot.FindRank(place.rank);
-  if (rows == nullptr) return std::nullopt;
-  for (const query::OpRun& run : rows->op_runs) {
-    if (run.id != place.op_run) continue;
-    return timeline::Range{run.started_ns - place.length_ns, run.started_ns};
-  }
-  return std::nullopt;
+  const uint32_t row = rows == nullptr ? timeline::kNoRow : timeline::FindRow(*rows, place.op_run);
+  if (row == timeline::kNoRow) return std::nullopt;
+  const int64_t end_ns = rows->op_runs[row].started_ns;
+  return timeline::Range{end_ns - place.length_ns, end_ns};
 }
 
 double RowNumber(const ComparedRow& row, int column) {
@@ -126,7 +125,8 @@ void CompareRows::Show(const CompareFrame& frame, const ComparedRow& row) {
       fmt::format("{} {}", WhatWords(frame.context.language, row.key), UnitText(row));
   if (!row.place.op_run.is_none()) {
     frame.commands->push_back(ui::ShowOp{row.place.op_run, row.place.rank});
-    if (const auto gap = GapBefore(*frame.context.snapshot, row.place); is_idle && gap) {
+    const auto gap = is_idle ? GapBefore(*frame.context.snapshot, row.place) : std::nullopt;
+    if (gap) {
       const timeline::Range fit = timeline::FitWithMargin(*gap);
       frame.commands->push_back(ui::SetView{fit.start_ns, fit.end_ns, true, false});
     }

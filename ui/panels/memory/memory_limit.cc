@@ -70,7 +70,9 @@ std::vector<std::string> OutOfMemorySentences(const ui::Context& context) {
   if (IsRefused(context)) {
     sentences.emplace_back(ui::Tr(context.language, ui::Text::kMemoryRefused));
   }
-  for (const std::string_view next : {". At the peak", ". What fits", ". No key"}) {
+  // As engine/footprint/advice.h words it; "No key" in older traces.
+  for (const std::string_view next :
+       {". At the peak", ". What fits", ". Of the options tried", ". No key"}) {
     const size_t end = text.find(next);
     if (end == std::string_view::npos) continue;
     sentences.emplace_back(text.substr(0, end));

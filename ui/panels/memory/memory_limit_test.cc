@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
 
 namespace shardscope::panels {
 namespace {
@@ -47,6 +48,20 @@ TEST(MemoryLimitTest, TheErrorIsToldInSentencesARefusalFirst) {
   EXPECT_EQ(OutOfMemorySentences(context)[0], "更改已被拒绝；运行照旧继续。");
   context.control.error = "out of memory: no more";
   EXPECT_EQ(OutOfMemorySentences(context).size(), 2u);
+}
+
+TEST(MemoryLimitTest, ThatNothingFitsIsASentence) {
+  for (const std::string nothing :
+       {"Of the options tried, alone and together, none makes it fit into 1 MB: raise it",
+        "No key makes it fit into 1 MB: raise it"}) {
+    ui::Context context;
+    context.control.error =
+        "out of memory: schedule 'full' can need 2 MB. At the peak runs op 5. " + nothing;
+    const auto sentences = OutOfMemorySentences(context);
+    ASSERT_EQ(sentences.size(), 4u);
+    EXPECT_EQ(sentences[2], "At the peak runs op 5");
+    EXPECT_EQ(sentences[3], nothing);
+  }
 }
 
 TEST(MemoryLimitTest, ARefusedChangeStandsBeforeAnErrorOfTheRun) {
