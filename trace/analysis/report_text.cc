@@ -185,8 +185,7 @@ std::string StepsText(const Report& report, int num_steps) {
   const bool all = scope.first >= first;
   return fmt::format(
       "\nSteps{} (compute + exposed + exposed copy + idle = time; slot wait is part of idle; the "
-      "mean of "
-      "ranks' losses is the step's)\n{}",
+      "mean of ranks' losses is the step's)\n{}",
       all ? "" : fmt::format(" {} to {}, --all lists all", first, scope.last), table.Print());
 }
 
@@ -270,8 +269,7 @@ std::string TrafficText(const Report& report) {
   const bool has_batches = !report.evaluation_schedules.empty();
   return fmt::format(
       "\nWhat a rank sends in a step{}, as planned (a rank is named where they differ: the one "
-      "that "
-      "sends most)\n{}",
+      "that sends most)\n{}",
       has_batches ? ", or in a batch of an evaluation" : "", table.Print());
 }
 

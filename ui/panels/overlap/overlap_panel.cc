@@ -171,8 +171,8 @@ void DrawVerdict(const ui::Context& context, const ui::Box& box, ui::DrawLog* lo
   ImGui::SetCursorScreenPos(cursor);
 }
 
-void DrawStalls(const ui::Context& context, const ui::Box& box, ui::DrawLog* log,
-                ui::Commands* commands) {
+void DrawStalls(const ui::Context& context, const std::string& note, const ui::Box& box,
+                ui::DrawLog* log, ui::Commands* commands) {
   const Look look = widgets::LookOf(context);
   const ui::Box heading = widgets::DrawText(look, widgets::BoldOf(look), {box.x0, box.y0},
                                             ui::Tr(context.language, ui::Text::kOverlapTopStalls));
@@ -182,7 +182,6 @@ void DrawStalls(const ui::Context& context, const ui::Box& box, ui::DrawLog* log
   const std::vector<analysis::StallGroup>& stalls = context.figures->stalls;
   if (context.figures->scope.empty()) return;  // nothing was looked at: no stall would be a claim
   float y = box.y0 + look.Px(kStallHeading - 4);
-  const std::string note = ui::StallNote(context.language, context.figures->explanation);
   if (!note.empty()) {
     const widgets::TextStyle style = widgets::DimOf(look);
     log->Text("stall_note", note,
@@ -243,8 +242,8 @@ void OverlapPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
   }
   const auto num_stalls =
       static_cast<float>(std::clamp<size_t>(context.figures->stalls.size(), 1, kWantedStalls));
-  const float num_notes =
-      ui::StallNote(context.language, context.figures->explanation).empty() ? 0 : 1;
+  const std::string note = ui::StallNote(context.language, context.figures->explanation);
+  const float num_notes = note.empty() ? 0 : 1;
   const float stalls_height = look.Px(kStallHeading + (num_notes + num_stalls) * kStallPitch);
   UpdateBars(context, rank, std::max(static_cast<int>(room.x / look.Px(kLeastBar)), 2));
   const bool exposed_copy = std::any_of(
@@ -259,7 +258,7 @@ void OverlapPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
   DrawChart(context, chart, log, commands);
   Legend(context, exposed_copy, {chart.x0, chart.y1 + look.Px(8)}, room.x).Draw(log);
   const float stalls_top = chart.y1 + legend_height + look.Px(8);
-  DrawStalls(context, {chart.x0, stalls_top, chart.x1, top.y + room.y}, log, commands);
+  DrawStalls(context, note, {chart.x0, stalls_top, chart.x1, top.y + room.y}, log, commands);
 }
 
 // Whose steps these are, and how many a bar holds.
