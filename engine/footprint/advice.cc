@@ -22,6 +22,7 @@ class RemedySearch {
   RemedySearch(const config::Config& config, int64_t needed_bytes, const Question& question)
       : config_(config), question_(question) {
     advice_.needed_bytes = needed_bytes;
+    advice_.model_is_given = !config.Get("model.path").empty();
   }
 
   Advice Run() && {
@@ -246,9 +247,11 @@ std::string AdviceText(const Advice& advice, int64_t limit_bytes) {
   if (!advice.smallest.empty()) {
     text += ": " + RemedyText(advice.smallest.front(), advice.needed_bytes) + ", which is most";
   }
-  return text +
-         "; raise engine.memory_limit, lower train.batch, model.seq, model.layers or "
-         "model.dim, or use more ranks";
+  return text + (advice.model_is_given
+                     ? "; raise engine.memory_limit, lower train.batch or model.seq, train "
+                       "a smaller model, or use more ranks"
+                     : "; raise engine.memory_limit, lower train.batch, model.seq, "
+                       "model.layers or model.dim, or use more ranks");
 }
 
 std::string OutOfMemoryText(const config::Config& config, const Footprint& footprint,

@@ -24,6 +24,7 @@ struct Advice {
   int64_t needed_bytes = 0;      // without any
   std::vector<Remedy> fitting;   // at most kMostRemedies; those that change least first
   std::vector<Remedy> smallest;  // if none does: of those tried what leaves least, if any saves
+  bool model_is_given = false;   // by a folder (model.path): its sizes are no keys
 };
 inline constexpr size_t kMostRemedies = 3;
 

@@ -214,6 +214,15 @@ TEST(AdviceTest, WhereNothingFitsItSaysWhatSavesMost) {
   EXPECT_THAT(AdviceText(advice, 1000), HasSubstr(", which is most; raise engine.memory_limit"));
 }
 
+// The sizes of a model in a folder are no keys to lower.
+TEST(AdviceTest, ThoseWithAFolderAreNotToldToLowerItsSizes) {
+  Advice advice;
+  EXPECT_THAT(AdviceText(advice, 1000), HasSubstr("model.layers or model.dim"));
+  advice.model_is_given = true;
+  EXPECT_THAT(AdviceText(advice, 1000), Not(HasSubstr("model.layers")));
+  EXPECT_THAT(AdviceText(advice, 1000), HasSubstr("a smaller model"));
+}
+
 TEST(AdviceTest, ARunningTrainingIsToldOfWhatCanChangeLive) {
   const config::Config config = Small({{"strategy", "ddp"}});
   const int64_t needed = NeededBytes(config).value();

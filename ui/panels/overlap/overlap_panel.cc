@@ -36,9 +36,12 @@ constexpr float kLeastBar = 4;       // pixels a bar
 constexpr size_t kWantedStalls = 5;  // a low panel scrolls to them
 constexpr size_t kMaxStalls = 8;
 
-// The rank whose steps are shown: that of the selection, else the first.
+// The rank whose steps are shown: that of the selection, else that which a link or a cell led to,
+// else the first.
 int32_t ShownRank(const ui::Context& context) {
   if (!context.selection.op_run.is_none()) return context.selection.rank;
+  const int32_t shown = context.lanes.shown_rank;
+  if (context.snapshot->FindRank(shown) != nullptr) return shown;
   return context.snapshot->ranks.front().rank;
 }
 

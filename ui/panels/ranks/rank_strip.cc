@@ -98,19 +98,30 @@ StripCell CellOf(const analysis::RankGrid& grid, const StripRow& row, RankFigure
   return cell;
 }
 
-// Shares and lateness begin at nothing; of others the differences count.
-void SetScale(RankFigure figure, Strip* strip) {
+// Shares and lateness begin at nothing; of others the differences count. The first columns are of
+// steps that no time counts: warm-up would leave no colours to the others.
+void SetScale(RankFigure figure, size_t first_column, Strip* strip) {
   std::vector<double> values;
   values.reserve(strip->cells.size());
-  for (const StripCell& cell : strip->cells) {
-    if (!cell.is_empty) values.push_back(double{cell.value});
+  for (size_t at = 0; at < strip->cells.size(); ++at) {
+    const StripCell& cell = strip->cells[at];
+    if (cell.is_empty) continue;
+    strip->largest = std::max(strip->largest, double{cell.value});
+    if (at % strip->num_columns >= first_column) values.push_back(double{cell.value});
   }
   if (values.empty()) return;
-  const auto [least, most] = std::minmax_element(values.begin(), values.end());
   const bool from_nothing = figure == RankFigure::kExposedShare || figure == RankFigure::kLateness;
-  strip->low = from_nothing ? 0 : *least;
-  strip->largest = *most;
+  strip->low = from_nothing ? 0 : *std::min_element(values.begin(), values.end());
   strip->high = analysis::Percentile(std::move(values), kColouredShare);
+}
+
+// The first of which all steps count; 0: there is none.
+size_t FirstTimedColumn(const analysis::RankOverview& overview, const Strip& strip) {
+  const std::vector<int32_t>& steps = overview.grid->steps;
+  const auto timed = std::lower_bound(steps.begin(), steps.end(), overview.scope.first_timed);
+  const auto before = static_cast<size_t>(timed - steps.begin());
+  const size_t first = (before + strip.steps_a_column - 1) / strip.steps_a_column;
+  return first < strip.num_columns ? first : 0;
 }
 
 }  // namespace
@@ -139,7 +150,8 @@ Strip MakeStrip(const analysis::RankOverview& overview, const StripSettings& set
       strip.cells.push_back(CellOf(grid, row, settings.figure, {first, end}));
     }
   }
-  SetScale(settings.figure, &strip);
+  const bool is_time = settings.figure != RankFigure::kMemory;
+  SetScale(settings.figure, is_time ? FirstTimedColumn(overview, strip) : 0, &strip);
   return strip;
 }
 

@@ -55,6 +55,33 @@ TEST(RankStrip, ARowARankAColumnAStep) {
   EXPECT_EQ(*strip.rows[2].value, 4001.5);  // the median of its steps
 }
 
+// The first step takes ten times as long; only memory has it in its scale.
+TEST(RankStrip, WarmUpLeavesColoursToTheStepsThatCount) {
+  analysis::RankOverview overview = FourRanks();
+  auto grid = std::make_shared<analysis::RankGrid>(*overview.grid);
+  for (size_t rank = 0; rank < 4; ++rank) {
+    analysis::RankCell& cell = grid->cells[rank * 4];
+    cell.step_ns *= 10;
+    cell.peak_bytes = 1000;
+  }
+  overview.grid = grid;
+  overview.scope.first_timed = 11;
+  StripSettings settings = SettingsOf({0, 1, 2, 3});
+  Strip strip = MakeStrip(overview, settings);
+  EXPECT_EQ(strip.low, 1001);
+  EXPECT_LE(strip.high, 4003);
+  EXPECT_EQ(strip.largest, 40000);
+  EXPECT_EQ(strip.ShareOf(strip.At(3, 0).value), 1);
+  settings.most_columns = 2;  // the column of step 10 is left out as a whole
+  EXPECT_LE(MakeStrip(overview, settings).high, 4003);
+  settings.figure = RankFigure::kMemory;
+  EXPECT_EQ(MakeStrip(overview, settings).largest, 500);
+  EXPECT_EQ(MakeStrip(overview, settings).high, 500);
+  overview.scope.first_timed = 14;  // none counts: all are there
+  settings.figure = RankFigure::kStepTime;
+  EXPECT_GT(MakeStrip(overview, settings).high, 4003);
+}
+
 TEST(RankStrip, StepsFoldWhereThereIsNoRoom) {
   StripSettings settings = SettingsOf({2, 3});
   settings.most_columns = 3;
