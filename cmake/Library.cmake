@@ -1,6 +1,6 @@
 # shardscope_library(NAME folder SOURCES a.cc ... PUBLIC dep ... PRIVATE dep ... TESTS a_test.cc ... TEST_LINKS dep ...)
 #   One static library a folder. Arrows of ARCHITECTURE.md are link edges: what is not linked cannot be used.
-#   TESTS become one program `NAME_test`, one CTest entry.
+#   TESTS become one program `NAME_test`, one CTest entry; TEST_PARTS n: n of them, each with every n-th case, where it takes minutes.
 # shardscope_program(NAME output SOURCES main.cc ... LINKS dep ...)
 
 # What most sources include anyway, read once for all libraries and once for all tests; those that use LibTorch have its
@@ -39,7 +39,7 @@ function(shardscope_precompile name owner)
 endfunction()
 
 function(shardscope_library)
-  cmake_parse_arguments(ARG "" "NAME" "SOURCES;PUBLIC;PRIVATE;TESTS;TEST_LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "" "NAME;TEST_PARTS" "SOURCES;PUBLIC;PRIVATE;TESTS;TEST_LINKS" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "shardscope_library(${ARG_NAME}): unknown arguments ${ARG_UNPARSED_ARGUMENTS}")
   endif()
@@ -56,13 +56,14 @@ function(shardscope_library)
     shardscope_note_torch(${ARG_NAME} ${ARG_PUBLIC} ${ARG_PRIVATE})
   endif()
   if(ARG_TESTS)
-    shardscope_test(NAME ${ARG_NAME}_test SOURCES ${ARG_TESTS} LINKS ${ARG_NAME} ${ARG_TEST_LINKS})
+    shardscope_test(NAME ${ARG_NAME}_test PARTS ${ARG_TEST_PARTS} SOURCES ${ARG_TESTS} LINKS ${ARG_NAME} ${ARG_TEST_LINKS})
   endif()
 endfunction()
 
-# shardscope_test(NAME x_test SOURCES ... LINKS ... [ENVIRONMENT A=b ...] [TIMEOUT seconds])
+# shardscope_test(NAME x_test SOURCES ... LINKS ... [ENVIRONMENT A=b ...] [TIMEOUT seconds] [PARTS n])
+#   Entries of CTest: x_test, or x_test.1of2 and x_test.2of2.
 function(shardscope_test)
-  cmake_parse_arguments(ARG "" "NAME;TIMEOUT" "SOURCES;LINKS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(ARG "" "NAME;TIMEOUT;PARTS" "SOURCES;LINKS;ENVIRONMENT" ${ARGN})
   add_executable(${ARG_NAME} ${ARG_SOURCES})
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_LINKS} test_places shardscope_warnings shardscope_sanitizer GTest::gmock GTest::gtest_main)
   set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
@@ -74,9 +75,20 @@ function(shardscope_test)
   if(SHARDSCOPE_SANITIZE)  # everything takes longer
     math(EXPR ARG_TIMEOUT "4 * ${ARG_TIMEOUT}")
   endif()
-  add_test(NAME ${ARG_NAME}
-           COMMAND ${ARG_NAME} --gtest_output=xml:${PROJECT_BINARY_DIR}/test-results/${ARG_NAME}.xml)
-  set_tests_properties(${ARG_NAME} PROPERTIES TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT "${ARG_ENVIRONMENT}")
+  if(NOT ARG_PARTS)
+    set(ARG_PARTS 1)
+  endif()
+  foreach(part RANGE 1 ${ARG_PARTS})
+    set(entry ${ARG_NAME})
+    set(environment ${ARG_ENVIRONMENT})
+    if(ARG_PARTS GREATER 1)
+      set(entry ${ARG_NAME}.${part}of${ARG_PARTS})
+      math(EXPR index "${part} - 1")
+      list(APPEND environment GTEST_TOTAL_SHARDS=${ARG_PARTS} GTEST_SHARD_INDEX=${index})
+    endif()
+    add_test(NAME ${entry} COMMAND ${ARG_NAME} --gtest_output=xml:${PROJECT_BINARY_DIR}/test-results/${entry}.xml)
+    set_tests_properties(${entry} PROPERTIES TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT "${environment}")
+  endforeach()
 endfunction()
 
 function(shardscope_program)

@@ -24,7 +24,8 @@ def num_cases(program):
 
 def programs_of(build):
     listed = subprocess.run(["ctest", "--test-dir", str(build), "-N"], capture_output=True, text=True, check=True)
-    return set(re.findall(r"Test +#\d+: (\S+)", listed.stdout))
+    entries = re.findall(r"Test +#\d+: (\S+)", listed.stdout)
+    return {re.sub(r"\.\d+of\d+$", "", entry) for entry in entries}  # a program may run in parts
 
 
 def num_python_tests():

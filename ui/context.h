@@ -89,11 +89,21 @@ struct ControlState {
   bool operator==(const ControlState&) const = default;
 };
 
+// A step of a run as the list of runs draws it, or the medians of a few; ns.
+struct PictureBar {
+  double compute_ns = 0;
+  double exposed_ns = 0;  // communication and copies
+  double idle_ns = 0;
+  double total_ns() const { return compute_ns + exposed_ns + idle_ns; }
+  bool operator==(const PictureBar&) const = default;
+};
+
 // A run that the Runs panel lists.
 struct RunEntry {
   std::string path;
   std::string name;
   bool live = false;
+  std::vector<PictureBar> picture;  // its steps as it was last open; empty: not known
 };
 
 // What a new run can be started from.

@@ -3,12 +3,16 @@
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
+#include <variant>
+#include <vector>
 
 #include "tests/lesson/lesson_snapshot.h"
 #include "tests/places.h"
 #include "tests/ui/harness.h"
+#include "trace/query/trace_test_util.h"
 #include "ui/panels/runs/start_cards.h"
 
 namespace shardscope::ui_test {
@@ -103,6 +107,48 @@ TEST_F(StartPageTest, ThePaletteIsDrivenByKeysAlone) {
     EXPECT_LE(marked->box.y1, window->Pos.y + window->Size.y);
     test->KeyPress(ImGuiKey_Escape);
   }));
+}
+
+// Two steps of 10 ms, the second with 2 ms more of compute.
+void RecordTwoSteps(const std::string& folder) {
+  const auto recorder = query::OpenRecorder(folder);
+  recorder->Add(schema::RankRow{0, "host", 1, "cpu"});
+  const schema::TrackId track = recorder->Add(schema::TrackRow{{}, 0, "compute", "compute", 1});
+  const auto op = query::AddPlanOp(recorder.get(), "F block0", "forward", "compute");
+  for (int64_t step = 0; step < 2; ++step) {
+    const int64_t start_ns = (100 + 10 * step) * 1'000'000;
+    record::OpRecord run =
+        query::OpAt(op, 0, step, start_ns, start_ns + (4 + 2 * step) * 1'000'000);
+    run.run.track = track;
+    recorder->Record(run);
+    schema::StepRow row;
+    row.step = step;
+    row.start_ns = start_ns;
+    row.end_ns = start_ns + 10'000'000;
+    recorder->Record(row);
+  }
+  SHARDSCOPE_CHECK(recorder->Finish().ok());
+}
+
+TEST_F(StartPageTest, ARunThatWasOpenIsListedWithAPictureOfItsSteps) {
+  const query::TestFolder folder;
+  RecordTwoSteps(folder.path());
+  ASSERT_TRUE(harness_.shell().Open(folder.path()).ok());
+  const std::string path = harness_.context().path;
+  ASSERT_TRUE(harness_.Until([&] { return harness_.context().report != nullptr; }, 60));
+  harness_.shell().Post(ui::FocusPanel{"runs"});
+  harness_.Frames(8);
+  EXPECT_EQ(Drawn("runs", "picture:" + path), nullptr);  // it may still change
+  harness_.shell().Post(ui::CloseRun{});
+  harness_.Frames(8);
+  const ui::DrawnItem* picture = Drawn("runs", "picture:" + path);
+  ASSERT_NE(picture, nullptr);
+  EXPECT_EQ(std::get<int64_t>(picture->value), 2);
+  const std::vector<ui::RunEntry>& runs = harness_.context().places.runs;
+  const auto run = std::ranges::find(runs, path, &ui::RunEntry::path);
+  ASSERT_NE(run, runs.end());
+  EXPECT_EQ(run->picture.front(), (ui::PictureBar{4e6, 0, 6e6}));
+  EXPECT_EQ(run->picture.back(), (ui::PictureBar{6e6, 0, 4e6}));
 }
 
 }  // namespace

@@ -3,9 +3,12 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
+#include <utility>
 
 #include "trace/base/input_file.h"
 #include "trace/base/output_file.h"
@@ -15,6 +18,7 @@ namespace {
 
 constexpr size_t kMaxRecent = 20;
 constexpr size_t kMaxBytes = 1 << 20;
+constexpr size_t kMostPictureBars = 64;
 constexpr const char* kFile = "settings.toml";
 
 std::vector<std::string> TextsOf(const toml::table& table, const char* key) {
@@ -25,6 +29,39 @@ std::vector<std::string> TextsOf(const toml::table& table, const char* key) {
     }
   }
   return texts;
+}
+
+// Numbers that are none are 0: they are drawn.
+std::vector<ui::PictureBar> PictureOf(const toml::node& node) {
+  std::vector<ui::PictureBar> picture;
+  const toml::array* bars = node.as_array();
+  for (size_t at = 0; bars != nullptr && at < bars->size() && at < kMostPictureBars; ++at) {
+    const toml::array* parts = bars->get(at)->as_array();
+    if (parts == nullptr) continue;
+    const auto part = [&](size_t index) {
+      const toml::node* value = parts->get(index);
+      return value == nullptr
+                 ? 0
+                 : static_cast<double>(std::max<int64_t>(value->value_or<int64_t>(0), 0));
+    };
+    picture.push_back({part(0), part(1), part(2)});
+  }
+  return picture;
+}
+
+toml::table TableOf(const Settings& settings) {
+  toml::table table;
+  for (const std::string& path : settings.recent) {
+    const auto found = settings.pictures.find(path);
+    if (found == settings.pictures.end()) continue;
+    toml::array bars;
+    for (const ui::PictureBar& bar : found->second) {
+      bars.push_back(toml::array{std::llround(bar.compute_ns), std::llround(bar.exposed_ns),
+                                 std::llround(bar.idle_ns)});
+    }
+    table.insert_or_assign(path, std::move(bars));
+  }
+  return table;
 }
 
 toml::array ArrayOf(const std::vector<std::string>& texts) {
@@ -61,6 +98,11 @@ Settings LoadSettings(const std::string& folder) {
     }
     settings.legend = table["legend"].value_or(true);
     settings.recent = TextsOf(table, "recent");
+    if (const toml::table* pictures = table["pictures"].as_table()) {
+      for (const auto& [path, bars] : *pictures) {
+        settings.pictures[std::string(path.str())] = PictureOf(bars);
+      }
+    }
     settings.lessons_done = TextsOf(table, "lessons_done");
   } catch (const toml::parse_error&) {
     return Settings();
@@ -76,6 +118,7 @@ void SaveSettings(const Settings& settings, const std::string& folder) {
                     {"theme", settings.theme == ui::ThemeName::kLight ? "light" : "dark"},
                     {"legend", settings.legend},
                     {"recent", ArrayOf(settings.recent)},
+                    {"pictures", TableOf(settings)},
                     {"lessons_done", ArrayOf(settings.lessons_done)}};
   if (settings.scale != 0) table.insert("scale", settings.scale);
   std::ostringstream text;

@@ -1,19 +1,23 @@
 // Settings: what the app remembers between sessions, in $XDG_CONFIG_HOME/shardscope/settings.toml.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "ui/commands.h"
+#include "ui/context.h"
 
 namespace shardscope::shell {
 
 struct Settings {
   ui::Language language = ui::Language::kEnglish;
   ui::ThemeName theme = ui::ThemeName::kDark;
-  float scale = 0;                        // 0: not chosen, what suits the screen
-  bool legend = true;                     // of the timeline is shown
-  std::vector<std::string> recent;        // newest first
+  float scale = 0;                  // 0: not chosen, what suits the screen
+  bool legend = true;               // of the timeline is shown
+  std::vector<std::string> recent;  // newest first
+  // What these runs looked like as they were last open, by path.
+  std::map<std::string, std::vector<ui::PictureBar>> pictures;
   std::vector<std::string> lessons_done;  // as ui::LessonsState::done
 };
 

@@ -14,6 +14,7 @@
 #include "ui/blocks.h"
 #include "ui/panels/banner/banner_panel.h"
 #include "ui/panels/notice/notice_panel.h"
+#include "ui/panels/overlap/overlap_bars.h"
 #include "ui/panels/top_bar/top_bar_panel.h"
 #include "ui/shell/backend/gui.h"
 #include "ui/shell/key_input.h"
@@ -33,6 +34,7 @@ constexpr double kStartingSeconds = 0.1;  // how often a started training is loo
 constexpr double kLiveSeconds = 0.25;     // control status and log of a live run
 constexpr double kIdleSeconds = 3600;     // nothing to wait for but input and new rows
 constexpr size_t kUnfoldedRanks = 3;
+constexpr int kPictureBars = 24;
 constexpr size_t kMaxMessages = 500;
 constexpr double kNoticeSeconds = 5;
 constexpr double kErrorSeconds = 15;  // so long it takes to read one
@@ -67,7 +69,10 @@ Shell::Shell(ShellOptions options, const ui::Fonts& fonts)
   }
 }
 
-Shell::~Shell() { ImGui::GetIO().IniFilename = nullptr; }
+Shell::~Shell() {
+  RememberLook();
+  ImGui::GetIO().IniFilename = nullptr;
+}
 
 std::string Shell::ProgramsFolder() const {
   return options_.program_folder.empty() ? ProgramFolder() : options_.program_folder;
@@ -102,6 +107,24 @@ Status Shell::Open(const std::string& path, std::optional<int32_t> around_step) 
   if (context_.importing) context_.importing->previews = false;  // no longer what is open
   EndImport();
   return Status::Ok();
+}
+
+void Shell::RememberLook() {
+  const auto& recent = options_.settings.recent;
+  if (context_.report == nullptr || context_.snapshot->ranks.empty() ||
+      std::find(recent.begin(), recent.end(), context_.path) == recent.end()) {
+    return;
+  }
+  const int32_t rank = context_.snapshot->ranks.front().rank;
+  std::vector<ui::PictureBar> picture;
+  for (const panels::OverlapBar& bar :
+       panels::MakeBars(context_.report->steps, rank, kPictureBars, /*change_step=*/-1)) {
+    picture.push_back({bar.compute_ns, bar.exposed_ns + bar.exposed_copy_ns, bar.idle_ns});
+  }
+  if (picture.empty()) return;
+  options_.settings.pictures[context_.path] = std::move(picture);
+  SaveSettings(options_.settings, options_.settings_folder);
+  next_places_seconds_ = 0;
 }
 
 void Shell::Use(std::unique_ptr<RunSession> session) {
@@ -253,6 +276,10 @@ void Shell::UpdatePlaces() {
   if (Now() < next_places_seconds_) return;
   next_places_seconds_ = Now() + kPlacesSeconds;
   context_.places = FindPlaces(options_.settings.recent, ProgramsFolder());
+  for (ui::RunEntry& run : context_.places.runs) {
+    const auto found = options_.settings.pictures.find(run.path);
+    if (found != options_.settings.pictures.end()) run.picture = found->second;
+  }
 }
 
 // What was answered rightly stays done.

@@ -100,6 +100,7 @@ class Shell {
   void ShowFirst(const query::Snapshot& snapshot, int32_t step);
   void Use(std::unique_ptr<RunSession> session);
   void Remember(const std::string& path);  // as opened
+  void RememberLook();                     // of the open run, for the list of runs
   void UpdateImport();
   void EndImport();
   void UpdateStarting();

@@ -737,6 +737,7 @@ void Shell::UpdateLink() {
 }
 
 void Shell::CloseSession() {
+  RememberLook();
   context_.snapshot = nullptr;
   context_.path.clear();
   context_.index = nullptr;

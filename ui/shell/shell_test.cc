@@ -241,8 +241,12 @@ TEST(Settings, BrokenFileGivesTheDefaults) {
   AddRecent("run5", &settings);
   EXPECT_EQ(settings.recent.front(), "run5");
   EXPECT_EQ(settings.recent.size(), 20u);
+  settings.pictures["run5"] = {{10, 20, 30}, {1, 0, 2}};
+  settings.pictures["run1"] = {{1, 1, 1}};  // no longer among the recent ones
   SaveSettings(settings, folder);
   EXPECT_EQ(LoadSettings(folder).recent, settings.recent);
+  EXPECT_EQ(LoadSettings(folder).pictures.size(), 1u);
+  EXPECT_EQ(LoadSettings(folder).pictures["run5"], settings.pictures["run5"]);
   EXPECT_EQ(LoadSettings(folder).scale, 0);  // not chosen stays not chosen
   EXPECT_TRUE(LoadSettings(folder).legend);
   settings.legend = false;
@@ -250,6 +254,19 @@ TEST(Settings, BrokenFileGivesTheDefaults) {
   SaveSettings(settings, folder);
   EXPECT_EQ(LoadSettings(folder).scale, 1.5f);
   EXPECT_FALSE(LoadSettings(folder).legend);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Settings, APictureThatIsNoneHarmsNothing) {
+  const std::string folder = testing::TempDir() + "/shardscope_odd_pictures";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/settings.toml")
+      << "recent = ['a']\npictures = { a = [[1, -5], 'x', [nan, 2, 3]], b = 7 }\n";
+  const Settings settings = LoadSettings(folder);
+  EXPECT_EQ(settings.recent, std::vector<std::string>{"a"});
+  const std::vector<ui::PictureBar> expected = {{1, 0, 0}, {0, 2, 3}};
+  EXPECT_EQ(settings.pictures.at("a"), expected);
+  EXPECT_TRUE(settings.pictures.at("b").empty());
   std::filesystem::remove_all(folder);
 }
 

@@ -26,7 +26,8 @@ using ui::Tr;
 using ui::TrFormat;
 
 constexpr float kListWidth = 300;
-constexpr float kFormWidth = 400;  // where less is left, the form stands under the list
+constexpr float kPictureWidth = 72;  // of a run's steps, in the list
+constexpr float kFormWidth = 400;    // where less is left, the form stands under the list
 constexpr float kNameColumn = 190;
 constexpr float kFormFieldWidth = 150;
 constexpr float kLeastKeys = 220;  // height of the list of keys
@@ -36,6 +37,30 @@ ui::Box ErrorLine(const PanelFrame& frame, const std::string& message) {
   style.size = ui::kSmallTextSize;
   style.color = frame.look.theme.state.bad;
   return widgets::Paragraph(frame.look, style, message);
+}
+
+// Its steps, as Overlap draws them.
+void DrawPicture(const PanelFrame& frame, const ui::RunEntry& run, const ui::Box& box) {
+  double tallest_ns = 0;
+  for (const ui::PictureBar& bar : run.picture) tallest_ns = std::max(tallest_ns, bar.total_ns());
+  if (tallest_ns <= 0) return;
+  const ui::OpColors& colors = frame.context.theme->op;
+  const float pitch = (box.x1 - box.x0) / static_cast<float>(run.picture.size());
+  const auto scale = static_cast<double>(box.y1 - box.y0) / tallest_ns;
+  for (size_t at = 0; at < run.picture.size(); ++at) {
+    const ui::PictureBar& bar = run.picture[at];
+    const float x0 = box.x0 + pitch * static_cast<float>(at);
+    float y1 = box.y1;
+    const auto part = [&](double ns, ui::Color color) {
+      const float y0 = y1 - static_cast<float>(ns * scale);
+      ImGui::GetWindowDrawList()->AddRectFilled({x0, y0}, {x0 + 0.8F * pitch, y1}, color);
+      y1 = y0;
+    };
+    part(bar.compute_ns, colors.forward);
+    part(bar.exposed_ns, colors.exposed);
+    part(bar.idle_ns, colors.idle);
+  }
+  frame.log->Int("picture:" + run.path, "", static_cast<int64_t>(run.picture.size()), "", box);
 }
 
 void DrawRunRow(const PanelFrame& frame, const ui::RunEntry& run) {
@@ -54,7 +79,10 @@ void DrawRunRow(const PanelFrame& frame, const ui::RunEntry& run) {
   }
   const float pad = frame.look.Px(8);
   const float pill = frame.look.Px(48);
-  const float text_width = width - 2 * pad - (run.live ? pill + pad : 0);
+  const float picture = frame.look.Px(kPictureWidth);
+  const bool shows_picture = !run.picture.empty() && width > 3 * picture;
+  const float beside = (run.live ? pill + pad : 0) + (shows_picture ? picture + pad : 0);
+  const float text_width = width - 2 * pad - beside;
   const ui::Box box =
       widgets::DrawTextClipped(frame.look, widgets::BoldOf(frame.look),
                                {at.x + pad, at.y + frame.look.Px(2)}, text_width, run.name);
@@ -64,6 +92,11 @@ void DrawRunRow(const PanelFrame& frame, const ui::RunEntry& run) {
     const ui::StateColors& colors = frame.look.theme.state;
     widgets::DrawPill(frame.look, {at.x + width - pad - pill, at.y + frame.look.Px(7)}, 48,
                       frame.Tr(Text::kLive), colors.live_fill, colors.live_text);
+  }
+  if (shows_picture) {
+    const float x0 = at.x + width - beside;
+    DrawPicture(frame, run,
+                {x0, at.y + frame.look.Px(4), x0 + picture, at.y + height - frame.look.Px(4)});
   }
   frame.log->Text("run:" + run.path, run.name, box);
 }
