@@ -87,20 +87,6 @@ Result<double> ParseShare(const std::string& text) {
 
 }  // namespace
 
-void AddStepsOption(CLI::App* command, const std::string& name, const char* help,
-                    std::optional<analysis::Scope>* steps) {
-  command
-      ->add_option_function<std::string>(
-          name,
-          [name, steps](const std::string& text) {
-            const Result<analysis::Scope> scope = analysis::ParseSteps(text);
-            if (!scope.ok()) throw CLI::ValidationError(name + " " + text, scope.message());
-            *steps = *scope;
-          },
-          help)
-      ->type_name("a:b");
-}
-
 void AddCompareCommand(CLI::App& app, int* exit_code) {
   auto arguments = std::make_shared<CompareArguments>();
   CLI::App* command =

@@ -72,6 +72,20 @@ void AddRunArgument(CLI::App* command, std::string* run) {
       ->type_name("RUN");
 }
 
+void AddStepsOption(CLI::App* command, const std::string& name, const char* help,
+                    std::optional<analysis::Scope>* steps) {
+  command
+      ->add_option_function<std::string>(
+          name,
+          [name, steps](const std::string& text) {
+            const Result<analysis::Scope> scope = analysis::ParseSteps(text);
+            if (!scope.ok()) throw CLI::ValidationError(name + " " + text, scope.message());
+            *steps = *scope;
+          },
+          help)
+      ->type_name("a:b");
+}
+
 int EndCommand(const std::string& command, const Status& status) {
   if (!status.ok()) Say("shardscope " + command + ": " + status.message());
   return status.ok() ? 0 : 1;

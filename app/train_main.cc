@@ -24,7 +24,6 @@
 #include "engine/cuda/plugin/loader.h"
 #include "engine/cuda/plugin/probe.h"
 #include "engine/footprint/footprint.h"
-#include "engine/runtime/cpu_device.h"
 #include "engine/runtime/reference_run.h"
 #include "engine/runtime/setup.h"
 #include "engine/runtime/trainer.h"
@@ -111,9 +110,6 @@ Result<Setting> ReadSetting(const Arguments& arguments) {
   if (setting.choice.device != config->Get("run.device")) {
     config = ConfigFor(setting.choice, arguments, *given);
     if (!config.ok()) return config.status();
-  }
-  if (setting.device == nullptr) {
-    setting.device = std::make_unique<runtime::CpuDevice>(*config, arguments.launch);
   }
   setting.config = std::move(config).value();
   return setting;

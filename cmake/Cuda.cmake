@@ -2,7 +2,7 @@
 # or from an installed toolkit (-DSHARDSCOPE_CUDA_TOOLKIT=/usr/local/cuda). Nothing here needs a driver, and nothing may
 # link -lcuda: a program that does would not even start where there is no driver.
 #
-# CMake's own CUDA language is not used: it wants a toolkit with libcudart.so and stubs, and tries to link before it
+# CMake's own CUDA language is not used: it needs a toolkit with libcudart.so and stubs, and tries to link before it
 # believes in a compiler; the wheels have neither.
 set(SHARDSCOPE_CUDA_TOOLKIT "" CACHE PATH "Installed CUDA 13 toolkit; empty: the pinned wheels")
 set(SHARDSCOPE_CUDA_ARCHITECTURES "80;90" CACHE STRING
@@ -17,7 +17,7 @@ if(NOT SHARDSCOPE_NVCC)
   message(FATAL_ERROR "The CUDA compiler is not in ${CUDA_ROOT}/bin: run scripts/setup, or give an installed toolkit with "
                       "-DSHARDSCOPE_CUDA_TOOLKIT=DIR, or leave the GPU plugin out with -DSHARDSCOPE_CUDA=OFF")
 endif()
-# nvcc's host compiler; not CMAKE_CXX_COMPILER, which may be a clang that this nvcc does not know.
+# nvcc's host compiler; not CMAKE_CXX_COMPILER, which may be a clang that this nvcc does not take.
 find_program(SHARDSCOPE_NVCC_HOST g++ REQUIRED)
 
 find_file(CUDART_LIBRARY libcudart.so.13 PATHS ${CUDA_ROOT}/lib ${CUDA_ROOT}/lib64 NO_DEFAULT_PATH REQUIRED)
@@ -26,7 +26,7 @@ shardscope_bring_libraries(${CUDART_LIBRARY})
 add_library(cuda_headers INTERFACE)
 target_include_directories(cuda_headers SYSTEM INTERFACE ${CUDA_ROOT}/include)
 
-# The one libcudart that LibTorch loads too: two copies in a process would not know one another's kernels.
+# The one libcudart that LibTorch loads too: two copies in a process would not have one another's kernels.
 add_library(cudart INTERFACE)
 target_link_libraries(cudart INTERFACE cuda_headers ${SHARDSCOPE_LIBRARIES}/libcudart.so.13)
 

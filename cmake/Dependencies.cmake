@@ -21,12 +21,12 @@ find_library(SQLITE3_ARCHIVE libsqlite3.a REQUIRED)
 find_library(MATH_LIBRARY m REQUIRED)
 target_link_libraries(sqlite3_static INTERFACE ${SQLITE3_ARCHIVE} ${MATH_LIBRARY} Threads::Threads ${CMAKE_DL_LIBS})
 
-# Static, as above: no library of Shardscope brings a second one into somebody's process.
+# Static, as above: no library of Shardscope brings a second one into another program's process.
 add_library(zlib_static INTERFACE)
 find_library(ZLIB_ARCHIVE libz.a REQUIRED)
 target_link_libraries(zlib_static INTERFACE ${ZLIB_ARCHIVE})
 
-# Static likewise: as a library it brings an XML reader with 30 MB of Unicode tables, for archives that nobody has.
+# Static likewise: as a library it brings an XML reader with 30 MB of Unicode tables, for archives that do not occur.
 add_library(archive_static INTERFACE)
 find_library(ARCHIVE_ARCHIVE libarchive.a REQUIRED)
 target_link_libraries(archive_static INTERFACE ${ARCHIVE_ARCHIVE})

@@ -46,19 +46,19 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     -Wno-missing-field-initializers -Werror)
   if(CMAKE_UNITY_BUILD)
     # Sources that are compiled together look like headers to the first of these; the others are false alarms of g++ 12
-    # in the standard library's strings, which it does not know for a system header's once they are precompiled.
+    # in the standard library's strings, which it does not take for a system header's once they are precompiled.
     target_compile_options(shardscope_warnings INTERFACE -Wno-subobject-linkage -Wno-array-bounds -Wno-stringop-overflow
       -Wno-stringop-overread)
   endif()
 endif()
 
-# For the few files whose loops have to be vectorised. Not under sanitizers: there nobody waits for the loops, and this
+# For the few files whose loops have to be vectorised. Not under sanitizers: there the loops' time does not count, and this
 # compiler dies on -O3 with a precompiled header of -O1.
 set(SHARDSCOPE_VECTORISE -O3)
 
 if(SHARDSCOPE_SANITIZE)
   set(SHARDSCOPE_VECTORISE -O1)
-  # Third-party code stays as it is in a release build: nobody here would fix what is found in it, and the compiler cache
+  # Third-party code stays as it is in a release build: what is found in it is not for us to fix, and the compiler cache
   # has it already. A finding ends the program, so that no test passes over it.
   target_compile_options(shardscope_warnings INTERFACE
     -O1 -g1 -fno-omit-frame-pointer -fsanitize=${SHARDSCOPE_SANITIZE} -fno-sanitize-recover=undefined)

@@ -166,7 +166,7 @@ def fetch(archive, place):
     with tempfile.NamedTemporaryFile(dir=archive.stamp.parent, delete=False) as stamp:
         stamp.write(archive.sha256.encode())
     os.replace(stamp.name, archive.stamp)
-    archive.download.unlink()  # 500 MB that nobody reads again
+    archive.download.unlink()  # 500 MB that are not read again
 
 
 def read_list(path, cache, without):

@@ -204,7 +204,7 @@ TEST(Values, ARunIsCalledPausedWhileItsTrainingSaysSo) {
   snapshot->state = query::TraceState::kLive;
   context.snapshot = snapshot;
   context.control.status.state = "paused";
-  EXPECT_EQ(StateWord(context), Text::kLive);  // nobody answers
+  EXPECT_EQ(StateWord(context), Text::kLive);  // nothing answers
   context.control.connection = ConnectionState::kConnected;
   EXPECT_EQ(StateWord(context), Text::kPaused);
   snapshot->state = query::TraceState::kCut;

@@ -31,7 +31,7 @@ std::string ShownValue(const Context& context, std::string_view key);
 // The value asked for and not yet in force; nullopt if there is none.
 std::optional<std::string> PendingValue(const Context& context, std::string_view key);
 
-// Of `shardscope record`: spans of a program that knows no steps, keys and knobs.
+// Of `shardscope record`: spans of a program without steps, keys and knobs.
 bool IsRecordedProgram(const Context& context);
 
 // Whether a training answers, so that knobs can be turned.

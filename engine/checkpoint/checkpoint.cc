@@ -149,13 +149,4 @@ Status Checkpoint::VerifyFile(std::string_view name) const {
   return Status::Ok();
 }
 
-Status Checkpoint::Verify() const {
-  for (size_t file = 0; file < files_.size(); ++file) {
-    const Result<std::span<const std::byte>> all =
-        Bytes(static_cast<int32_t>(file), 0, index_.files[file].bytes);
-    if (!all.ok()) return all.status();
-  }
-  return Status::Ok();
-}
-
 }  // namespace shardscope::checkpoint

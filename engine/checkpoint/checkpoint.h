@@ -39,8 +39,6 @@ class Checkpoint {
 
   // Checks every byte of the file `name`, if the index lists it.
   Status VerifyFile(std::string_view name) const;
-  // Checks every byte.
-  Status Verify() const;
 
  private:
   struct File {

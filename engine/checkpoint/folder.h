@@ -55,7 +55,7 @@ Status Publish(const std::string& partial, const std::string& folder);
 
 // A killed process leaves a whole checkpoint or a partial folder.
 void RemoveCheckpoint(const std::string& folder);
-// All partial folders in `root`, while nobody writes there. Returns how many there were.
+// All partial folders in `root`, while nothing writes there. Returns how many there were.
 int RemovePartials(const std::string& root);
 
 }  // namespace shardscope::checkpoint

@@ -114,7 +114,7 @@ class Config {
   void AddChange(Change change);
   void ClearChanges() { changes_.clear(); }
 
-  // run.control_socket, which Set refuses: only the trainer knows it.
+  // run.control_socket, which Set refuses: only the trainer has it.
   void SetControlSocket(std::string path);
 
  private:

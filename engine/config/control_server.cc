@@ -156,7 +156,7 @@ class PollServer : public ControlServer {
         place_(std::move(place)),
         listener_(std::move(listener)),
         patience_ns_(patience_ns) {
-    // Signals are for the threads of the program, which know what to do with them.
+    // Signals are for the threads of the program, which handle them.
     sigset_t all;
     sigset_t before;
     sigfillset(&all);

@@ -20,7 +20,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// One request and its answer: the server is alive and nobody was harmed.
+// One request and its answer: the server is alive and nothing was harmed.
 void ExpectServed(const std::string& path) {
   RawClient client(path);
   ASSERT_TRUE(client.is_connected());
@@ -59,7 +59,7 @@ TEST_F(ControlSocket, APrivateFolderIsMadeWhereThereIsNoUsableRuntimeFolder) {
   }
 }
 
-// A socket as a killed process leaves it: nobody listens.
+// A socket as a killed process leaves it: nothing listens.
 void LeaveSocket(const std::string& path) {
   const auto address = AddressOf(path);
   const auto socket = NewSocket();

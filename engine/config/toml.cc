@@ -139,7 +139,7 @@ Status ReadChosen(const toml::node& node, Document* document) {
   return Status::Ok();
 }
 
-// Takes what is no key out of `table`: a copy of it would not know its lines any more.
+// Takes what is no key out of `table`: a copy of it would not have its lines any more.
 Status ReadDocument(toml::table* table, Document* document) {
   if (const toml::node* node = table->get("change")) {
     SHARDSCOPE_RETURN_IF_ERROR(ReadChanges(*node, &document->changes));

@@ -37,7 +37,7 @@ std::string Describe(const Activity& activity, int64_t now_ns, int64_t patience_
   const int64_t length_ns = now_ns - op->since_ns;
   std::string verb = length_ns >= patience_ns ? " hangs in" : " is still in";
   if (op->stage == OpStage::kSlot) verb = " waits for a compute slot for";
-  // Whether it waits for others there or never got as far, only the transport knows.
+  // Whether it waits for others there or never got as far, only the transport can tell.
   if (op->waits_for_ranks && !op->is_control) verb = " has been in the collective";
   return rank + verb + " '" + op->name + "' (op " + std::to_string(op->op) + ", " + step +
          ") for " + FormatDuration(length_ns);

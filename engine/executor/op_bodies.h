@@ -1,6 +1,6 @@
 // OpBodies: what the ops of a rank do when their turn comes. engine/runtime implements it with
-// LibTorch; tests and the interpreter implement it with plain arrays. The executor decides when;
-// this decides what.
+// LibTorch; tests and the interpreter implement it with plain arrays. When is up to the executor,
+// what is up to this.
 #pragma once
 
 #include <cstdint>

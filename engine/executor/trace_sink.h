@@ -38,7 +38,7 @@ struct StepMemory {
   int64_t allocated_bytes = 0;
   int64_t reserved_bytes = 0;
   int64_t resident_bytes = -1;     // of the process; -1: another rank of it reports that
-  int64_t device_used_bytes = -1;  // of the GPU, by anybody; -1: likewise, or not known
+  int64_t device_used_bytes = -1;  // of the GPU, by any process; -1: likewise, or not known
 };
 
 // Threads: RegisterSchedule before the Schedule runs; the sink methods on any thread.

@@ -20,7 +20,7 @@ Status ApplyFolders(config::Config* config);
 // Error: as ApplyFolders().
 Result<model::ModelConfig> ModelConfigOf(const config::Config& config);
 
-// The copy from which checkpoints are written while steps run: there if checkpoint.every wants
+// The copy from which checkpoints are written while steps run: there if checkpoint.every makes
 // any, or whatever it says.
 enum class CheckpointCopy : uint8_t { kIfWanted, kThere };
 

@@ -17,7 +17,7 @@
 
 namespace shardscope::footprint {
 
-// Blocks, and parameters inside them, start at multiples of this: vector instructions want it, and
+// Blocks, and parameters inside them, start at multiples of this: vector instructions need it, and
 // results of the matrix library may depend on it.
 inline constexpr size_t kAlignment = 64;
 

@@ -62,7 +62,7 @@ int64_t TemporaryBytes(const Step& step, const plan::Op& op) {
   }
   if (traits.op_class == plan::OpClass::kBackward) {
     const int64_t bytes = model::BackwardTemporaryBytes(step.model, op.segment, step.batch);
-    // What is beside the gradient of its input, which nobody takes from the first one.
+    // What is beside the gradient of its input, which is not taken from the first one.
     const bool is_last = op.segment > 0 && op.segment == step.first_trained;
     const auto before = static_cast<size_t>(op.segment) - 1;
     return bytes + (is_last ? step.schedule.segments[before].output_bytes : 0);

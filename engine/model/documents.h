@@ -17,7 +17,7 @@ namespace shardscope::model {
 // One thread.
 class Documents {
  public:
-  // Error: the tokenizer knows no end of text.
+  // Error: the tokenizer has no end of text.
   static Result<Documents> Make(std::shared_ptr<const tokenizer::Tokenizer> tokenizer);
 
   // Appends the documents in `bytes`. Errors begin with `name`.

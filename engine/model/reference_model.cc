@@ -92,7 +92,7 @@ at::Tensor Attention(const ModelConfig& config, const std::vector<at::Tensor>& p
   return attended.transpose(1, 2).reshape({-1, config.seq, config.heads * config.head_dim()});
 }
 
-// The layers of a block, which know their parameters by name.
+// The layers of a block, which have their parameters by name.
 using Weight = std::function<at::Tensor(const std::string& name)>;
 
 // With its adapter where it has one (peft, tuners/lora/layer.py: Linear.forward).

@@ -20,7 +20,7 @@ TEST(ReferenceTrainerTest, LearnsARepeatedText) {
   ASSERT_TRUE(sampler.ok());
   ReferenceTrainer trainer(config, settings, plan::DType::kFp32, &corpus, *sampler);
   const StepResult first = trainer.Step(0);
-  EXPECT_NEAR(first.loss, std::log(256.0), 0.1);  // knows nothing yet
+  EXPECT_NEAR(first.loss, std::log(256.0), 0.1);  // nothing is learned yet
   StepResult last;
   for (int64_t step = 1; step < 80; ++step) last = trainer.Step(step);
   EXPECT_LT(last.loss, UnigramEntropy(text) - 0.5);

@@ -117,13 +117,13 @@ class SegmentModel {
     bool needs_input_gradient = true;  // nothing before the segment is trained otherwise
   };
   // Overwrites `gradients`, which have the shapes of the parameters and are undefined for those
-  // that are frozen; returns the input's gradient, undefined where nobody needs it.
+  // that are frozen; returns the input's gradient, undefined where it is not needed.
   at::Tensor Backward(int64_t segment, const BackwardArgs& args,
                       std::vector<at::Tensor>* gradients) const;
 
   // The same in two parts, for segments with a norm: all gradients but the norm weight's, the
   // first, and that of what the norm puts out, which ranks of mesh.tensor add up between them
-  // (undefined where nobody needs it);
+  // (undefined where it is not needed);
   at::Tensor BackwardToNorm(int64_t segment, const BackwardArgs& args,
                             std::vector<at::Tensor>* gradients) const;
   // then, where that was left out, the gradients of the weights behind the norm;
@@ -246,7 +246,7 @@ class SegmentModel {
   void AddHidden(SegmentKind kind, const Tensors& parameters, const at::Tensor& normed,
                  Tensors* parts) const;
 
-  // y = x W^T has the weight gradient dy^T x, written where the caller wants it, if anywhere.
+  // y = x W^T has the weight gradient dy^T x, written where the caller says, if anywhere.
   static void WeightGradient(const at::Tensor& output_gradient, const at::Tensor& input,
                              at::Tensor* gradient);
 

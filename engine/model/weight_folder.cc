@@ -23,7 +23,7 @@ using Json = nlohmann::json;
 
 constexpr size_t kMostIndexBytes = size_t{100} << 20;
 
-// What older versions of transformers have written and nobody reads.
+// What older versions of transformers have written and is not read.
 bool IsIdle(const ModelConfig& config, const std::string& name) {
   return name.ends_with(".rotary_emb.inv_freq") || (config.tied && name == "lm_head.weight");
 }

@@ -293,10 +293,6 @@ std::vector<int64_t> PredictPeaks(const Schedule& schedule) {
 
 int64_t PredictLargestPeak(const Schedule& schedule) { return LargestOf(PredictPeaks(schedule)); }
 
-int64_t BoundPeak(const Schedule& schedule, int rank, const Unlisted& unlisted) {
-  return Bound(schedule, schedule.ProgramOf(rank), unlisted).Peak();
-}
-
 std::vector<int64_t> BoundPeaks(const Schedule& schedule, const Unlisted& unlisted) {
   std::vector<int64_t> peaks;
   for (const Program& program : schedule.programs) {

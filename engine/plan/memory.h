@@ -33,10 +33,10 @@ struct Unlisted {
   std::function<int64_t(const Buffer&)> beside_bytes;  // of a buffer, as long as it is there
 };
 
-// The most that can be live at once on one rank when ops run, each from its start to its end: the
-// largest over all orders that streams, waits and the host allow, however long ops take. One of
-// these orders needs it; never less than the total of PredictPeak().
-int64_t BoundPeak(const Schedule& schedule, int rank, const Unlisted& unlisted);
+// Of each program's ranks: the most that can be live at once on a rank when ops run, each from its
+// start to its end. The largest over all orders that streams, waits and the host allow, however
+// long ops take. One of these orders needs it; never less than the total of PredictPeak().
+std::vector<int64_t> BoundPeaks(const Schedule& schedule, const Unlisted& unlisted);
 
 // What is live at a moment of that most, of one category and unit, or of a segment where it is no
 // unit's.
@@ -49,7 +49,7 @@ struct LiveBytes {
 
 struct PeakMoment {
   int rank = 0;                 // the first of those that run this program
-  int64_t total = 0;            // BoundPeak()
+  int64_t total = 0;            // of BoundPeaks()
   OpIndex op = kNone;           // issued last of those that run and hold memory there
   std::vector<LiveBytes> live;  // most first; they add up to the total
   std::array<int64_t, kNumMemoryCategories> by_category{};
@@ -60,10 +60,7 @@ PeakMoment HeaviestMoment(const Schedule& schedule, int rank, const Unlisted& un
 // Of the rank that needs most.
 PeakMoment LargestMoment(const Schedule& schedule, const Unlisted& unlisted);
 
-// Of each program's ranks.
-std::vector<int64_t> BoundPeaks(const Schedule& schedule, const Unlisted& unlisted);
-
-// Of the rank that needs most.
+// The bound of the rank that needs most.
 int64_t BoundLargestPeak(const Schedule& schedule, const Unlisted& unlisted);
 
 }  // namespace shardscope::plan

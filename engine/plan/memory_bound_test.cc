@@ -103,7 +103,7 @@ TEST(MemoryBound, IsThePeakOfTheWorstOrder) {
   for (int round = 0; round < 1000; ++round) {
     const Schedule schedule = RandomSchedule(&random);
     const int64_t peak = EveryOrder(schedule, unlisted).Peak();
-    EXPECT_EQ(BoundPeak(schedule, 0, unlisted), peak) << "round " << round;
+    EXPECT_EQ(BoundPeaks(schedule, unlisted).front(), peak) << "round " << round;
     EXPECT_EQ(HeaviestMoment(schedule, 0, unlisted).total, peak) << "round " << round;
   }
 }
@@ -111,9 +111,9 @@ TEST(MemoryBound, IsThePeakOfTheWorstOrder) {
 TEST(MemoryBound, CountsWhatLiesBesideBuffers) {
   std::mt19937 random(8);
   Schedule schedule = RandomSchedule(&random);
-  const int64_t bytes = BoundPeak(schedule, 0, {});
+  const int64_t bytes = BoundPeaks(schedule, {}).front();
   const Unlisted unlisted = {.beside_bytes = [](const Buffer& buffer) { return buffer.bytes; }};
-  EXPECT_EQ(BoundPeak(schedule, 0, unlisted), 2 * bytes);
+  EXPECT_EQ(BoundPeaks(schedule, unlisted).front(), 2 * bytes);
 }
 
 // Host order, one op after the other, is one of the orders.
@@ -131,7 +131,7 @@ TEST(MemoryBound, IsNeverBelowTheIssueLedgerAndSeldomFarAbove) {
         policy.micro_batches = 2;
         const Schedule schedule = Build(policy);
         const int64_t predicted = PredictPeak(schedule, 0).total;
-        const int64_t bound = BoundPeak(schedule, 0, {});
+        const int64_t bound = BoundPeaks(schedule, {}).front();
         EXPECT_GE(bound, predicted) << schedule.name;
         EXPECT_LE(bound, 2 * predicted) << schedule.name;
       }
@@ -145,7 +145,7 @@ int64_t GradientsHeld(const Schedule& schedule) {
   only_gradients.beside_bytes = [](const Buffer& buffer) {
     return buffer.kind == BufferKind::kGradient ? 0 : -buffer.bytes;
   };
-  return BoundPeak(schedule, 0, only_gradients);
+  return BoundPeaks(schedule, only_gradients).front();
 }
 
 int64_t GradientsOf(const Schedule& schedule) {

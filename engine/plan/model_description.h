@@ -1,4 +1,4 @@
-// What a builder needs to know of a model: its segments, units and parameter shapes. No LibTorch.
+// What a builder needs of a model: its segments, units and parameter shapes. No LibTorch.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,7 @@ struct Unit {
   bool operator==(const Unit&) const = default;
 };
 
-// What activation checkpointing has to know of a segment.
+// What activation checkpointing needs of a segment.
 struct Recomputable {
   int32_t block = kNone;  // of which it is a part; kNone: its forward keeps all
   // Of its activation, beside the output: what matrix products and attention have put out. The rest
@@ -130,7 +130,7 @@ Unit TrainedPart(const Unit& unit);
 bool IsTrained(const Unit& unit);  // any
 bool HoldsTrainedPart(BufferKind kind);
 
-// The first segment that has a backward: those before it have frozen parameters only, and nobody
+// The first segment that has a backward: those before it have frozen parameters only, and nothing
 // needs the gradient of what they put out. 0 where nothing is frozen.
 int32_t FirstTrainedSegment(const std::vector<Segment>& segments);
 

@@ -110,7 +110,7 @@ class LiveTrainer : public Trainer {
   std::string RefuseCopy(int rank, const Regime& regime) const;
   // Before the rank's state moves: a copy of how it lies now is of no use.
   void ReleaseCopy(int rank);
-  // If checkpoint.every wants one before `step`, with which the run may end. On all ranks alike.
+  // If checkpoint.every has one due before `step`, with which the run may end. On all ranks alike.
   bool SaveIfDue(int rank, int64_t step, const Regime& regime, bool is_end);
   // When no rank saves any more: the last one is written.
   void CloseCheckpoints(bool is_failed);
@@ -123,7 +123,7 @@ class LiveTrainer : public Trainer {
   // Error: it cannot be built, or does not fit.
   Status CheckEvaluation(const config::Config& config);
   int64_t CountedTargets(int64_t samples);
-  // If eval.every wants one before `step`, with which the run may end. False: it was left, as the
+  // If eval.every has one due before `step`, with which the run may end. False: it was left, as the
   // run is to stop. On all ranks alike.
   Result<bool> EvaluateIfDue(int rank, int64_t step, const Regime& regime, bool is_end);
   Result<bool> Evaluate(int rank, int64_t step, const plan::Schedule& schedule);
@@ -151,7 +151,7 @@ class LiveTrainer : public Trainer {
   // At the start: the leader's folder and run id, and whether all were given the same keys.
   Status AgreeOnRun();
   Status TakeRun(std::string_view text);
-  // Rank 0's regime `number`, which the other processes have not heard of yet.
+  // Rank 0's regime `number`, which the other processes do not have yet.
   void AgreeOnRegime(int rank, int64_t number);
 
   // On rank 0's host thread.
@@ -171,7 +171,7 @@ class LiveTrainer : public Trainer {
   const bool stops_without_trace_;   // record.on_error
   std::optional<RunFolder> folder_;  // always there once Open() is through
   std::string run_id_;
-  int64_t num_agreed_ = 0;  // regimes that all processes know
+  int64_t num_agreed_ = 0;  // regimes that all processes have
   std::unique_ptr<RunTrace> trace_;
   bool warned_of_trace_ = false;
   std::unique_ptr<StepObserver> observer_;  // uses trace_

@@ -33,7 +33,6 @@ class OverheadSteps {
 
   Place Of(int64_t step) const;
   bool IsUnrecorded(int64_t step) const { return Of(step).role == Role::kWithout; }
-  int64_t num_rounds() const { return num_rounds_; }
 
  private:
   int64_t first_ = 0;

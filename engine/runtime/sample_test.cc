@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kText = "the quick brown fox jumps over a lazy dog. ";
 
-// A model that knows kText by heart.
+// A model that has learned kText by heart.
 struct Learned {
   model::ModelConfig config{.layers = 1, .dim = 32, .heads = 2, .seq = 24};
   model::ParameterMap parameters;

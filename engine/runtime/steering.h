@@ -53,7 +53,7 @@ class Steering {
 
   // Rank 0's host thread, between steps: returns as soon as something came in after the decision
   // to pause, or after `limit_ns`; whether something came in. What it was is for the next Decide()
-  // to say: only then do all ranks know the same.
+  // to say: only then do all ranks have the same.
   bool WaitWhilePaused(const Decision& pause,
                        int64_t limit_ns = std::numeric_limits<int64_t>::max());
 
@@ -66,7 +66,7 @@ class Steering {
   // That one, or 0.
   int signal() const { return signal_.load(std::memory_order_relaxed); }
 
-  // Whether this process knows that the next decision will be to stop. Any thread.
+  // Whether it is certain here that the next decision will be to stop. Any thread.
   bool is_stopping() const;
 
   void SetFinished();

@@ -30,7 +30,7 @@ class StepObserver : public executor::ExecutionSink {
  public:
   explicit StepObserver(int num_ranks);
 
-  // Who hears everything after this; borrowed. Before the first step.
+  // What gets everything after this; borrowed. Before the first step.
   void set_next(executor::ExecutionSink* next) { next_ = next; }
 
   void OnOpEnd(const executor::OpContext& context, const executor::OpTimes& times) override;

@@ -128,13 +128,13 @@ Status LiveTrainer::CheckInitialState(int rank) {
   const InitialState mine = InitialStateOf(ranks_->job(), rank, &ranks_->work(rank));
   const Status status = CheckInitialStates(
       transport::GatherValues(&transport, ranks_->size(), rank, mine, "initial state"));
-  // Those whose messages are still under way when this process goes hear it so.
+  // Those whose messages are still under way when this process goes get it so.
   if (!status.ok() && has_processes()) transport.Abort(status.message());
   return status;
 }
 
 // One round of a paused run. Rank 0 waits for the user, the others for rank 0, which tells them
-// often enough that they know it lives.
+// often enough to show that it lives.
 Result<std::shared_ptr<const Regime>> LiveTrainer::WaitAndAgree(int rank, int64_t step) {
   const Decision& pause = of_rank_[static_cast<size_t>(rank)].entered->decision;
   const int64_t beat_ns =
@@ -478,7 +478,7 @@ Status LiveTrainer::TakeRun(std::string_view text) {
   return Status::Ok();
 }
 
-// All processes hear of all regimes, in order: what they count is the same everywhere.
+// All processes get all regimes, in order: what they count is the same everywhere.
 void LiveTrainer::AgreeOnRegime(int rank, int64_t number) {
   if (!has_processes() || number < num_agreed_) return;
   ++num_agreed_;

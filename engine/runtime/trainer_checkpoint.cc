@@ -37,7 +37,7 @@ Status LiveTrainer::OpenResume(Job* job) {
       .num_ranks = job->training.num_ranks,
       .samples_per_step = job->training.batch * job->training.micro_batches,
       .seed = job->training.seed};
-  // An imported checkpoint knows of no data.
+  // An imported checkpoint has no place in the data.
   const bool has_data = index.data.num_samples > 0;
   const auto seq = index.config.find("model.seq");
   const bool is_same_seq =

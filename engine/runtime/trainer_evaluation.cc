@@ -85,7 +85,7 @@ bool LiveTrainer::AgreeToStop(int rank) {
   bool stops = false;
   for (const Wish& one :
        transport::GatherValues(&ranks_->transport(), ranks_->size(), rank, mine, "evaluation")) {
-    // Rank 0, which decides for all, may not have heard the signal itself.
+    // Rank 0, which decides for all, may not have got the signal itself.
     if (one.signal != 0) steering_->Interrupt(one.signal);
     stops = stops || one.stops;
   }

@@ -129,7 +129,7 @@ std::string LiveTrainer::ExplainOutOfMemory(int64_t wanted_bytes) const {
   const config::Config config = steering_ == nullptr ? options_.config : steering_->config();
   const Result<footprint::Footprint> footprint = FootprintWith(config);
   if (!footprint.ok()) return footprint.message();
-  // What the bound does not know of is there with other keys too.
+  // What the bound does not contain is there with other keys too.
   const int64_t unknown_bytes = std::max<int64_t>(0, wanted_bytes - footprint->needed_bytes());
   const footprint::Question question{.limit_bytes =
                                          config.GetInt("engine.memory_limit") - unknown_bytes};

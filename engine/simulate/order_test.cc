@@ -146,7 +146,7 @@ void ExpectDurations(const plan::Schedule& schedule, const StepInput& input,
   }
 }
 
-// Slots go to those who wait for them in their order, and none is free while somebody waits.
+// Slots go to those who wait for them in their order, and none is free while a rank waits.
 void ExpectSlots(const plan::Schedule& schedule, int slots, const StepTimes& times) {
   std::vector<const OpTimes*> users;
   for (size_t rank = 0; rank < times.size(); ++rank) {

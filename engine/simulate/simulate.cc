@@ -4,7 +4,6 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <numeric>
 #include <queue>
 #include <string>
 #include <tuple>
@@ -303,27 +302,6 @@ void ReportOp(const executor::OpContext& context, const OpTimes& times,
   }
   for (const plan::BufferId id : context.op().frees) {
     sink->OnMemory(context, id, -context.buffer(id).bytes, times.issued_ns, times.ended_ns);
-  }
-}
-
-void ReportStep(const plan::Schedule& schedule, int64_t step, const StepTimes& times,
-                executor::ExecutionSink* sink) {
-  executor::OpContext context;
-  context.schedule = &schedule;
-  context.step = step;
-  for (context.rank = 0; context.rank < schedule.num_ranks(); ++context.rank) {
-    const std::vector<OpTimes>& ops = times[static_cast<size_t>(context.rank)];
-    context.program = &schedule.ProgramOf(context.rank);
-    std::vector<OpIndex> order(ops.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&ops](OpIndex a, OpIndex b) {
-      return ops[static_cast<size_t>(a)].ended_ns < ops[static_cast<size_t>(b)].ended_ns;
-    });
-    for (const OpIndex index : order) {
-      context.index = index;
-      context.issued_ns = ops[static_cast<size_t>(index)].issued_ns;
-      ReportOp(context, ops[static_cast<size_t>(index)], sink);
-    }
   }
 }
 

@@ -1,5 +1,5 @@
 // One step of a Schedule in virtual time: all its ranks, with given durations, in the order and
-// with the waits that the executor promises. What comes out is what an executor reports, so that
+// with the waits that the executor has. What comes out is what an executor reports, so that
 // the same sinks make rows of it; such rows are projected, not measured. No threads, no clock: the
 // same input gives the same times. No LibTorch.
 #pragma once
@@ -40,9 +40,5 @@ Result<StepTimes> SimulateStep(const plan::Schedule& schedule, const StepInput& 
 // Tells `sink` of an op run and the memory of its buffers, as an executor would.
 void ReportOp(const executor::OpContext& context, const executor::OpTimes& times,
               executor::ExecutionSink* sink);
-
-// All op runs of the step, rank by rank, in the order in which they end.
-void ReportStep(const plan::Schedule& schedule, int64_t step, const StepTimes& times,
-                executor::ExecutionSink* sink);
 
 }  // namespace shardscope::simulate

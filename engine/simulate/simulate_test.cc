@@ -9,6 +9,7 @@
 #include "engine/executor/trace_sink.h"
 #include "engine/plan/policy.h"
 #include "engine/plan/uniform_model.h"
+#include "engine/simulate/report_step_test_util.h"
 #include "trace/record/keeping_recorder_test_util.h"
 
 namespace shardscope::simulate {

@@ -103,7 +103,7 @@ uint32_t AddedTokens::NextOf(uint32_t node, char byte) const {
   for (const auto& [next_byte, next] : nodes_[node].next) {
     if (next_byte == byte) return next;
   }
-  return 0;  // the root is nobody's next
+  return 0;  // the root is the next of none
 }
 
 void AddedTokens::Insert(std::string_view text, const AddedToken& token) {

@@ -16,8 +16,8 @@ namespace shardscope::torch_allocator {
 using c10::CachingDeviceAllocator::TraceEntry;
 using c10::cuda::CUDACachingAllocator::CUDAAllocator;
 
-// The allocator in use, once LibTorch has initialised CUDA (before, it forgets who listens). Null,
-// and why, if there is none whose blocks can be heard.
+// The allocator in use, once LibTorch has initialised CUDA (before, it drops listeners). Null,
+// and why, if there is none whose blocks can be followed.
 inline CUDAAllocator* Find(std::string* why_not) {
   // LibTorch keeps it in a variable of libc10_cuda.
   void* const library = dlopen("libc10_cuda.so", RTLD_NOW | RTLD_NOLOAD);

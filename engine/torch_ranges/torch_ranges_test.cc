@@ -73,7 +73,7 @@ class AllocatorTracker : public testing::Test {
 };
 
 // A block within FSDP's ranges that another stream still uses when it is given back, and one of
-// nobody.
+// none.
 void TellOfBlocks(void* fake) {
   const auto allocate =
       reinterpret_cast<decltype(&FakeC10CudaAllocate)>(dlsym(fake, "FakeC10CudaAllocate"));

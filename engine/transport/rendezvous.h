@@ -55,7 +55,7 @@ class Rendezvous {
   const std::vector<int>& ranks() const { return ranks_; }
   int num_ranks() const { return static_cast<int>(ranks_.size()); }
 
-  // Barrier among ranks that have met. Never fails and hears no abort: ranks may be reading the
+  // Barrier among ranks that have met. Never fails and heeds no abort: ranks may be reading the
   // memory that their fellows announced, which must not go away under them, and between Meet() and
   // the last Sync() no rank does anything but finite work.
   void Sync();

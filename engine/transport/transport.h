@@ -104,7 +104,7 @@ struct Call {
   int64_t wire_bytes = 0;    // what the emulated link charges
   CallLink link;
   // Of a Schedule: ranks have to agree on op_name, and the later op is ahead (of a pair, whose
-  // ranks run programs of their own, no one knows). kNone: any call.
+  // ranks run programs of their own, neither is). kNone: any call.
   plan::OpIndex op = plan::kNone;
   // Whose memory the call may use, and who counts it. Null: the transport's own, for few bytes.
   ScratchMemory* scratch = nullptr;

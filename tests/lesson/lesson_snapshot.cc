@@ -12,6 +12,7 @@
 #include "engine/plan/memory.h"
 #include "engine/plan/policy.h"
 #include "engine/plan/text.h"
+#include "engine/simulate/report_step_test_util.h"
 #include "engine/simulate/simulate.h"
 #include "tests/lesson/schedule_rows.h"
 #include "trace/analysis/snapshot_test_util.h"

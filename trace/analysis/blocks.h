@@ -1,4 +1,4 @@
-// Which moment of memory is looked at block by block, where nobody says: that of the highest peak.
+// Which moment of memory is looked at block by block, where none is set: that of the highest peak.
 // Pure functions.
 #pragma once
 

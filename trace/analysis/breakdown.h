@@ -1,4 +1,4 @@
-// Breakdown: where the time of each rank and step went (DESIGN section 7). Pure functions over a
+// Breakdown: where the time of each rank and step went, by interval unions. Pure functions over a
 // Snapshot.
 #pragma once
 

@@ -68,7 +68,7 @@ TEST(CollectiveTable, PrintsADashWhereTheTraceTellsNoBytes) {
   EXPECT_NE(text.find("\u2013", second), std::string::npos) << text;
 }
 
-// By Collectives() and Breakdowns(), which know nothing of groups.
+// By Collectives() and Breakdowns(), which are not by groups.
 TEST(CollectiveTable, AgreesWithTheRunsOfItsSteps) {
   const query::SnapshotPtr snapshot = MakeLessonSnapshot(3, 80, 40, 1);  // of two ranges of steps
   const CollectiveTable table = MakeCollectiveTable(*snapshot, StepsFrom(2, 75));

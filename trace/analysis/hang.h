@@ -46,7 +46,7 @@ struct PendingCollective {
   std::vector<int32_t> waiting;       // asked for it, and have not seen its end
   std::vector<int32_t> not_started;   // of these: not on the GPU yet, as far as was seen
   std::vector<int32_t> not_issued;    // have not asked for it
-  std::vector<int32_t> without_dump;  // nobody knows
+  std::vector<int32_t> without_dump;  // not known
   std::vector<int32_t> completed;     // have seen its end
 };
 

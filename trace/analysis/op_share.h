@@ -8,7 +8,7 @@
 
 namespace shardscope::analysis {
 
-// The three sums of DESIGN section 7.
+// The three sums of breakdown.h.
 enum class OpShare : uint8_t { kNone, kCompute, kCommunication, kCopy };
 
 inline OpShare ShareOf(query::Category category) {

@@ -174,7 +174,7 @@ bool IsLateInMost(const std::vector<const RankCell*>& cells) {
 }
 
 // More than what ranks come last to by chance, and a quarter of the rest: to collectives that are
-// issued early nobody is late.
+// issued early no rank is late.
 bool ComeLastTooOften(double last_share, double num_late, double num_ranks) {
   const double by_chance = num_late / num_ranks;
   return last_share >= by_chance + (1 - by_chance) / 4;

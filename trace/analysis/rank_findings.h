@@ -77,7 +77,7 @@ RankOverview MakeRankOverview(const query::Snapshot& snapshot, std::shared_ptr<c
 int64_t ClockResidualNs(const query::Snapshot& snapshot);
 
 // Two sentences at most: who the others wait for, by how much, and what it costs; or that they wait
-// for nobody (English; the app translates by figures).
+// for none (English; the app translates by figures).
 std::string RankSentence(const RankFindings& findings);
 
 // Who comes last most often; nullptr: no collective has come.

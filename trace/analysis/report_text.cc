@@ -150,7 +150,7 @@ std::string SummaryText(const Report& report) {
                                              FormatPercent(summary.overlap_ratio),
                                              FormatPercent(summary.exposed_share))
                                : "  no communication\n";
-  // Of another program nobody knows what it trains on.
+  // Of another program it is not known what it trains on.
   if (summary.tokens_per_second > 0) {
     const std::string loss =
         summary.first_loss == 0

@@ -1,5 +1,5 @@
-// RowIndex: the op runs of a range of steps, found by rank and step, plan op or id, and their
-// collectives. Internal to analysis. Borrows the Snapshot, which must outlive it.
+// StepIndex, StepRows: the op runs of a range of steps, found by rank and step, plan op or id, and
+// their collectives. Internal to analysis. Borrows the Snapshot, which must outlive it.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,7 @@
 namespace shardscope {
 
 // Read-only, mapped until it is destroyed; pages come from the disk as they are touched. A file
-// that others make shorter meanwhile ends the process (SIGBUS): only for files that nobody writes
+// that others make shorter meanwhile ends the process (SIGBUS): only for files that nothing writes
 // to any more.
 class MappedFile {
  public:

@@ -29,7 +29,7 @@ constexpr size_t kMostFileBytes = size_t{64} << 20;
 constexpr std::string_view kSuffix = "bookmarks.json";
 
 // From construction to destruction no other program changes `file` in this way. The folder itself
-// is locked by the trainer for as long as it records into it. Where the file system knows no locks,
+// is locked by the trainer for as long as it records into it. Where the file system has no locks,
 // the last writer wins.
 class FileLock {
  public:

@@ -13,7 +13,7 @@
 
 namespace shardscope::imports {
 
-// How far reading an input is: bytes of its file taken so far. False: stop, nobody wants it any
+// How far reading an input is: bytes of its file taken so far. False: stop, it is not needed any
 // more.
 using ReadProgress = std::function<bool(int64_t position)>;
 

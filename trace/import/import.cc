@@ -202,7 +202,7 @@ class Importing {
     return WriteRecording(facts, &recording, file, go_on);
   }
 
-  // As the file says, else its name, else the first that nobody has.
+  // As the file says, else its name, else the first that is free.
   Result<int32_t> TakeRank(const Part& part, const Recording& recording) {
     const MutexLock lock(mutex_);
     std::optional<int32_t> rank = recording.rank;

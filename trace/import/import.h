@@ -24,7 +24,7 @@ struct ImportedRun {
   std::string folder;
   std::string format;  // key of the formats that were found
   int num_ranks = 0;
-  std::vector<std::string> passed_over;  // files that no importer knows
+  std::vector<std::string> passed_over;  // files that no importer takes
 };
 
 // A run is made in a folder beside it, RUN.importing-PID, and renamed when it is whole.

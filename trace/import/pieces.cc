@@ -162,7 +162,7 @@ class PiecesOfHost {
   }
 
   // The k-th collective that was carried out is the k-th that was called, if they are as many.
-  // Gloo carries out a reduce-scatter as an all-reduce and says so: the call knows better.
+  // Gloo carries out a reduce-scatter as an all-reduce, and under that name: the call is right.
   void JoinCalls(const std::vector<Call>& calls, std::vector<HostMoment>* moments) {
     if (calls.size() != carried_.size()) return;
     for (size_t at = 0; at < calls.size(); ++at) {

@@ -165,7 +165,7 @@ Status CheckMemoryFor(const store::RunFiles& run) {
 Result<std::unique_ptr<LiveTrace>> OpenFinished(const store::RunFiles& run,
                                                 const std::function<void()>& on_change,
                                                 const ReadLimits& limits) {
-  const bool may_be_small = limits.memory_bytes > 0;  // somebody says how much, of any run
+  const bool may_be_small = limits.memory_bytes > 0;  // the caller says how much, of any run
   return FinishedTrace::OpenLarge(run, on_change, limits,
                                   may_be_small ? 1 : store::FinishedSource::kLargeBytes);
 }

@@ -53,7 +53,7 @@ TEST_F(RunOnDiskTest, IsLiveOnlyWhileTheWriterHoldsItsLock) {
     EXPECT_TRUE(Look().live);  // one of two processes
   }
   ASSERT_TRUE(fs::exists(folder_ / "trace-host-7.lock"));
-  EXPECT_FALSE(Look().live);  // killed: the lock file stays, nobody holds it
+  EXPECT_FALSE(Look().live);  // killed: the lock file stays, nothing holds it
 }
 
 TEST_F(RunOnDiskTest, ASegmentOfALongRunIsAsLiveAsItsFirst) {

@@ -145,7 +145,7 @@ TEST(SnapshotBuilder, TakesPausesThatCanBe) {
                         {schema::PauseId(3), 0, 5, "lunch", 40, 50},     // no such word
                         {schema::PauseId(4), 0, 5, "user", 50, 40},      // ends before it begins
                         {schema::PauseId(5), 0, 5, "user", 30, 60},      // over another
-                        {schema::PauseId(6), -1, 5, "user", 70, 80}}));  // nobody's
+                        {schema::PauseId(6), -1, 5, "user", 70, 80}}));  // of no rank
   const SnapshotPtr snapshot = builder.Publish(store::SourceState::kFinished);
   ASSERT_EQ(snapshot->ranks.size(), 1u);
   const std::vector<Pause>& pauses = snapshot->ranks[0].pauses;

@@ -20,7 +20,7 @@ class KeepingRecorder : public NullRecorder {
   explicit KeepingRecorder(int64_t first_id = 1)
       : NullRecorder(TakersOf<KeepingRecorder>(schema::HotRecords())), first_id_(first_id) {}
 
-  // In the order in which they came. Read while nobody writes.
+  // In the order in which they came. Read while nothing writes.
   template <typename Row>
   const std::vector<Row>& Rare() const {
     return std::get<std::vector<Row>>(rare_);

@@ -142,7 +142,7 @@ Status SizeBound::Keep(schema::MemoryEventId last_memory_id, store::TraceWriter*
   while (writer->NumSegments() > 1 &&
          (writer->NumSegments() > store::kMaxSegments || writer->SizeBytes() >= limit)) {
     CountOldest();
-    // Said before it is done: a reader that misses rows knows why.
+    // Said before it is done: a reader that misses rows finds why.
     const Status said = WriteMeta(writer);
     if (status.ok()) status = said;
     writer->RemoveOldestSegment();

@@ -15,7 +15,7 @@ namespace shardscope::store {
 class TraceReader {
  public:
   // Read-only. Checks, before anything is queried: that it is a SQLite file of ours, of a schema
-  // this program knows, with exactly the expected tables and indexes and no trigger. The views are
+  // this program reads, with exactly the expected tables and indexes and no trigger. The views are
   // replaced by this program's own (temporary) ones.
   static Result<TraceReader> Open(const std::string& path);
   static Result<TraceReader> OpenSegment(const TraceFile& file, int64_t segment);

@@ -1,4 +1,4 @@
-// Files that nobody vouches for: each gives one clear error, and nothing of them is run.
+// Files from anywhere: each gives one clear error, and nothing of them is run.
 #include "trace/store/reader.h"
 
 #include <gmock/gmock.h>

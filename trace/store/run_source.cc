@@ -95,7 +95,7 @@ Result<std::unique_ptr<FileSource>> FileSource::Open(const TraceFile& file) {
     if (source->segment_ > 0) source->state_ = SourceState::kCut;
   }
   if (source->segment_ == 0) return source;
-  // The newest segment knows what was removed before the one that is open now.
+  // The newest segment has what was removed before the one that is open now.
   const std::vector<int64_t> segments = LiveSegments(file);
   if (!segments.empty() && segments.back() == source->segment_) return source;
   Result<TraceReader> newest =

@@ -86,7 +86,7 @@ bool CanWrite(const std::string& folder);
 // The message of errno.
 std::string SystemError();
 
-// A program that is recorded may close every descriptor it does not know, or put its own on a
+// A program that is recorded may close every descriptor it has not made, or put its own on a
 // number that it names, as a daemon does. If its next file then got the number of a trace, SQLite
 // would write into that file. Numbers far above those that a kernel gives, the lowest free ones,
 // are never given again: what the recorder writes fails then, the program's files are its own, and

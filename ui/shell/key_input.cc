@@ -82,7 +82,7 @@ bool IsOfFocus(ImGuiKeyChord chord) {
   return (chord & ~ImGuiMod_Mask_) == ImGuiKey_Space && ImGui::GetIO().NavVisible;
 }
 
-// What fields leave alone while somebody types: Ctrl with a digit.
+// What fields leave alone while the user types: Ctrl with a digit.
 bool GoesPastText(ImGuiKeyChord chord) {
   const int key = chord & ~ImGuiMod_Mask_;
   return (chord & ImGuiMod_Ctrl) != 0 && key >= ImGuiKey_0 && key <= ImGuiKey_9;

@@ -1,5 +1,5 @@
 // LaneSource: what a lane shows, of ops, of a GPU's streams and of threads alike. The only place
-// that knows which lanes a rank has and how they differ. No ImGui.
+// that says which lanes a rank has and how they differ. No ImGui.
 #pragma once
 
 #include <cstdint>

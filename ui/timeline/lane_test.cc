@@ -10,6 +10,7 @@
 #include "trace/analysis/snapshot_test_util.h"
 #include "ui/timeline/geometry.h"
 #include "ui/timeline/lane_source.h"
+#include "ui/timeline/lanes_test_util.h"
 
 namespace shardscope::timeline {
 namespace {
@@ -26,7 +27,7 @@ TEST(LanesOfRanksTest, AreThoseOfTheCollectivesThatRanksRan) {
     made.Run(0, 0, collective, 100, 200);
     RunIndex index;
     EXPECT_TRUE(index.Advance(*made.Build()));
-    const RankLanes lanes = index.LanesOfRanks().front();
+    const RankLanes lanes = LanesOf(index.ranks().front());
     const auto has = [&lanes](LaneKind kind) {
       return std::ranges::count(lanes.lanes, kind, &LaneSource::kind) == 1;
     };
@@ -164,7 +165,7 @@ TEST_F(LessonTest, StallsFillGapsOfTheComputeLane) {
 }
 
 TEST_F(LessonTest, HitTestFindsEveryWideBox) {
-  const Layout layout = MakeLayout(index_.LanesOfRanks(), {}, 1);
+  const Layout layout = MakeLayout(LanesOfRanks(index_), {}, 1);
   const Axis axis(StepRange(4, 4), 50, 2'000);
   int hits = 0;
   for (const Lane& lane : layout.lanes) {

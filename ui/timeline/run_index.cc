@@ -451,13 +451,6 @@ int64_t RunIndex::NewestNs() const {
   return newest_ns;
 }
 
-std::vector<RankLanes> RunIndex::LanesOfRanks() const {
-  std::vector<RankLanes> lanes;
-  lanes.reserve(ranks_.size());
-  for (const RankIndex& rank : ranks_) lanes.push_back(LanesOf(rank));
-  return lanes;
-}
-
 const query::Collective* RunIndex::CollectiveOf(const query::RankRows& rows, const RankIndex& rank,
                                                 uint32_t row) const {
   if (row >= rank.collective_of_row.size() || rank.collective_of_row[row] == kNoRow) return nullptr;

@@ -83,7 +83,6 @@ class RunIndex {
   const RankIndex* Find(int32_t rank) const;
   // End of the newest span of all ranks; INT64_MIN before the first.
   int64_t NewestNs() const;
-  std::vector<RankLanes> LanesOfRanks() const;
 
   // nullptr unless this row of the rank is a collective whose row has come.
   const query::Collective* CollectiveOf(const query::RankRows& rows, const RankIndex& rank,

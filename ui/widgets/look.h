@@ -1,6 +1,6 @@
 // Look: theme, fonts and scale, what every widget draws with; and text drawn at a place.
 //
-// Widgets know nothing of traces. UI thread only.
+// Widgets do not depend on traces. UI thread only.
 #pragma once
 
 #include <imgui.h>

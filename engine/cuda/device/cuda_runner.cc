@@ -275,7 +275,7 @@ void CudaRunner::Fail(const OpContext& context, const std::exception_ptr& caught
     culprit = Culprit::kOtherRank;
     status_ = Status::Error(error.what());
   } catch (const RuntimeError& error) {
-    // The GPU works behind the host's back, so the host hears of it later.
+    // The GPU works behind the host's back, so errors reach the host later.
     status_ = Status::Error(
         executor::Located(context, error.what()) +
         "; the cause is this op or one that was issued before it and had not ended "

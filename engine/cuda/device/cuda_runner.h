@@ -41,7 +41,7 @@ struct CudaRunnerOptions {
   // all alike. May be null.
   std::function<void(int64_t time_ns, int64_t uncertainty_ns)> on_clock;
   // Bodies free when the stream that allocated may reuse the memory (FreesByOp), as LibTorch's
-  // caching allocator wants it; false: when the op that frees is issued (a static pool).
+  // caching allocator needs it; false: when the op that frees is issued (a static pool).
   bool free_late = true;
 };
 

@@ -101,7 +101,7 @@ TEST_F(OneRank, MakesTheseCallsInThisOrder) {
       "stream 0.2 priority -5\n"
       "work 0.0\nwork 0.0\n"                 // control
       "work 0.0\nwork 0.0\n"                 // load_batch
-      "record e0 on 0.0\n"                   //   whose copies nobody may outrun
+      "record e0 on 0.0\n"                   //   whose copies nothing may outrun
       "wait 0.1 for e0\n"                    // forward
       "work 0.1\nwork 0.1\n"                 //
       "record e1 on 0.1\n"                   //
@@ -189,7 +189,7 @@ TEST_F(OneRank, ACallThatFailsNamesRankStepAndOp) {
   EXPECT_EQ(culprits_, std::vector{executor::Culprit::kThisRank});
 }
 
-// The first op for whose end nobody can wait any more.
+// The first op for whose end nothing can wait any more.
 TEST_F(OneRank, AFaultOfTheDeviceIsOneMessageWithAnOp) {
   FakeOptions fake;
   fake.fault_at = 5;  // in op 2, found when the host waits

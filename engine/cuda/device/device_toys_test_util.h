@@ -27,7 +27,7 @@ struct DeviceShare {
   Event ready = nullptr;
 };
 
-// The hosts of all ranks meet, so that every event is recorded before anybody waits for it.
+// The hosts of all ranks meet, so that every event is recorded before anything waits for it.
 class DeviceExchange {
  public:
   // What every rank brought, in rank order; throws if aborted.
@@ -203,7 +203,7 @@ inline int64_t DeviceToyBodies::Allocate(const executor::OpContext& context,
   return context.buffer(buffer).bytes;
 }
 
-// Caching: at once handed out to the next op of its stream that wants as much. In the pool: spoiled
+// Caching: at once handed out to the next op of its stream that needs as much. In the pool: spoiled
 // when the stream gets there, to expose a read after that.
 inline int64_t DeviceToyBodies::Free(const executor::OpContext& context, plan::BufferId buffer) {
   Cell& cell = CellOf(buffer);

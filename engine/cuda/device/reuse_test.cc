@@ -126,7 +126,7 @@ TEST(Reuse, WhatIsNotToBePlacedHasNoPlace) {
 }
 
 // The rule is needed: an allocator with one pool a stream that gets memory back when the host
-// issues the free hands it to somebody while another stream still uses it.
+// issues the free hands it out again while another stream still uses it.
 TEST(Reuse, FreeingAtTheIssueShowsAsOtherNumbers) {
   int num_wrong = 0;
   for (const Schedule& schedule : Schedules()) {

@@ -31,7 +31,7 @@ std::vector<Stream> DeviceStreams::Of(const plan::Schedule& schedule) {
   return streams;
 }
 
-// Communication goes first where both want the multiprocessors: a collective that starts late keeps
+// Communication goes first where both need the multiprocessors: a collective that starts late keeps
 // every rank waiting, a matrix product only its own (FSDP2 gives its streams priority -1).
 Stream DeviceStreams::Make(const plan::Stream& stream) const {
   int least = 0;

@@ -100,7 +100,7 @@ TEST(UnrecordedStep, HasNoTimedEventAndTheSameNumbers) {
   const plan::Schedule schedule = ToySchedule();
   const auto num_ops = static_cast<int64_t>(schedule.programs[0].ops.size());
   StepLog log;
-  const Ran logged = RunThree(schedule, &log, false);  // only events that somebody waits for
+  const Ran logged = RunThree(schedule, &log, false);  // only events that are waited for
   const Ran all = RunThree(schedule, nullptr, false);
   const Ran ran = RunThree(schedule, nullptr, true);
   EXPECT_EQ(ran.violations, "");
@@ -109,7 +109,7 @@ TEST(UnrecordedStep, HasNoTimedEventAndTheSameNumbers) {
   EXPECT_EQ(ran.clocks, (std::vector<int64_t>{0, 2}));
   EXPECT_TRUE(logged.clocks.empty());  // the times are not those of events
   EXPECT_EQ(ran.num_records[0], all.num_records[0]);
-  // With a log only what somebody waits for is recorded; without one the clocks are tied, too, by
+  // With a log only what is waited for is recorded; without one the clocks are tied, too, by
   // four events, before it is known that the step is not recorded. So is the first op begun.
   const int64_t num_needed = logged.num_records[kUnrecorded];
   EXPECT_GE(ran.num_records[kUnrecorded], num_needed + 4);

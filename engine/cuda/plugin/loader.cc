@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "engine/cuda/plugin/probe.h"
+#include "engine/runtime/cpu_device.h"
 
 namespace shardscope::cuda {
 namespace {
@@ -45,12 +46,14 @@ Result<DeviceChoice> ChooseDevice(const std::string& wanted, bool waits_for_rank
 
 Result<std::unique_ptr<runtime::Device>> OpenDevice(const DeviceOptions& options,
                                                     DeviceChoice* choice) {
-  std::unique_ptr<runtime::Device> none;
-  if (choice->plugin == nullptr) return none;
-  Result<std::unique_ptr<runtime::Device>> opened = choice->plugin->open_device(options);
-  if (opened.ok()) return opened;
-  SHARDSCOPE_RETURN_IF_ERROR(GiveUp(opened.message(), choice));
-  return none;
+  if (choice->plugin != nullptr) {
+    Result<std::unique_ptr<runtime::Device>> opened = choice->plugin->open_device(options);
+    if (opened.ok()) return opened;
+    SHARDSCOPE_RETURN_IF_ERROR(GiveUp(opened.message(), choice));
+  }
+  std::unique_ptr<runtime::Device> cpu =
+      std::make_unique<runtime::CpuDevice>(options.config, options.launch);
+  return cpu;
 }
 
 std::string PluginPath() {

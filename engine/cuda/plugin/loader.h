@@ -1,4 +1,5 @@
-// Opens libshardscope_cuda.so and what it needs, or says in one line what is missing.
+// Opens the device that run.device names: the CPU, or a GPU through libshardscope_cuda.so and what
+// that needs, or says in one line what is missing.
 #pragma once
 
 #include <memory>
@@ -24,10 +25,10 @@ struct DeviceChoice {
 // Error: cuda was asked for and cannot be had; says what is missing and what still works.
 Result<DeviceChoice> ChooseDevice(const std::string& wanted, bool waits_for_ranks);
 
-// Takes the device that was chosen; null: the CPU. What keeps it from being used, as LibTorch's
-// CUDA libraries that are not there or a precision that the GPU has not, makes auto choose the CPU
-// after all, and `choice` says so. Error: as ChooseDevice(). `options.config`: with
-// run.device=cuda.
+// Takes the device that was chosen. What keeps a GPU from being used, as LibTorch's CUDA libraries
+// that are not there or a precision that the GPU has not, makes auto choose the CPU after all, and
+// `choice` says so. Error: as ChooseDevice(). `options.config`: for the device that was chosen; a
+// CPU that is taken after all needs nothing from it that depends on the device.
 Result<std::unique_ptr<runtime::Device>> OpenDevice(const DeviceOptions& options,
                                                     DeviceChoice* choice);
 

@@ -33,7 +33,7 @@ TEST(OpenDevice, AutoBecomesTheCpuAndSaysWhy) {
   DeviceChoice choice = Chosen("auto");
   const auto device = OpenDevice({}, &choice);
   ASSERT_TRUE(device.ok()) << device.message();
-  EXPECT_EQ(*device, nullptr);
+  EXPECT_EQ((*device)->kind(), "cpu");
   EXPECT_EQ(choice.device, "cpu");
   EXPECT_EQ(choice.why_not_cuda, kMissing);
   EXPECT_EQ(choice.plugin, nullptr);
@@ -52,7 +52,7 @@ TEST(OpenDevice, TheCpuNeedsNoPlugin) {
   DeviceChoice choice;
   const auto device = OpenDevice({}, &choice);
   ASSERT_TRUE(device.ok());
-  EXPECT_EQ(*device, nullptr);
+  EXPECT_EQ((*device)->kind(), "cpu");
   EXPECT_EQ(choice.why_not_cuda, "");
 }
 

@@ -29,7 +29,7 @@ void SetUnlessSet(const char* name, const char* value) { setenv(name, value, 0);
 
 }  // namespace
 
-// The library stays loaded: the CUDA runtime wants the same one.
+// The library stays loaded: the CUDA runtime needs the same one.
 Status CheckDriver(const std::string& library) {
   void* const driver = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (driver == nullptr) {

@@ -1,5 +1,5 @@
 // What a process does before it touches CUDA, without the CUDA runtime, LibTorch or the plugin:
-// whether this machine can run CUDA at all, which the driver alone knows, and the environment that
+// whether this machine can run CUDA at all, which the driver alone tells, and the environment that
 // CUDA, NCCL and LibTorch read.
 #pragma once
 

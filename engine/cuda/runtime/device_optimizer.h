@@ -1,5 +1,5 @@
-// DeviceOptimizer: gradient norm, clipping and the optimizer on a device, without the host waiting
-// for any of them.
+// Gradient norm, clipping and the optimizer on a device, without the host waiting for any of them:
+// what DeviceUpdate describes.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -13,7 +13,7 @@ namespace shardscope::cuda {
 // cudaStream_t) of `device`. Without effect for the CPU, or without a stream. Do not let it pass to
 // another thread.
 //
-// It speaks to LibTorch through the interface all devices share, so that nothing here links
+// It uses LibTorch through the interface that all devices share, so that nothing here links
 // libc10_cuda. That a CUDA stream's id is its handle is what getStreamFromExternal() relies on
 // (c10/cuda/CUDAStream.cpp); handles are even, ids of LibTorch's own streams odd.
 class StreamScope {

@@ -21,7 +21,7 @@ class DeviceMemory {
   virtual int64_t HandedOut(int rank) const = 0;
   // What the allocator holds from the driver.
   virtual int64_t Reserved(c10::Device device) const = 0;
-  // Of the device's memory by anybody: contexts, libraries and other processes, too. -1: not known.
+  // Taken of the device's memory: by contexts, libraries and other processes, too. -1: not known.
   // On a thread whose device it is.
   virtual int64_t InUse() const = 0;
 };

@@ -101,7 +101,7 @@ struct LinkRequest {
 // Every rank's wire: when its last collective has ended.
 struct LinkWires {
   uint64_t free_from_ns[kMaxLocalRanks] = {};
-  uint32_t lock = 0;  // 1: somebody reserves
+  uint32_t lock = 0;  // 1: being reserved
 };
 
 // As transport::Link::Reserve: the wires are the collective's alone from the last arrival, or from

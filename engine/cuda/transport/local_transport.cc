@@ -214,7 +214,7 @@ class LocalShares {
 constexpr uint64_t kSpinSlackNs = 1'000'000'000;
 constexpr uint64_t kTransfersAhead = 4;
 
-// The emulated wire as the host knows it.
+// The emulated wire as the host has it.
 struct Wire {
   double bytes_per_second = 1;
   int64_t latency_ns = 0;
@@ -385,7 +385,7 @@ Meeting& LocalTransport::MeetingOf(const Call& call) {
 
 void LocalTransport::Issue(const Announcement& announcement) {
   const Call& call = announcement.call;
-  // Before the others can know of it: see above.
+  // Before the others can see it: see above.
   RecordOn(call.device_stream,
            MeetingOf(call).arrived[Index(Party(call, options_.num_ranks).place())]);
   try {

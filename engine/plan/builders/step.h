@@ -208,7 +208,7 @@ class StepBuilder {
   Reduced AddToPartial(int32_t unit_index, const Reduced& reduced);
   // `adds`: to what is there.
   Op MakeAccumulate(int32_t unit_index, StreamIndex stream, BufferId from, BufferId to, bool adds);
-  // Whether gradients are finite, on all ranks; returns the op that knows.
+  // Whether gradients are finite, on all ranks; returns the op that has it.
   OpIndex EmitUnscale(BufferId found_inf);
   // A scalar of all ranks that have different parts of the gradient; returns the op after which it
   // is there, `ready` is the one that made the rank's.

@@ -7,7 +7,7 @@ namespace shardscope::plan {
 
 HappensBefore::HappensBefore(const Program& program, int num_streams) : program_(program) {
   const std::vector<std::vector<OpIndex>> predecessors = AllPredecessors(program);
-  // What the host knows to have ended when it issues the next op. Ops of the host stream run on
+  // What has ended for the host when it issues the next op. Ops of the host stream run on
   // the host itself, so everything issued later comes after them.
   Clock host(static_cast<size_t>(num_streams), kNone);
   start_.reserve(program.ops.size());

@@ -1,5 +1,5 @@
 // Device: what the ranks of a process compute on. The CPU is one (engine/runtime/cpu_device.h); a
-// GPU's comes from the plugin (engine/cuda/plugin). Ranks, trainer, control and trace know only
+// GPU's comes from the plugin (engine/cuda/plugin). Ranks, trainer, control and trace use only
 // this.
 #pragma once
 
@@ -76,7 +76,7 @@ class RankWork : public executor::OpBodies {
 
   virtual int64_t allocated_bytes() const = 0;  // handed out and not yet given back
   virtual int64_t reserved_bytes() const = 0;   // from the system or driver, kept ones too
-  // Of the rank's GPU by anybody in any process; -1: not known, or another rank says it. On the
+  // Of the rank's GPU, taken by any process; -1: not known, or another rank says it. On the
   // rank's host thread.
   virtual int64_t device_used_bytes() const { return -1; }
   // The highest allocated_bytes() since the last call.
@@ -86,7 +86,7 @@ class RankWork : public executor::OpBodies {
   virtual const std::vector<std::vector<int64_t>>& kept_batches() const = 0;
 };
 
-// What the bodies of a rank stand in. All borrowed; they outlive the bodies. `sink` hears of memory
+// What the bodies of a rank stand in. All borrowed; they outlive the bodies. `sink` gets the memory
 // that comes and goes inside an op; the rest the executor reports.
 struct RankContext {
   const Job* job = nullptr;

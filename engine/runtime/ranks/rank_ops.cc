@@ -163,7 +163,7 @@ void RankOps::SetHostLink(const config::DimensionLink& link) {
   host_links_.to_host.emplace(1, *link.bytes_per_second, link.latency_ns.value_or(0));
 }
 
-// As large as the largest of its units, with the gaps that align parameters. One that nobody takes
+// As large as the largest of its units, with the gaps that align parameters. One that is not taken
 // stays as it was: an evaluation has no gradients, and its training goes on with their slots.
 void RankOps::MakeSlots(const plan::Program& program) {
   std::map<BufferId, int64_t> bytes;

@@ -72,7 +72,7 @@ class RankOps : public RankWork {
   // the subclass's constructor.
   void MakeUnits();
 
-  // Calls `work`, with errors as the executor wants them: what LibTorch says without its backtrace,
+  // Calls `work`, with errors as the executor takes them: LibTorch's text without its backtrace,
   // a late rank as the other rank's fault. Errors of an accelerator pass: their device words them.
   static void Guarded(const std::function<void()>& work);
   // The op, inside whatever scope the device needs. May throw anything.
@@ -143,7 +143,7 @@ class RankOps : public RankWork {
   }
   // A micro-batch's mean loss, one wide scalar.
   virtual void AddLoss(const executor::OpContext& context, const at::Tensor& loss) = 0;
-  // EndStep(), before the scaler hears of the step.
+  // EndStep(), before the scaler takes the step.
   virtual int64_t Finish() = 0;
   virtual void Unscale(const executor::OpContext& context) = 0;
   virtual void GradNorm(const executor::OpContext& context) = 0;

@@ -92,7 +92,7 @@ Status Ranks::SetSchedule(int rank, const plan::Schedule& schedule) {
   return runner(rank).SetSchedule(schedule);
 }
 
-// Ends all ranks: those that wait hear it from the transport and the slots, those that compute find
+// Ends all ranks: those that wait get it from the transport and the slots, those that compute find
 // it out at their next collective.
 void Ranks::NoteFailure(int rank, executor::Culprit culprit) {
   {

@@ -1,5 +1,5 @@
 // Memory of whole steps: the issue ledger against what the Schedule predicts, the ops' ledger
-// against what is really allocated, resident memory, and freed units that nobody may touch.
+// against what is really allocated, resident memory, and freed units that may not be touched.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -294,7 +294,7 @@ TEST(ExecutedBoundTest, HoldsForEveryOrderThatIsRun) {
       std::this_thread::sleep_for(delay);
     });
     const int64_t bound =
-        plan::BoundPeak(running.schedule, 0, ranks.UnlistedMemory(running.schedule));
+        plan::BoundPeaks(running.schedule, ranks.UnlistedMemory(running.schedule)).front();
     const int64_t before = CpuWorkOf(ranks, 0).memory().live_bytes();
     SCOPED_TRACE(running.schedule.name + ", ranks " + std::to_string(num_ranks));
     ranks.work(0).TakePeakBytes();

@@ -108,7 +108,7 @@ at::Tensor StateMove::Whole(const StateLayout& before, int32_t unit,
     }
   }
   if (before.IsEverywhere()) return whole;
-  // All ranks together: those that have it already hear it too.
+  // All ranks together: those that have it already get it too.
   if (!whole.defined()) {
     const plan::Parameter all =
         plan::WholeOf(parameter.parameter, before.mesh.size(plan::MeshDimension::kTensor));

@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kPollNs = 5 * kNsPerMs;  // of the store
 constexpr int64_t kReadingNs = 2 * kNsPerSecond;
 constexpr const char* kReasonKey = "abort";        // why the first rank stopped
-constexpr const char* kReadersKey = "abort_read";  // how many processes know
+constexpr const char* kReadersKey = "abort_read";  // how many processes have it
 
 void Pause() { std::this_thread::sleep_for(std::chrono::nanoseconds(kPollNs)); }
 

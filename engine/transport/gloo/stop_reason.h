@@ -24,7 +24,7 @@ class StopReason {
   // The reason of this process or of another, as soon as there is one.
   std::optional<std::string> WaitFor(int64_t longest_ns);
   bool is_set() const { return Get().has_value(); }
-  // Where this process serves the store: until all that know of the run but the one that said it
+  // Where this process serves the store: until all that are in the run but the one that said it
   // have read why, or a moment has gone. `num_there` is asked again, as some may still come.
   void WaitForReaders(const std::function<int64_t()>& num_there) const;
 

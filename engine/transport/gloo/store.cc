@@ -78,7 +78,7 @@ Opened Open(const GlooProcess& process, bool serves, int64_t limit_ns, Patience*
   }
 }
 
-// Whether anybody accepts connections there.
+// Whether anything accepts connections there.
 bool IsListenedAt(const GlooProcess& process) {
   const addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
   addrinfo* found = nullptr;

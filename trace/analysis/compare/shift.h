@@ -29,7 +29,7 @@ struct Shift {
 // ends as the test of Mann and Whitney allows (Hollander and Wolfe, Nonparametric Statistical
 // Methods, 4.2 and 4.3: exact for few values, by the normal approximation for many). No value is
 // drawn at random, and one far from the others moves nothing. It takes steps for independent of one
-// another, and knows nothing of what differs from one start of a program to the next.
+// another, and takes no account of what differs from one start of a program to the next.
 // Values in [0, 2^62).
 Shift ShiftBetween(std::vector<int64_t> a, std::vector<int64_t> b);
 

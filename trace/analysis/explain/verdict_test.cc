@@ -160,7 +160,7 @@ TEST(Verdict, OfARunWithoutStepsIsUnknown) {
 }
 
 TEST(Advice, SavesAtMostWhatIsLost) {
-  const Front front = FrontOf(3, 900);  // more than anybody waits
+  const Front front = FrontOf(3, 900);  // more than any rank waits
   const Losses losses =
       MakeLosses({Step(500, 300, 100, 100)},
                  {Group(StallCause::kLateRank, 100), Group(StallCause::kSlowTransfer, 150)}, front);

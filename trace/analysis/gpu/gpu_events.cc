@@ -250,7 +250,7 @@ void GpuEventReader::AddOthers(const query::RankRows& rows, const FileFacts& fac
   }
 }
 
-// HTA's queues know some calls only, by their names.
+// HTA's queues take some calls only, by their names.
 void GpuEventReader::MarkQueued(const query::RankRows& rows, const FileFacts& facts,
                                 std::vector<GpuEvent>* events) const {
   if (!snapshot_.IsImported()) return;  // calls of others are not all in the trace

@@ -227,7 +227,7 @@ TEST(GpuTimeTest, QueuesGrowWithLaunchesAndShrinkWithStarts) {
     EXPECT_EQ(length.p75, 2);
     EXPECT_EQ(length.max, 3);
   }
-  // A call that HTA does not know puts nothing into its queues.
+  // A call that HTA does not count puts nothing into its queues.
   run.Work("gemm", 20, -1, 40'000, 41'000);
   query::GpuWork last = run.snapshot().ranks[0].gpu_work.back();
   last.launch_track = query::TrackId(1);

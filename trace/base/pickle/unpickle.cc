@@ -176,7 +176,7 @@ class Unpickler {
   Result<Value> MakeRecord(Value function, Value arguments);
   Result<Value> Call(uint32_t function, std::span<const Value> arguments);
   Result<Value> Encoded(std::string_view text);
-  // Copies are made of what stands in the pickle once; one that asks for more wants to fill memory.
+  // Copies are made of what stands in the pickle once; one that needs more would fill memory.
   Status Spend(size_t bytes) {
     if (bytes > bytes_.size() - copied_bytes_) {
       return Status::Error("this pickle copies the same data again and again: refused");

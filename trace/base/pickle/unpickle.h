@@ -1,7 +1,7 @@
 // Reads pickles (Python's pickle, protocols 2 to 5) that hold data, and nothing else.
 //
 // A pickle is a program for a small stack machine, which may name any function of Python and call
-// it. This one knows those opcodes that make data, and of functions only the ones that Python's and
+// it. This one has those opcodes that make data, and of functions only the ones that Python's and
 // LibTorch's own picklers need for plain data: bytes, bytearray, set, frozenset, OrderedDict and
 // typed lists, which it makes itself. A pickle that names any other function, class or object is
 // refused by that name, unless its reader names it (PickledName); nothing is ever run, imported or

@@ -98,7 +98,7 @@ TEST(UnpickleTest, WhatIsSharedIsThereOnce) {
   ASSERT_EQ(items.size(), 4u);
   EXPECT_EQ(items[0].container(), items[3].container());
   EXPECT_EQ(shared.num_items(), 5u);
-  // Numbers of the memo as LibTorch has them, and such as nobody counts to.
+  // Numbers of the memo as LibTorch has them, and such as no memo counts to.
   EXPECT_EQ(ReprOf(Head(2) + "(K\7q\0h\0r\xff\xff\xff\xffj\xff\xff\xff\xfft."s), "(7,7,7,)");
   EXPECT_EQ(ReprOf(Head() + "\x95\x02\0\0\0\0\0\0\0K\1."s), "1");
 }
@@ -179,7 +179,7 @@ TEST(UnpickleTest, DepthCostsNoStackAndBombsNoMemory) {
   const Document marks =
       Read(Head() + std::string(kDeep, '(') + "K\1" + std::string(kDeep, 't') + ".");
   EXPECT_EQ(marks.num_items(), kDeep);
-  // Each list holds the one before twice: 2^64 values if anybody copied them.
+  // Each list holds the one before twice: 2^64 values if they were copied.
   std::string doubling = Head() + "]\x94";
   for (int level = 0; level < 64; ++level)
     doubling += "]\x94(h"s + char(level) + "h" + char(level) + "e";

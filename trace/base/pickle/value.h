@@ -2,7 +2,7 @@
 //
 // A Document owns the bytes of its file, and texts point into them. Lists and dictionaries are
 // numbers of containers, so that what refers to itself leaks nothing and what is referred to a
-// million times is there once. Walks over a Document know the shape that they expect and go no
+// million times is there once. Walks over a Document have the shape that they expect and go no
 // deeper; lists that stand in several places are told apart by Value::container().
 #pragma once
 

@@ -333,7 +333,7 @@ void FlightReader::TakeEntries(const Value& entries) {
   }
 }
 
-// A track a group. What has not ended lasts until the last thing that the dump knows of. Times at
+// A track a group. What has not ended lasts until the last thing that the dump has. Times at
 // which something began and ended are those at which the recorder's thread looked.
 void FlightReader::AddSpans() {
   int64_t last_ns = 0;
@@ -360,7 +360,7 @@ void FlightReader::AddSpans() {
     if (entry.completed_after_ns >= 0) {
       end_ns = entry.created_ns + entry.completed_after_ns;
     } else if (entry.state == State::kCompleted) {
-      end_ns = start_ns;  // nobody knows
+      end_ns = start_ns;  // not known
     }
     recording_.spans.push_back({.start_ns = start_ns,
                                 .duration_ns = std::max<int64_t>(end_ns - start_ns, 0),

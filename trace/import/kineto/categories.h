@@ -24,7 +24,7 @@ enum class EventClass : uint8_t {
 // an unknown one is of the host.
 EventClass ClassOf(std::string_view category);
 
-// Whether the category was one that ClassOf knows.
+// Whether the category was one of those of ClassOf.
 bool IsKnownCategory(std::string_view category);
 
 // "Memcpy HtoD (Pageable -> Device)" and its likes.

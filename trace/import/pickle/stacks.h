@@ -12,7 +12,7 @@
 
 namespace shardscope::imports {
 
-// Counts fields that nobody knows: "field "x" of a block" -> how often.
+// Counts unknown fields: "field "x" of a block" -> how often.
 class UnknownFields {
  public:
   explicit UnknownFields(std::map<std::string, int64_t>* counts) : counts_(*counts) {}

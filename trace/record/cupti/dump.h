@@ -55,7 +55,7 @@ class BufferDump {
 // A dump read back.
 struct LoadedDump {
   struct Buffer {
-    std::vector<uint64_t> words;  // 8-aligned, as CUPTI's walker wants it
+    std::vector<uint64_t> words;  // 8-aligned, as CUPTI's walker needs it
     size_t size = 0;              // bytes
     uint8_t* data() { return reinterpret_cast<uint8_t*>(words.data()); }
   };

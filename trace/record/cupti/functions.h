@@ -44,7 +44,7 @@ struct CuptiFunctions {
   decltype(&::cuptiGetContextId) GetContextId = nullptr;
 };
 
-// The major version of CUPTI whose record layouts decode.cc knows (CUPTI_API_VERSION / 10000).
+// The major version of CUPTI whose record layouts decode.cc reads (CUPTI_API_VERSION / 10000).
 inline constexpr uint32_t kCuptiMajor = 13;
 
 // The copy that this process has loaded already (LibTorch brings one), else `path` if it is not

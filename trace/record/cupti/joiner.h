@@ -109,7 +109,7 @@ class Joiner {
   void Add(const Batch& batch);
 
   // Joins all ops that ended before `fence_ns` and all work whose call started before it. The
-  // caller knows that their records are there; what comes later all the same joins with the next
+  // caller is sure that their records are there; what comes later all the same joins with the next
   // fence.
   Joined Take(int64_t fence_ns);
 
@@ -162,7 +162,7 @@ class Joiner {
     uint32_t thread = 0;
     int64_t start_ns = 0;
   };
-  // A launch whose kernel nobody waits for any more, and that may come all the same.
+  // A launch whose kernel is not waited for any more, and that may come all the same.
   struct LateLaunch {
     Call call;
     int64_t op = kNoOp;

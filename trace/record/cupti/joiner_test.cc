@@ -66,7 +66,7 @@ TEST(Joiner, AnOpsWorkReachesFromItsFirstStartToItsLastEnd) {
   EXPECT_EQ(joined.ops[1].num_works, 0);
 }
 
-// Ops that were taken, that wait, that nobody told of and that did nothing, in one question.
+// Ops that were taken, that wait, that were not told and that did nothing, in one question.
 TEST(Joiner, AskedForSeveralOpsItAnswersEachInItsPlace) {
   Joiner joiner;
   joiner.Add(HostOp{1, 50, 100, 200});

@@ -194,7 +194,7 @@ TEST(SessionDeathTest, APauseIsNoSilence) {
 }
 
 // Whether `block` is on the heap. Without a sanitizer by how many bytes the C library has mapped
-// with it; a sanitizer's heap is not in the C library's books, but knows each of its blocks.
+// with it; a sanitizer's heap is not in the C library's books, but lists each of its blocks.
 bool IsAllocated([[maybe_unused]] const void* block, [[maybe_unused]] size_t mapped_with_it) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return __sanitizer_get_ownership(block) != 0;

@@ -28,8 +28,8 @@ class Sources {
   void Disable();
 
   // After Enable(): switches off what makes records of the GPU's work and of calls, and on again.
-  // What the driver hands out and what CUPTI itself takes are told throughout: who has seen only a
-  // part of the allocations knows nothing of the rest.
+  // What the driver hands out and what CUPTI itself takes are told throughout: from a part of the
+  // allocations nothing can be told of the rest.
   void Pause();
   void Resume();
 

@@ -78,7 +78,7 @@ TEST(ClockBounds, AWaitForAContextIsOneForAllItsStreams) {
   joined.host_waits = {WaitAt(t + 30'000, t + 31'000, WaitKind::kContext, {1, 0})};
   clock.Add(joined);
   const std::vector<ClockReading> readings = clock.Take(true);
-  ASSERT_EQ(readings.size(), 1u);  // nobody waited for GPU 1
+  ASSERT_EQ(readings.size(), 1u);  // GPU 1 was not waited for
   EXPECT_EQ(readings[0].device, 0u);
   EXPECT_EQ(readings[0].waits, 2);
   EXPECT_EQ(readings[0].high_ns, 31'000 - 25'000);

@@ -43,7 +43,7 @@ TEST(NcclRanges, NothingIsKeptForEver) {
   NcclRanges ranges;
   ranges.Add({{1, 100, 200, "idle"}});
   EXPECT_TRUE(ranges.Take(10 * kNsPerSecond).empty());
-  ranges.Took(150);  // nobody waits for it any more
+  ranges.Took(150);  // it is not waited for any more
   EXPECT_TRUE(ranges.Take(11 * kNsPerSecond).empty());
   for (int64_t i = 0; i < 100'000; ++i) ranges.Took(1000 + i);
   ranges.Add({{1, 1000, 1001, "long ago"}, {1, 100'000, 100'001, "now"}});

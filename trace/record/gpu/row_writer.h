@@ -17,7 +17,7 @@
 
 namespace shardscope::gpu {
 
-// What a trace knows an op run by, and how its work counts.
+// What identifies an op run in a trace, and how its work counts.
 struct OpIdentity {
   schema::PlanOpId plan_op = schema::PlanOpId::None();
   int64_t step = -1;

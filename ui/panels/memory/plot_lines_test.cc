@@ -38,7 +38,7 @@ TEST(LabelRoom, LabelsStandClearOfLinesAndOfOneAnother) {
     }
     taken.push_back(*box);
   }
-  // Lines elsewhere are in nobody's way.
+  // Lines elsewhere are in the way of none.
   room.AddLine(0, 100, 80);
   EXPECT_EQ(room.Take(RightLabel(74)), RightLabel(74));
 }

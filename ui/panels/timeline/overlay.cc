@@ -151,7 +151,7 @@ const char* PrefixOf(const StreamWait& wait) {
 
 }  // namespace
 
-std::string StallTitle(const ui::Context& context, const analysis::Stall& stall) {
+std::string StallBeforeText(const ui::Context& context, const analysis::Stall& stall) {
   std::string waiting = stall.op_name;
   if (const query::RankRows* rows = context.snapshot->FindRank(stall.rank)) {
     const uint32_t row = timeline::FindRow(*rows, stall.op_run);
@@ -319,7 +319,7 @@ void TimelineOverlay::DrawStallCallout(const ui::Context& context, const Frame& 
   }
   if (dearest == nullptr) return;
   const timeline::Callout callout{
-      StallTitle(context, *dearest),
+      StallBeforeText(context, *dearest),
       ui::StallSentence(context.language, dearest->cause, dearest->cause_object),
       look.theme.op.exposed};
   const ImVec2 at(frame.axis.X(dearest->start_ns) + look.Px(2),

@@ -54,7 +54,7 @@ class TimelineOverlay {
 };
 
 // "stall 28.0 ms before B block1".
-std::string StallTitle(const ui::Context& context, const analysis::Stall& stall);
+std::string StallBeforeText(const ui::Context& context, const analysis::Stall& stall);
 
 // A line from the event that was waited for to the work that waited. One that the Schedule does not
 // plan, or plans and CUPTI did not see, stands out.

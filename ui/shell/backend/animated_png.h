@@ -1,5 +1,5 @@
 // AnimatedPng: frames as one animated PNG file (https://wiki.mozilla.org/APNG_Specification): a
-// viewer that knows no animation shows the first. A frame takes what has changed since the one
+// viewer without animation shows the first. A frame takes what has changed since the one
 // before.
 #pragma once
 

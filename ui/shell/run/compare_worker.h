@@ -38,7 +38,7 @@ class CompareMaker {
                                            const std::stop_token& stop);
 
  private:
-  // What is wrong with it is kept, too, until somebody asks again.
+  // What is wrong with it is kept, too, until it is asked for again.
   Status ReadB(const query::Snapshot& a, const ui::ComparedWith& with, const std::stop_token& stop);
   Result<query::SnapshotPtr> Read(const query::Snapshot& a, const ui::ComparedWith& with,
                                   const std::stop_token& stop) const;

@@ -71,7 +71,7 @@ TEST(SessionCloserTest, LeavingARunDoesNotWaitForItsThreads) {
   {
     SessionCloser closer;
     closer.Close(std::move(session).value());
-    EXPECT_GT(gate.held(), 0);  // it still runs: nobody waited for it
+    EXPECT_GT(gate.held(), 0);  // it still runs: it was not waited for
     EXPECT_FALSE(gate.gave_up());
     gate.Open();
   }  // waits until the session has ended

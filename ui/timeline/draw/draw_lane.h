@@ -1,4 +1,4 @@
-// Draws a lane's boxes: third of a lane's three functions. UI thread; asks nothing of the trace but
+// Draws a lane's boxes: third of a lane's three functions. UI thread; reads of the trace only
 // the names of what is visible.
 #pragma once
 

@@ -5,6 +5,7 @@
 #include "ui/timeline/gpu/work_facts.h"
 #include "ui/timeline/lane.h"
 #include "ui/timeline/lane_source.h"
+#include "ui/timeline/lanes_test_util.h"
 #include "ui/timeline/run_index.h"
 
 namespace shardscope::timeline {
@@ -109,7 +110,7 @@ TEST_F(TrackIndexTest, EveryStreamAndLevelHasItsLane) {
       EXPECT_LE(level[at - 1].end_ns, level[at].start_ns);
     }
   }
-  const std::vector<RankLanes> lanes = index.LanesOfRanks();
+  const std::vector<RankLanes> lanes = LanesOfRanks(index);
   EXPECT_FALSE(lanes[0].ops);
   const Layout layout = MakeLayout(lanes, {}, 1);
   ASSERT_EQ(layout.ranks[0].num_lanes, 5U);
@@ -132,7 +133,7 @@ TEST_F(TrackIndexTest, ThreadsStandByPositionWhicheverMarkedSomethingFirst) {
   ASSERT_EQ(tracks.threads().size(), 2U);
   EXPECT_EQ(tracks.threads()[0].track, query::TrackId(900));
   EXPECT_EQ(tracks.ThreadsInOrder(), (std::vector<uint16_t>{1, 0}));
-  const Layout layout = MakeLayout(index.LanesOfRanks(), {}, 1);
+  const Layout layout = MakeLayout(LanesOfRanks(index), {}, 1);
   EXPECT_EQ(layout.lanes[0].source.track, &tracks.threads()[1]);
   EXPECT_EQ(layout.lanes[1].source.track, &tracks.threads()[0]);
 }

@@ -61,7 +61,7 @@ class FakeNccl {
     int num_present = 0;
     std::map<int64_t, std::shared_ptr<Work>> works;  // by number
   };
-  // What kernels know of their communicator; outlives it.
+  // What kernels have of their communicator; outlives it.
   struct State {
     std::atomic<bool> is_told = false;  // to stop
     std::atomic<int> num_running = 0;   // collectives

@@ -94,7 +94,7 @@ void NcclChannels::TellAll(const std::vector<NcclChannel*>& channels) {
 // freeing waits for the whole GPU. One communicator after the other, the first one's memory waits
 // for kernels of the second, which is not told to stop yet (NVIDIA/nccl issue 1013; PyTorch met it
 // in issue 119797). Inside a group all are told first, and freed when the group ends.
-// NCCL also wants no thread to be in a call with a communicator that is freed. Those that are leave
+// Nor may any thread be in a call with a communicator that is freed. Those that are leave
 // it soon after they were told, so their mutexes are awaited before the group ends. One that does
 // not leave keeps all memory: the group is never ended, and the process is as good as over.
 void NcclChannels::AbortAll() {

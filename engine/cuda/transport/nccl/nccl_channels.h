@@ -54,7 +54,7 @@ struct NcclChannel {
       GUARDED_BY(calling_mutex);  // what the rank's thread calls NCCL for at this moment
 };
 
-// Says what the rank's thread calls NCCL for while it lives; at the end `log` hears of the call,
+// Says what the rank's thread calls NCCL for while it lives; at the end `log` gets the call,
 // which may be null.
 class NcclCalling {
  public:

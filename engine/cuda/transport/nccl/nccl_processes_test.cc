@@ -93,7 +93,7 @@ class HostOfProcess final : public transport::Transport {
   const std::shared_ptr<MeetingPlace> place_;
 };
 
-// A process a rank, all in this one: each has its own transport, and knows only its own rank.
+// A process a rank, all in this one: each has its own transport, and has only its own rank.
 struct Processes {
   explicit Processes(int num_ranks) : place(std::make_shared<MeetingPlace>(num_ranks)) {
     for (int rank = 0; rank < num_ranks; ++rank) {
@@ -154,7 +154,7 @@ TEST(NcclProcesses, WhereAllHaveIssuedItAndWhoSaysNothingIsSaid) {
     OnRanks(2, [&](int rank) { run.Gather(rank); });
     EXPECT_THAT(run.Reason(), HasSubstr("all ranks have issued it"));
   }
-  // Where the processes meet nothing moves any more: nobody waits for that.
+  // Where the processes meet nothing moves any more: that is not waited for.
   Processes run(2);
   run.place->Hang();
   OnRanks(2, [&](int rank) { run.Gather(rank); });

@@ -357,7 +357,7 @@ bool NcclTransport::TakesTooLong(int64_t since_ns) const {
   return waited_ns > options_.timeout_ns;
 }
 
-// The rank's thread is in a call of NCCL, and hears of errors there, if it ever returns.
+// The rank's thread is in a call of NCCL, and gets errors there, if it ever returns.
 std::optional<NcclFailure> NcclTransport::LookAtCall(NcclChannel* channel) {
   const MutexLock lock(channel->calling_mutex);
   if (!channel->calling || !TakesTooLong(channel->calling->issued_ns)) return std::nullopt;

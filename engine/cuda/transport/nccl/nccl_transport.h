@@ -37,7 +37,7 @@ struct NcclTransportOptions {
   NcclApi nccl;
   std::shared_ptr<Kernels> kernels;
   std::function<int(int rank)> device_of_rank;  // null: all ranks' is the first one
-  DeviceLog* log = nullptr;      // borrowed; may be null; hears when a thread is in NCCL
+  DeviceLog* log = nullptr;      // borrowed; may be null; notes when a thread is in NCCL
   std::optional<int> only_rank;  // of this process, where each rank has one; else it has all
 };
 

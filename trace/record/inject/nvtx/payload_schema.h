@@ -59,7 +59,7 @@ struct PayloadType {
 };
 using FindPayloadType = std::function<PayloadType(uint64_t id)>;
 
-// No fields: it is of a kind that is not read. A schema can hold only what `find` knows.
+// No fields: it is of a kind that is not read. A schema can hold only what `find` finds.
 PayloadSchema MakePayloadSchema(const nvtxPayloadSchemaAttr_t& attributes,
                                 const FindPayloadType& find);
 PayloadEnum MakePayloadEnum(const nvtxPayloadEnumAttr_t& attributes);
