@@ -10,7 +10,6 @@
 #include <CLI/CLI.hpp>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "trace/base/output_file.h"
+#include "trace/base/parse_number.h"
 #include "ui/shell/backend/animated_png.h"
 
 extern char** environ;
@@ -150,13 +150,9 @@ Status CloseAfter(const Status& taken, Writer* writer) {
 }  // namespace
 
 Result<int> ParseSlowness(const std::string& text) {
-  int slowness = 0;
-  const char* end = text.data() + text.size();
   if (text.starts_with("1/")) {
-    const auto [stop, error] = std::from_chars(text.data() + 2, end, slowness);
-    if (error == std::errc() && stop == end && slowness >= 1 && slowness <= kMostSlowness) {
-      return slowness;
-    }
+    const auto slowness = ParseInteger<int>(text.substr(2), 1);
+    if (slowness && *slowness <= kMostSlowness) return *slowness;
   }
   return Status::Error(
       fmt::format("{}: give a share of the real speed from 1/1 to 1/{}", text, kMostSlowness));

@@ -7,10 +7,17 @@
 #include <string>
 #include <vector>
 
+#include "app/folder_of_now.h"
+
 namespace shardscope::app {
 namespace {
 
 using testing::HasSubstr;
+
+TEST(FolderOfNow, IsNamedByTheTime) {
+  EXPECT_THAT(FolderOfNow("record-"), testing::MatchesRegex("runs/record-[0-9]+-[0-9]+"));
+  EXPECT_THAT(FolderOfNow(""), testing::MatchesRegex("runs/[0-9]+-[0-9]+"));
+}
 
 struct Refusal {
   std::string text;

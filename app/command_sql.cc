@@ -1,7 +1,5 @@
 #include "app/commands.h"
 
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -16,7 +14,9 @@
 
 #include "app/import/import_progress.h"
 #include "app/say.h"
+#include "trace/base/csv_row.h"
 #include "trace/base/text.h"
+#include "trace/query/cell_text.h"
 #include "trace/query/select.h"
 #include "trace/store/run_files.h"
 
@@ -31,14 +31,6 @@ struct SqlArguments {
   bool json = false;
   bool csv = false;
 };
-
-// Short enough for a table, exact enough for a millisecond figure; JSON and CSV have all digits.
-std::string FormatReal(double value) { return fmt::format("{:.6g}", value); }
-
-std::string CellText(const query::Cell& cell, bool exact) {
-  const auto* real = std::get_if<double>(&cell);
-  return real != nullptr && !exact ? FormatReal(*real) : query::ExactText(cell);
-}
 
 nlohmann::json JsonCell(const query::Cell& cell) {
   if (const auto* integer = std::get_if<int64_t>(&cell)) return *integer;
@@ -73,8 +65,8 @@ class Output {
     }
     std::vector<std::string> cells;
     for (int i = 0; i < statement.NumColumns(); ++i) {
-      cells.push_back(CellText(query::CellOf(statement, i), csv_));
-      if (!csv_) cells.back() = Printable(cells.back(), "\n\t");
+      const query::Cell cell = query::CellOf(statement, i);
+      cells.push_back(csv_ ? query::ExactText(cell) : Printable(query::ShownText(cell), "\n\t"));
     }
     if (csv_) return PrintCsv(cells);
     if (!holds_) return PrintRow(cells);
@@ -96,9 +88,7 @@ class Output {
   static constexpr size_t kBytesOfWidths = size_t{1} << 22;
 
   static bool PrintCsv(const std::vector<std::string>& cells) {
-    std::vector<std::string> quoted;
-    for (const std::string& cell : cells) quoted.push_back(CsvField(cell));
-    return PrintExact(Join(quoted, ",") + "\n");
+    return PrintExact(CsvRow(cells) + "\n");
   }
 
   void Hold(std::vector<std::string> row) {

@@ -1,18 +1,17 @@
 // shardscope-train: the engine as a program. Trains a decoder on ranks that are threads,
 // records the run, and listens to its control socket.
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <malloc.h>
 
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "app/folder_of_now.h"
 #include "app/say.h"
 #include "app/train/arguments.h"
 #include "app/train/command_export.h"
@@ -122,11 +121,6 @@ std::string NamedFolder(const Arguments& arguments, const config::Config& config
   return name.empty() ? "" : "runs/" + name;
 }
 
-std::string FolderOfNow() {
-  const std::time_t now = std::time(nullptr);
-  return fmt::format("runs/{:%Y%m%d-%H%M%S}", *std::localtime(&now));
-}
-
 std::string BrokenLinks(const model::Corpus& corpus) {
   if (corpus.num_broken_links == 0) return "";
   return fmt::format("; {} that lead nowhere or in a circle skipped",
@@ -230,7 +224,7 @@ void PrintDevice(const Setting& setting) {
 Result<int> TrainSharded(const Arguments& arguments, const Setting& setting, runtime::Job job) {
   const config::Config& config = setting.config;
   const std::string named = NamedFolder(arguments, config);
-  const std::string folder = named.empty() ? FolderOfNow() : named;
+  const std::string folder = named.empty() ? FolderOfNow("") : named;
   const auto if_taken = named.empty() ? runtime::IfTaken::kNumber : runtime::IfTaken::kRefuse;
   const int64_t steps = job.training.steps;
   LossFile losses;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <filesystem>
 #include <initializer_list>
 #include <set>
@@ -13,6 +12,7 @@
 #include "engine/config/toml_file.h"
 #include "lesson/lesson.h"
 #include "lesson/units.h"
+#include "trace/base/parse_number.h"
 #include "trace/base/text.h"
 
 namespace shardscope::lesson {
@@ -254,14 +254,13 @@ Result<Question> QuestionOf(const toml::table& root, const std::string& name) {
 Status ReadName(const std::filesystem::path& path, Lesson* lesson) {
   const std::string stem = path.stem().string();
   const size_t dash = stem.find('-');
-  const char* const end = stem.data() + std::min(dash, stem.size());
-  const auto [last, error] = std::from_chars(stem.data(), end, lesson->order);
-  if (dash == std::string::npos || dash + 1 == stem.size() || error != std::errc() || last != end ||
-      lesson->order < 1) {
+  const auto order = ParseInteger<int>(stem.substr(0, dash), 1);
+  if (dash == std::string::npos || dash + 1 == stem.size() || !order) {
     return Status::Error(path.string() +
                          " is no name of a lesson: call it NUMBER-ID.toml, as in "
                          "07-prefetch.toml");
   }
+  lesson->order = *order;
   lesson->id = stem.substr(dash + 1);
   return Status::Ok();
 }

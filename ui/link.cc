@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <filesystem>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "trace/analysis/names.h"
+#include "trace/base/number_list.h"
+#include "trace/base/parse_number.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 #include "ui/text.h"
@@ -51,14 +52,6 @@ std::optional<std::string> Decoded(std::string_view text) {
   return decoded;
 }
 
-std::optional<int32_t> Number(std::string_view text) {
-  int32_t number = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || stop != end || number < 0) return std::nullopt;
-  return number;
-}
-
 std::optional<LinkTime> Time(std::string_view text) {
   LinkTime time;
   const bool is_negative = text.starts_with('-');
@@ -87,16 +80,16 @@ using ReadPart = std::optional<LinkProblem> (*)(std::string_view value, Link* li
 
 std::optional<LinkProblem> ReadStep(std::string_view value, Link* link) {
   const size_t between = value.find(kBetween);
-  link->step = Number(value.substr(0, between));
+  link->step = ParseInteger<int32_t>(value.substr(0, between), 0);
   if (!link->step) return LinkProblem::kNoNumber;
   if (between == std::string_view::npos) return std::nullopt;
-  link->last_step = Number(value.substr(between + kBetween.size()));
+  link->last_step = ParseInteger<int32_t>(value.substr(between + kBetween.size()), 0);
   if (!link->last_step || *link->last_step < *link->step) return LinkProblem::kNoNumber;
   return std::nullopt;
 }
 
 std::optional<LinkProblem> ReadRank(std::string_view value, Link* link) {
-  link->rank = Number(value);
+  link->rank = ParseInteger<int32_t>(value, 0);
   return link->rank ? std::nullopt : std::optional(LinkProblem::kNoNumber);
 }
 
@@ -104,9 +97,9 @@ std::optional<LinkProblem> ReadRank(std::string_view value, Link* link) {
 std::optional<LinkProblem> ReadRanks(std::string_view value, Link* link) {
   for (const std::string_view part : Split(value, ',')) {
     const size_t dash = part.find('-');
-    const std::optional<int32_t> first = Number(part.substr(0, dash));
+    const std::optional<int32_t> first = ParseInteger<int32_t>(part.substr(0, dash), 0);
     const std::optional<int32_t> last =
-        dash == std::string_view::npos ? first : Number(part.substr(dash + 1));
+        dash == std::string_view::npos ? first : ParseInteger<int32_t>(part.substr(dash + 1), 0);
     if (!first || !last || *last < *first) return LinkProblem::kNoRanks;
     if (!link->ranks.empty() && *first <= link->ranks.back()) return LinkProblem::kNoRanks;
     const auto count = static_cast<size_t>(*last - *first) + 1;
@@ -124,12 +117,12 @@ std::optional<LinkProblem> ReadName(std::string_view value, std::string* name) {
 }
 
 std::optional<LinkProblem> ReadOp(std::string_view value, Link* link) {
-  link->op_index = Number(value);
+  link->op_index = ParseInteger<int32_t>(value, 0);
   return link->op_index ? std::nullopt : ReadName(value, &link->op);
 }
 
 std::optional<LinkProblem> ReadNth(std::string_view value, Link* link) {
-  link->nth = Number(value).value_or(0);
+  link->nth = ParseInteger<int32_t>(value, 0).value_or(0);
   return link->nth > 0 ? std::nullopt : std::optional(LinkProblem::kNoNumber);
 }
 
@@ -258,18 +251,6 @@ std::string PrintTime(const LinkTime& time) {
   return fmt::format("{}{}{}", sign, number, unit);
 }
 
-std::string PrintRanks(const std::vector<int32_t>& ranks) {
-  std::vector<std::string> parts;
-  for (size_t at = 0; at < ranks.size();) {
-    size_t last = at;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    parts.push_back(last == at ? std::to_string(ranks[at])
-                               : fmt::format("{}-{}", ranks[at], ranks[last]));
-    at = last + 1;
-  }
-  return Join(parts, ",");
-}
-
 std::string PrintScope(const analysis::Scope& scope) {
   if (scope.kind == analysis::ScopeKind::kSteps) {
     return fmt::format("{}:{}", scope.first, scope.last + 1);
@@ -352,7 +333,7 @@ std::string LinkLabel(Language language, const Link& link) {
   }
   if (link.rank) words.push_back(TrFormat(language, Text::kLinkRank, *link.rank));
   if (!link.ranks.empty()) {
-    words.push_back(TrFormat(language, Text::kLinkRanks, PrintRanks(link.ranks)));
+    words.push_back(TrFormat(language, Text::kLinkRanks, RunsText(link.ranks)));
   }
   if (link.op_index) words.push_back(TrFormat(language, Text::kLinkOp, *link.op_index));
   if (!link.op.empty()) words.push_back(link.op);
@@ -388,7 +369,7 @@ std::string PrintLink(const Link& link) {
                                : std::to_string(*link.step));
   }
   if (link.rank) add("rank", std::to_string(*link.rank));
-  if (!link.ranks.empty()) add("ranks", PrintRanks(link.ranks));
+  if (!link.ranks.empty()) add("ranks", RunsText(link.ranks));
   if (link.op_index) add("op", std::to_string(*link.op_index));
   if (!link.op.empty()) add("op", Encoded(link.op));
   if (link.nth != 1) add("nth", std::to_string(link.nth));

@@ -1,11 +1,11 @@
 #include "ui/ranks.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <utility>
 
 #include "trace/analysis/hang.h"
+#include "trace/base/parse_number.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 #include "ui/text.h"
@@ -17,21 +17,14 @@ namespace {
 using FilterProblem = RankFilterError::Problem;
 using Range = std::pair<int32_t, int32_t>;  // both ends belong to it
 
-std::optional<int32_t> ParseNumber(std::string_view text) {
-  int32_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
-  return number;
-}
-
 // "0-3,7"; empty: it is none.
 std::vector<Range> ParseRanges(std::string_view text) {
   std::vector<Range> ranges;
   for (const std::string_view part : Split(text, ',')) {
     const size_t dash = part.find('-');
-    const std::optional<int32_t> first = ParseNumber(part.substr(0, dash));
+    const std::optional<int32_t> first = ParseInteger<int32_t>(part.substr(0, dash), 0);
     const std::optional<int32_t> last =
-        dash == std::string_view::npos ? first : ParseNumber(part.substr(dash + 1));
+        dash == std::string_view::npos ? first : ParseInteger<int32_t>(part.substr(dash + 1), 0);
     if (!first || !last || *last < *first) return {};
     ranges.emplace_back(*first, *last);
   }
@@ -58,7 +51,7 @@ std::optional<plan::Mesh> MeshOfRun(const query::Snapshot& snapshot) {
     const auto found = snapshot.config.find("mesh." + std::string(words::Name(dimension)));
     if (found == snapshot.config.end()) continue;
     known = true;
-    const std::optional<int32_t> size = ParseNumber(found->second);
+    const std::optional<int32_t> size = ParseInteger<int32_t>(found->second, 0);
     if (size && *size > 0 && *size <= num_ranks) {
       mesh.sizes[at] = *size;
     } else if (found->second == "auto" && !rest) {

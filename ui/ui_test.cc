@@ -10,6 +10,7 @@
 
 #include "engine/config/config.h"
 #include "trace/base/reasons.h"
+#include "ui/boxes.h"
 #include "ui/commands.h"
 #include "ui/draw_log.h"
 #include "ui/text.h"
@@ -18,6 +19,14 @@
 
 namespace shardscope::ui {
 namespace {
+
+TEST(Boxes, IntersectWhereTheyHavePixelsInCommon) {
+  const Box box = {0, 0, 10, 10};
+  EXPECT_TRUE(Intersects(box, {9, 9, 20, 20}));
+  EXPECT_TRUE(Intersects({2, 2, 3, 3}, box));
+  EXPECT_FALSE(Intersects(box, {10, 0, 20, 10}));
+  EXPECT_FALSE(Intersects(box, {0, 11, 10, 20}));
+}
 
 TEST(Theme, TextReadsOnItsGroundInBothThemes) {
   for (const ThemeName name : {ThemeName::kDark, ThemeName::kLight}) {

@@ -14,6 +14,7 @@
 #include "app/export/html_report.h"
 #include "app/import/import_progress.h"
 #include "app/say.h"
+#include "trace/base/output_folder.h"
 #include "trace/base/text.h"
 #include "trace/export/format.h"
 #include "trace/store/run_files.h"
@@ -134,20 +135,14 @@ Status CheckIsReplaceable(const std::string& to, std::string_view ending, const 
 // A folder is made beside its place and takes it when it is whole; files do so themselves.
 Status WriteFolder(const exports::Format& format, const store::RunFiles& run,
                    const exports::ExportOptions& options, const std::string& to) {
-  const std::string temporary = to + ".exporting";
+  SHARDSCOPE_ASSIGN_OR_RETURN(OutputFolder folder, OutputFolder::Make(to, ".exporting-"));
+  SHARDSCOPE_RETURN_IF_ERROR(format.write(run, folder.path(), options));
   std::error_code error;
-  fs::remove_all(temporary, error);
-  Status status = format.write(run, temporary, options);
-  if (status.ok() && fs::exists(to, error)) status = CheckIsExport(to, temporary);
-  if (status.ok()) {
-    fs::remove_all(to, error);
-    fs::rename(temporary, to, error);
-    if (error)
-      status =
-          Status::Error(fmt::format("cannot rename {} to {}: {}", temporary, to, error.message()));
+  if (fs::exists(to, error)) {
+    SHARDSCOPE_RETURN_IF_ERROR(CheckIsExport(to, folder.path()));
   }
-  if (!status.ok()) fs::remove_all(temporary, error);
-  return status;
+  fs::remove_all(to, error);
+  return folder.Commit();
 }
 
 Status Export(const ExportArguments& arguments) {

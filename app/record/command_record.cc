@@ -1,7 +1,6 @@
 #include "app/commands.h"
 
 #include <dlfcn.h>
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,7 +9,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <ctime>
 #include <exception>
 #include <filesystem>
 #include <memory>
@@ -20,6 +18,7 @@
 #include <system_error>
 #include <vector>
 
+#include "app/folder_of_now.h"
 #include "app/record/child_process.h"
 #include "app/record/launch.h"
 #include "app/record/recorded_run.h"
@@ -44,10 +43,6 @@ struct RecordArguments {
   std::vector<std::string> command;
 };
 
-std::string FolderOfNow() {
-  return fmt::format("runs/record-{:%Y%m%d-%H%M%S}", fmt::localtime(std::time(nullptr)));
-}
-
 struct MadeFolder {
   std::string path;  // absolute, as processes may change theirs
   bool is_new = false;
@@ -55,7 +50,7 @@ struct MadeFolder {
 
 // The folder of the user, or one of now, numbered until it is a new one.
 Result<MadeFolder> MakeRunFolder(const std::optional<std::string>& output) {
-  const std::string base = output ? *output : FolderOfNow();
+  const std::string base = output ? *output : FolderOfNow("record-");
   std::string folder = base;
   std::error_code error;
   bool is_new = fs::create_directories(folder, error);

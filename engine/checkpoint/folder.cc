@@ -6,17 +6,18 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "engine/checkpoint/blocks.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "trace/base/output_file.h"
+#include "trace/base/parse_number.h"
 
 namespace shardscope::checkpoint {
 namespace {
@@ -29,11 +30,7 @@ constexpr std::string_view kPartial = ".partial";
 // Of "step-40".
 std::optional<int64_t> StepOf(const std::string& name) {
   if (!name.starts_with(kStep)) return std::nullopt;
-  int64_t step = 0;
-  const char* const end = name.data() + name.size();
-  const auto [rest, error] = std::from_chars(name.data() + kStep.size(), end, step);
-  if (error != std::errc() || rest != end) return std::nullopt;
-  return step;
+  return ParseInteger<int64_t>(std::string_view(name).substr(kStep.size()));
 }
 
 // Newest first.

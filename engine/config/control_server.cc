@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "engine/config/socket_io.h"
+#include "trace/base/process_id.h"
 #include "trace/base/time.h"
 
 namespace shardscope::config {
@@ -59,8 +60,8 @@ bool IsOfDeadProcess(const std::string& name) {
   const char* const end = name.data() + name.size();
   pid_t process = 0;
   const auto [rest, error] = std::from_chars(name.data() + kPrefix.size(), end, process);
-  if (error != std::errc() || rest == end || *rest != '-' || process <= 0) return false;
-  return kill(process, 0) != 0 && errno == ESRCH;
+  if (error != std::errc() || rest == end || *rest != '-') return false;
+  return IsProcessGone(process);
 }
 
 // The number of a process says nothing where containers share the folder.

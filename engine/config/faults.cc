@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "engine/config/parse.h"
+#include "trace/base/parse_number.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 
@@ -16,7 +17,7 @@ constexpr int64_t kMostSlowdownNs = 10'000'000'000;
 constexpr FaultKind kFaultKinds[] = {FaultKind::kDie, FaultKind::kHang, FaultKind::kSkip};
 
 std::optional<int> ParseRank(std::string_view text) {
-  const auto rank = ParseInt(Trim(text));
+  const auto rank = ParseInteger<int64_t>(Trim(text));
   if (!rank || *rank < 0 || *rank > kMaxRank) return std::nullopt;
   return static_cast<int>(*rank);
 }
@@ -57,7 +58,7 @@ std::optional<Fault> ParseFault(FaultKind kind, std::string_view text) {
   const auto parts = Split(text, ':');
   if (parts.size() != 2 && parts.size() != 3) return std::nullopt;
   const auto rank = ParseRank(parts[0]);
-  const auto step = ParseInt(Trim(parts[1]));
+  const auto step = ParseInteger<int64_t>(Trim(parts[1]));
   if (!rank || !step || *step < 0) return std::nullopt;
   Fault fault{kind, *rank, *step, ""};
   if (parts.size() == 3) {

@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <string_view>
+
+#include "trace/base/parse_number.h"
 
 namespace shardscope::config {
 namespace {
@@ -27,12 +28,8 @@ Result<std::string> VariableText(const Environment& environment, const char* nam
 Result<int> Number(const Environment& environment, const char* name, Bounds bounds) {
   const Result<std::string> text = VariableText(environment, name);
   if (!text.ok()) return text.status();
-  int value = 0;
-  const char* end = text->data() + text->size();
-  const auto [rest, error] = std::from_chars(text->data(), end, value);
-  if (error == std::errc() && rest == end && value >= bounds.smallest && value <= bounds.largest) {
-    return value;
-  }
+  const auto value = ParseInteger<int>(*text, bounds.smallest);
+  if (value && *value <= bounds.largest) return *value;
   return Status::Error(fmt::format("{}={}: expected a whole number from {} to {}", name, *text,
                                    bounds.smallest, bounds.largest));
 }

@@ -9,7 +9,6 @@
 
 namespace shardscope::config {
 
-std::optional<int64_t> ParseInt(std::string_view text);
 std::optional<double> ParseFloat(std::string_view text);       // finite
 std::optional<StepWindow> ParseWindow(std::string_view text);  // a:b with 0 <= a < b
 

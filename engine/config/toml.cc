@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <optional>
 #include <set>
@@ -10,6 +9,7 @@
 
 #include "engine/config/config.h"
 #include "engine/config/toml_file.h"
+#include "trace/base/parse_number.h"
 #include "trace/base/text.h"
 
 namespace shardscope::config {
@@ -77,14 +77,9 @@ Status ReadStep(const toml::node* node, int64_t line, Change* change) {
   const auto* text = node->as_string();
   const auto parts = text != nullptr ? Split(text->get(), '/') : std::vector<std::string_view>();
   if (parts.size() != 2) return ErrorAt(LineOf(*node), wanted);
-  int64_t numbers[2] = {};
-  for (size_t i = 0; i < 2; ++i) {
-    const char* end = parts[i].data() + parts[i].size();
-    const auto [last, error] = std::from_chars(parts[i].data(), end, numbers[i]);
-    if (error != std::errc() || last != end) return ErrorAt(LineOf(*node), wanted);
-  }
-  const auto [top, bottom] = std::pair(numbers[0], numbers[1]);
-  if (top < 0 || bottom < 1 || top > bottom || bottom > kMaxShareBottom)
+  const auto top = ParseInteger<int64_t>(parts[0], 0);
+  const auto bottom = ParseInteger<int64_t>(parts[1], 1);
+  if (!top || !bottom || *top > *bottom || *bottom > kMaxShareBottom)
     return ErrorAt(LineOf(*node), wanted);
   change->share = text->get();
   return Status::Ok();

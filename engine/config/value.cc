@@ -11,6 +11,8 @@
 #include "engine/config/config.h"
 #include "engine/config/faults.h"
 #include "engine/config/parse.h"
+#include "trace/base/number_list.h"
+#include "trace/base/parse_number.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 
@@ -54,11 +56,11 @@ std::string_view After(std::string_view start, std::string_view text) {
 std::optional<plan::UnitPolicy> ParseUnitPolicy(std::string_view text) {
   if (text == "block") return plan::UnitPolicy();
   if (text == "module") return plan::UnitPolicy{.modules = true};
-  if (const auto blocks = ParseInt(After("blocks:", text))) {
+  if (const auto blocks = ParseInteger<int64_t>(After("blocks:", text))) {
     if (*blocks < 1 || *blocks > kMaxBlocksPerUnit) return std::nullopt;
     return plan::UnitPolicy{.blocks = *blocks};
   }
-  if (const auto elements = ParseInt(After("size:", text))) {
+  if (const auto elements = ParseInteger<int64_t>(After("size:", text))) {
     if (*elements < 1) return std::nullopt;
     return plan::UnitPolicy{.least_elements = *elements};
   }
@@ -82,8 +84,8 @@ std::optional<std::vector<int32_t>> ParseBlocks(std::string_view text) {
   std::vector<int32_t> blocks;
   for (const std::string_view part : Split(text, ',')) {
     const auto ends = Split(part, '-');
-    const auto first = ParseInt(Trim(ends.front()));
-    const auto last = ParseInt(Trim(ends.back()));
+    const auto first = ParseInteger<int64_t>(Trim(ends.front()));
+    const auto last = ParseInteger<int64_t>(Trim(ends.back()));
     if (ends.size() > 2 || !first || !last || *first < 0 || *first > *last ||
         *last >= kMaxBlocksPerUnit || (!blocks.empty() && *first <= blocks.back())) {
       return std::nullopt;
@@ -95,24 +97,12 @@ std::optional<std::vector<int32_t>> ParseBlocks(std::string_view text) {
   return blocks;
 }
 
-std::string BlocksText(const std::vector<int32_t>& blocks) {
-  std::vector<std::string> runs;
-  for (size_t first = 0; first < blocks.size();) {
-    size_t last = first;
-    while (last + 1 < blocks.size() && blocks[last + 1] == blocks[last] + 1) ++last;
-    runs.push_back(first == last ? fmt::format("{}", blocks[first])
-                                 : fmt::format("{}-{}", blocks[first], blocks[last]));
-    first = last + 1;
-  }
-  return Join(runs, ",");
-}
-
 std::optional<plan::ActivationCheckpointing> ParseCheckpointing(std::string_view text) {
   using plan::Checkpointing;
   if (text == "none") return plan::ActivationCheckpointing();
   if (text == "full") return plan::ActivationCheckpointing{.mode = Checkpointing::kEvery};
   if (text == "selective") return plan::ActivationCheckpointing{.mode = Checkpointing::kProducts};
-  if (const auto every = ParseInt(After("every:", text))) {
+  if (const auto every = ParseInteger<int64_t>(After("every:", text))) {
     if (*every < 1 || *every > kMaxBlocksPerUnit) return std::nullopt;
     return plan::ActivationCheckpointing{.mode = Checkpointing::kEvery,
                                          .every = static_cast<int>(*every)};
@@ -169,7 +159,7 @@ bool InRange(const KeyInfo& key, double number) {
 
 std::optional<std::string> CanonicalNumber(const KeyInfo& key, std::string_view text) {
   if (key.type == KeyType::kInt) {
-    const auto number = ParseInt(text);
+    const auto number = ParseInteger<int64_t>(text);
     if (number && InRange(key, static_cast<double>(*number))) return std::to_string(*number);
   } else if (key.type == KeyType::kFloat) {
     const auto number = ParseFloat(text);
@@ -192,7 +182,7 @@ std::optional<std::string> CanonicalNumber(const KeyInfo& key, std::string_view 
 
 std::optional<std::string> CanonicalMeshSize(std::string_view text) {
   if (text == "auto") return "auto";
-  const auto ranks = ParseInt(text);
+  const auto ranks = ParseInteger<int64_t>(text);
   if (!ranks || *ranks < 1 || *ranks > kMaxMeshSize) return std::nullopt;
   return std::to_string(*ranks);
 }
@@ -239,7 +229,7 @@ std::optional<std::string> CanonicalText(const KeyInfo& key, std::string_view te
 std::optional<std::string> CanonicalOrNone(const KeyInfo& key, std::string_view text) {
   switch (key.type) {
     case KeyType::kBool: {
-      const auto number = ParseInt(text);
+      const auto number = ParseInteger<int64_t>(text);
       const bool is_in_range =
           number && key.maximum > 0 && InRange(key, static_cast<double>(*number));
       if (is_in_range) return std::to_string(*number);
@@ -267,14 +257,6 @@ std::string ForMessage(std::string_view value) {
 
 }  // namespace
 
-std::optional<int64_t> ParseInt(std::string_view text) {
-  int64_t number = 0;
-  const char* end = text.data() + text.size();
-  const auto [last, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || last != end) return std::nullopt;
-  return number;
-}
-
 std::optional<double> ParseFloat(std::string_view text) {
   double number = 0;
   const char* end = text.data() + text.size();
@@ -286,8 +268,8 @@ std::optional<double> ParseFloat(std::string_view text) {
 std::optional<StepWindow> ParseWindow(std::string_view text) {
   const auto parts = Split(text, ':');
   if (parts.size() != 2) return std::nullopt;
-  const auto begin = ParseInt(Trim(parts[0]));
-  const auto end = ParseInt(Trim(parts[1]));
+  const auto begin = ParseInteger<int64_t>(Trim(parts[0]));
+  const auto end = ParseInteger<int64_t>(Trim(parts[1]));
   if (!begin || !end || *begin < 0 || *end <= *begin) return std::nullopt;
   return StepWindow{*begin, *end};
 }
@@ -393,7 +375,7 @@ StepWindow GetRecordSteps(const Config& config) {
 }
 
 std::optional<int64_t> GetMeshSize(const Config& config, std::string_view key) {
-  return ParseInt(config.Get(key));
+  return ParseInteger<int64_t>(config.Get(key));
 }
 
 plan::PrefetchLists GetPrefetchLists(const Config& config) {
@@ -402,7 +384,7 @@ plan::PrefetchLists GetPrefetchLists(const Config& config) {
 }
 
 std::optional<int64_t> GetReshardRanks(const Config& config) {
-  return ParseInt(config.Get("reshard_after_forward"));
+  return ParseInteger<int64_t>(config.Get("reshard_after_forward"));
 }
 
 std::string CheckpointingText(const plan::ActivationCheckpointing& checkpointing) {
@@ -412,7 +394,7 @@ std::string CheckpointingText(const plan::ActivationCheckpointing& checkpointing
     case plan::Checkpointing::kEvery:
       return checkpointing.every == 1 ? "full" : fmt::format("every:{}", checkpointing.every);
     case plan::Checkpointing::kBlocks:
-      return checkpointing.blocks.empty() ? "none" : "blocks:" + BlocksText(checkpointing.blocks);
+      return checkpointing.blocks.empty() ? "none" : "blocks:" + RunsText(checkpointing.blocks);
     case plan::Checkpointing::kProducts:
       return "selective";
     case plan::Checkpointing::kBudget:

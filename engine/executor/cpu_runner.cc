@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/executor/cause.h"
+#include "engine/executor/foreign_error.h"
 #include "trace/base/process.h"
 #include "trace/base/time.h"
 #include "trace/record/nvtx.h"
@@ -175,7 +176,7 @@ void CpuRunner::Execute(OpIndex index) {
     } catch (const std::exception& error) {
       Fail(Located(context, ErrorText(error)), Culprit::kThisRank);
     } catch (...) {
-      Fail(Located(context, "threw something that is not a std::exception"), Culprit::kThisRank);
+      Fail(Located(context, kForeignError), Culprit::kThisRank);
     }
     board_.Clear(context.op().stream);
   }

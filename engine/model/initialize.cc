@@ -4,19 +4,12 @@
 #include <cmath>
 #include <numbers>
 
+#include "trace/base/hash.h"
+
 namespace shardscope::model {
 namespace {
 
 constexpr uint64_t kGolden = 0x9e3779b97f4a7c15ULL;
-
-uint64_t NameHash(const std::string& name) {  // FNV-1a
-  uint64_t hash = 0xcbf29ce484222325ULL;
-  for (const char character : name) {
-    hash ^= static_cast<unsigned char>(character);
-    hash *= 0x100000001b3ULL;
-  }
-  return hash;
-}
 
 // Uniform in (0, 1].
 double Uniform(uint64_t bits) { return static_cast<double>((bits >> 11) + 1) * 0x1p-53; }
@@ -50,7 +43,7 @@ std::vector<double> InitialValues(const ModelConfig& config, const plan::Paramet
   std::vector<double> values(static_cast<size_t>(count), 1.0);
   if (parameter.name.ends_with(".bias")) return std::vector<double>(values.size(), 0.0);
   if (parameter.shape.size() < 2) return values;  // norm weights
-  const uint64_t key = MixedBits(seed, NameHash(parameter.name));
+  const uint64_t key = MixedBits(seed, Fnv1a(parameter.name));
   if (IsAdapter(parameter.name)) {
     const bool is_zero = parameter.name.ends_with("B.weight");
     const double bound = 1 / std::sqrt(static_cast<double>(parameter.shape.back()));

@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "engine/model/documents.h"
+#include "trace/base/hash.h"
 #include "trace/base/output_file.h"
 
 namespace shardscope::model {
@@ -35,13 +36,13 @@ class Checksum {
     for (const char byte : bytes) Add(static_cast<unsigned char>(byte));
   }
   void Add(uint64_t word) {
-    sum_ = (sum_ ^ word) * 0x100000001b3U;
+    sum_ = FnvStep(sum_, word);
     sum_ ^= sum_ >> 29;  // what a multiplication moves up alone would come down again
   }
   uint64_t sum() const { return sum_; }
 
  private:
-  uint64_t sum_ = 0xcbf29ce484222325U;
+  uint64_t sum_ = kFnvBasis;
 };
 
 std::string_view TextOf(std::span<const std::byte> bytes) {

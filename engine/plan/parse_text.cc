@@ -1,7 +1,6 @@
 #include "engine/plan/text.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -11,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "trace/base/parse_number.h"
 #include "trace/base/status.h"
 #include "trace/base/text.h"
 
@@ -170,9 +170,7 @@ class Line {
   }
 
   std::optional<int64_t> ParseNumber(std::string_view key, std::string_view text) {
-    int64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error == std::errc() && end == text.data() + text.size()) return number;
+    if (const auto number = ParseInteger<int64_t>(text)) return number;
     Fail("expected a number for '" + std::string(key) + "', found '" + std::string(text) + "'");
     return std::nullopt;
   }

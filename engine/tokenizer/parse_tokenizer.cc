@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "trace/base/hash.h"
 #include "trace/base/input_file.h"
 #include "trace/base/text.h"
 
@@ -16,12 +17,6 @@ constexpr size_t kMaxFileBytes = 256 << 20;
 // GPT-2's, which ByteLevel cuts by where it is not told otherwise.
 constexpr std::string_view kGpt2Expression =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-
-// FNV-1a.
-uint64_t Checksum(std::string_view bytes, uint64_t sum) {
-  for (const char byte : bytes) sum = (sum ^ static_cast<unsigned char>(byte)) * 0x100000001b3U;
-  return sum;
-}
 
 bool IsNull(const Json& object, const char* key) {
   const auto found = object.find(key);
@@ -86,9 +81,9 @@ Status TokenizerParser::Parse(const TokenizerFiles& files) {
   tokenizer_->has_config_ = !files.config.empty();
   tokenizer_->is_own_file_ = !files.chat_template.empty();
   if (!files.chat_template.empty()) tokenizer_->chat_template_ = files.chat_template;
-  tokenizer_->fingerprint_ = 0xcbf29ce484222325U;
+  tokenizer_->fingerprint_ = kFnvBasis;
   for (const std::string* text : {&files.tokenizer, &files.config, &files.chat_template}) {
-    tokenizer_->fingerprint_ = Checksum(*text + '\n', tokenizer_->fingerprint_);
+    tokenizer_->fingerprint_ = Fnv1a(*text + '\n', tokenizer_->fingerprint_);
   }
   return Status::Ok();
 }

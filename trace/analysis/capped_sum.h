@@ -7,10 +7,10 @@
 
 namespace shardscope::analysis {
 
-// Both at least 0.
+// What would be too large is the largest number there is. Numbers below 0, which only such a file
+// has, may be added too.
 inline void AddCapped(int64_t value, int64_t* sum) {
-  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-  *sum = value > kMost - *sum ? kMost : *sum + value;
+  if (__builtin_add_overflow(*sum, value, sum)) *sum = std::numeric_limits<int64_t>::max();
 }
 
 }  // namespace shardscope::analysis

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <limits>
 #include <map>
 #include <utility>
 
 #include "trace/analysis/text_table.h"
+#include "trace/base/parse_number.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 
@@ -90,9 +90,9 @@ std::optional<ResumedFrom> ResumedFromOf(const query::Snapshot& snapshot) {
     return found == snapshot.meta.end() ? std::string() : found->second;
   };
   ResumedFrom resumed{.run_id = value("resumed_run"), .folder = value("resumed_from")};
-  const std::string step = value("resumed_step");
-  const auto [end, error] = std::from_chars(step.data(), step.data() + step.size(), resumed.step);
-  if (error != std::errc() || end != step.data() + step.size()) return std::nullopt;
+  const auto step = ParseInteger<int64_t>(value("resumed_step"));
+  if (!step) return std::nullopt;
+  resumed.step = *step;
   return resumed;
 }
 

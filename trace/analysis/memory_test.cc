@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "trace/analysis/largest_peak.h"
 #include "trace/analysis/snapshot_test_util.h"
 
 namespace shardscope::analysis {
@@ -10,6 +11,14 @@ namespace {
 using query::MemoryCategory;
 
 size_t Index(MemoryCategory category) { return static_cast<size_t>(category); }
+
+TEST(MemoryPeaks, HaveALargest) {
+  std::vector<MemoryPeak> peaks(3);
+  EXPECT_EQ(LargestPeakBytes({}), 0);
+  peaks[1].peak_bytes = 7;
+  peaks[2].peak_bytes = 5;
+  EXPECT_EQ(LargestPeakBytes(peaks), 7);
+}
 
 TEST(MemoryPeaks, DifferBetweenTheLedgers) {
   TestSnapshot test(1);

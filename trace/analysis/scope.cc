@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include "trace/analysis/names.h"
 #include "trace/analysis/no_such_steps.h"
+#include "trace/base/parse_number.h"
 #include "trace/query/rows.h"
 
 namespace shardscope::analysis {
@@ -56,12 +56,7 @@ Scope DefaultScope(query::TraceState state) {
               state == query::TraceState::kLive ? ScopeKind::kSinceChange : ScopeKind::kWholeRun};
 }
 
-std::optional<int32_t> ParseStep(std::string_view text) {
-  int32_t step = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), step);
-  if (error != std::errc() || end != text.data() + text.size() || step < 0) return std::nullopt;
-  return step;
-}
+std::optional<int32_t> ParseStep(std::string_view text) { return ParseInteger<int32_t>(text, 0); }
 
 Result<Scope> ParseSteps(std::string_view text) {
   const size_t colon = text.find(':');

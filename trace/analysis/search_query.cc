@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <utility>
 
 #include "trace/analysis/search.h"
 #include "trace/base/letter_case.h"
+#include "trace/base/parse_number.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 #include "trace/base/words.h"
@@ -134,12 +134,8 @@ class Reader {
   }
 
   bool ReadNumber(const Term& term, std::optional<int32_t>* number) {
-    int32_t value = 0;
-    const char* end = term.value.data() + term.value.size();
-    const auto [stop, error] = std::from_chars(term.value.data(), end, value);
-    if (error != std::errc() || stop != end || value < 0) {
-      return Fail(Problem::kNoNumber, term, term.key);
-    }
+    const auto value = ParseInteger<int32_t>(term.value, 0);
+    if (!value) return Fail(Problem::kNoNumber, term, term.key);
     if (number->has_value()) return Fail(Problem::kTwice, term, term.key);
     *number = value;
     return true;

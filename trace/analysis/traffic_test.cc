@@ -2,10 +2,23 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+
+#include "trace/analysis/capped_sum.h"
 #include "trace/analysis/snapshot_test_util.h"
 
 namespace shardscope::analysis {
 namespace {
+
+TEST(AddCapped, EndsAtTheLargestNumber) {
+  int64_t sum = 5;
+  AddCapped(-7, &sum);
+  EXPECT_EQ(sum, -2);
+  AddCapped(INT64_MAX, &sum);
+  EXPECT_EQ(sum, INT64_MAX - 2);
+  AddCapped(3, &sum);
+  EXPECT_EQ(sum, INT64_MAX);
+}
 
 TEST(Traffic, IsThatOfOneRankInOneStepOfEachSchedule) {
   TestSnapshot test(2);

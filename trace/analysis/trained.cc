@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
+#include "trace/base/parse_number.h"
 #include "trace/base/units.h"
 
 namespace shardscope::analysis {
@@ -13,9 +12,9 @@ std::optional<Trained> TrainedOf(const query::Snapshot& snapshot) {
   const auto take = [&](const char* key, int64_t* value) {
     const auto found = snapshot.meta.find(key);
     if (found == snapshot.meta.end()) return false;
-    const std::string& text = found->second;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
-    return error == std::errc() && end == text.data() + text.size() && *value >= 0;
+    const auto number = ParseInteger<int64_t>(found->second, 0);
+    *value = number.value_or(0);
+    return number.has_value();
   };
   Trained trained;
   const bool is_known = take("parameters", &trained.parameters) &&

@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "trace/base/output_file.h"
+#include "trace/base/output_folder.h"
 #include "trace/query/live_trace.h"
 #include "trace/query/snapshot.h"
 
@@ -178,10 +177,7 @@ class RankTrace {
 
 Status WriteChakra(const store::RunFiles& run, const std::string& to, const ExportOptions&) {
   SHARDSCOPE_ASSIGN_OR_RETURN(const query::SnapshotPtr snapshot, query::ReadSnapshotOf(run));
-  std::error_code error;
-  std::filesystem::create_directories(to, error);
-  if (error)
-    return Status::Error(fmt::format("cannot make the folder {}: {}", to, error.message()));
+  SHARDSCOPE_RETURN_IF_ERROR(MakeFolder(to));
   for (const query::RankRows& rows : snapshot->ranks) {
     SHARDSCOPE_ASSIGN_OR_RETURN(OutputFile file,
                                 OutputFile::Create(fmt::format("{}/trace.{}.et", to, rows.rank)));

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
 #include <vector>
 
 #include "trace/base/output_file.h"
+#include "trace/base/output_folder.h"
 #include "trace/base/text.h"
 #include "trace/store/database.h"
 #include "trace/store/run_source.h"
@@ -75,10 +74,7 @@ Status WriteCsv(const store::RunFiles& run, const std::string& to, const ExportO
     }
     return WriteTable(&database, options.table, to);
   }
-  std::error_code error;
-  std::filesystem::create_directories(to, error);
-  if (error)
-    return Status::Error(fmt::format("cannot make the folder {}: {}", to, error.message()));
+  SHARDSCOPE_RETURN_IF_ERROR(MakeFolder(to));
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::vector<std::string> views, NamesOf(&database, "'view'"));
   for (const std::string& view : views) {
     SHARDSCOPE_RETURN_IF_ERROR(WriteTable(&database, view, fmt::format("{}/{}.csv", to, view)));

@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
-#include <system_error>
 #include <type_traits>
 #include <vector>
 
 #include "trace/base/output_file.h"
+#include "trace/base/output_folder.h"
 #include "trace/base/words.h"
 #include "trace/export/chrome_writer.h"
 #include "trace/export/fsdp_ranges.h"
@@ -380,10 +379,7 @@ class RankFile {
 }  // namespace
 
 Status WriteKineto(const store::RunFiles& run, const std::string& to, const ExportOptions&) {
-  std::error_code error;
-  std::filesystem::create_directories(to, error);
-  if (error)
-    return Status::Error(fmt::format("cannot make the folder {}: {}", to, error.message()));
+  SHARDSCOPE_RETURN_IF_ERROR(MakeFolder(to));
   int64_t num_ranks = 0;
   for (const store::TraceFile& trace : run.traces) {
     SHARDSCOPE_ASSIGN_OR_RETURN(store::TraceReader reader, store::TraceReader::OpenNewest(trace));

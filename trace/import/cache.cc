@@ -6,14 +6,13 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <set>
 #include <system_error>
 #include <vector>
 
+#include "trace/base/process_id.h"
 #include "trace/base/version.h"
 #include "trace/import/format.h"
 #include "trace/import/input.h"
@@ -115,7 +114,7 @@ void RemoveLeftOvers(const std::string& cache) {
     const size_t at = name.rfind(kTemporarySuffix);
     if (at == std::string::npos) continue;
     const pid_t process = std::atoi(name.c_str() + at + kTemporarySuffix.size());
-    if (process <= 0 || kill(process, 0) == 0 || errno != ESRCH) continue;
+    if (!IsProcessGone(process)) continue;
     std::error_code ignored;
     fs::remove_all(it->path(), ignored);
   }

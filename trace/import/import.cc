@@ -1,7 +1,6 @@
 #include "trace/import/import.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -15,6 +14,7 @@
 #include <utility>
 
 #include "trace/base/mutex.h"
+#include "trace/base/output_folder.h"
 #include "trace/base/parallel.h"
 #include "trace/base/time.h"
 #include "trace/import/format.h"
@@ -359,24 +359,11 @@ Result<ImportedRun> ImportRun(const std::string& path, const std::string& to,
                   .format = std::string(parts.known.front().format->key),
                   .num_ranks = 0,
                   .passed_over = std::move(parts.unknown)};
-  const std::string temporary = fmt::format("{}{}{}", to, kTemporarySuffix, getpid());
-  std::error_code error;
-  fs::create_directories(temporary, error);
-  if (error)
-    return Status::Error(fmt::format("cannot make the folder {}: {}", temporary, error.message()));
-  Importing importing(std::move(parts.known), temporary, NameOf(path), options);
-  Status status = importing.Run();
+  SHARDSCOPE_ASSIGN_OR_RETURN(OutputFolder folder, OutputFolder::Make(to, kTemporarySuffix));
+  Importing importing(std::move(parts.known), folder.path(), NameOf(path), options);
+  SHARDSCOPE_RETURN_IF_ERROR(importing.Run());
   run.num_ranks = importing.num_ranks();
-  if (status.ok()) {
-    fs::rename(temporary, to, error);
-    if (error)
-      status =
-          Status::Error(fmt::format("cannot rename {} to {}: {}", temporary, to, error.message()));
-  }
-  if (!status.ok()) {
-    fs::remove_all(temporary, error);
-    return status;
-  }
+  SHARDSCOPE_RETURN_IF_ERROR(folder.Commit());
   return run;
 }
 

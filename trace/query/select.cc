@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "trace/base/text.h"
+#include "trace/query/cell_text.h"
 #include "trace/store/run_source.h"
 
 namespace shardscope::query {
@@ -118,6 +119,11 @@ std::string ExactText(const Cell& cell) {
   if (const auto* real = std::get_if<double>(&cell)) return fmt::format("{}", *real);
   const auto* text = std::get_if<std::string>(&cell);
   return text == nullptr ? "" : *text;
+}
+
+std::string ShownText(const Cell& cell) {
+  const auto* real = std::get_if<double>(&cell);
+  return real != nullptr ? fmt::format("{:.6g}", *real) : ExactText(cell);
 }
 
 Cell CellOf(const store::Statement& row, int column) {

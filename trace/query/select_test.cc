@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "trace/query/cell_text.h"
 #include "trace/query/trace_test_util.h"
 
 namespace shardscope::query {
@@ -14,6 +15,14 @@ namespace {
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+
+TEST(Cells, AreShownShorterThanTheyAre) {
+  EXPECT_EQ(ShownText(Cell(1.0 / 3)), "0.333333");
+  EXPECT_EQ(ExactText(Cell(1.0 / 3)), "0.3333333333333333");
+  EXPECT_EQ(ShownText(Cell(int64_t{12'345'678})), "12345678");
+  EXPECT_EQ(ShownText(Cell(std::string("a"))), "a");
+  EXPECT_EQ(ShownText(Cell()), "");
+}
 
 // A run of five runs of one op, on two ranks in turn, of 1 to 5 ms.
 class SelectTest : public ::testing::Test {

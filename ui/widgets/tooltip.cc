@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "ui/boxes.h"
+
 namespace shardscope::widgets {
 namespace {
 
@@ -13,10 +15,6 @@ constexpr float kPaddingX = 10;
 constexpr float kPaddingY = 8;
 constexpr float kLineGap = 4;
 constexpr float kDistance = 14;  // from the mouse
-
-bool Intersects(const ui::Box& a, const ui::Box& b) {
-  return a.x0 < b.x1 && b.x0 < a.x1 && a.y0 < b.y1 && b.y0 < a.y1;
-}
 
 ui::Box BoxAt(ImVec2 at, ImVec2 size) { return {at.x, at.y, at.x + size.x, at.y + size.y}; }
 
@@ -60,8 +58,9 @@ ImVec2 PlaceTooltip(ImVec2 mouse, float distance, ImVec2 size, const ui::Box& bo
   for (ImVec2& place : places) {
     place = inside(place);
     const ui::Box box = BoxAt(place, size);
-    const bool free = std::none_of(blocked.begin(), blocked.end(),
-                                   [&](const ui::Box& other) { return Intersects(box, other); });
+    const bool free = std::none_of(blocked.begin(), blocked.end(), [&](const ui::Box& other) {
+      return ui::Intersects(box, other);
+    });
     const float x = std::max({box.x0 - mouse.x, mouse.x - box.x1, 0.0F});
     const float y = std::max({box.y0 - mouse.y, mouse.y - box.y1, 0.0F});
     const float away = std::hypot(x, y);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/executor/foreign_error.h"
 #include "trace/base/time.h"
 #include "trace/record/nvtx.h"
 
@@ -283,8 +284,7 @@ void CudaRunner::Fail(const OpContext& context, const std::exception_ptr& caught
   } catch (const std::exception& error) {
     status_ = Status::Error(executor::Located(context, error.what()));
   } catch (...) {
-    status_ =
-        Status::Error(executor::Located(context, "threw something that is not a std::exception"));
+    status_ = Status::Error(executor::Located(context, executor::kForeignError));
   }
   if (on_failure_) on_failure_(culprit);
 }

@@ -7,8 +7,6 @@
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
 
-#include <cmath>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -72,10 +70,7 @@ int64_t CudaWork::Finish() {
     outcome_.grad_norm = norm_.item<double>();
     outcome_.found_inf = found_inf_.item<double>() > 0;
   });
-  if (outcome_.found_inf) return CountUnaccounted();
-  if (!std::isfinite(outcome_.grad_norm)) {
-    throw std::runtime_error("the gradient is not finite: lower train.lr, or use fp32");
-  }
+  if (!outcome_.found_inf) CheckGradientNorm(outcome_.grad_norm);
   return CountUnaccounted();
 }
 

@@ -18,6 +18,7 @@
 #include "engine/runtime/checkpoint/whole_model.h"
 #include "trace/base/input_file.h"
 #include "trace/base/output_file.h"
+#include "trace/base/output_folder.h"
 
 namespace shardscope::runtime {
 namespace {
@@ -226,21 +227,6 @@ Status CreatePartial(const std::string& partial) {
                                    error.message()));
 }
 
-// Is gone at the end, unless it was published under another name.
-class PartialFolder {
- public:
-  explicit PartialFolder(std::string path) : path_(std::move(path)) {}
-  ~PartialFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  PartialFolder(const PartialFolder&) = delete;
-  PartialFolder& operator=(const PartialFolder&) = delete;
-
- private:
-  const std::string path_;
-};
-
 // What was free before is checked again: nothing that has come meanwhile is replaced.
 Status Publish(const std::string& partial, const std::string& out) {
   if (rmdir(out.c_str()) != 0 && errno != ENOENT) {
@@ -268,7 +254,7 @@ Result<Exported> ExportFolder(const ExportOptions& options) {
   Exported exported{.checkpoint = from.folder(), .step = from.index().step};
   const std::string partial = out + ".partial";
   SHARDSCOPE_RETURN_IF_ERROR(CreatePartial(partial));
-  const PartialFolder removed(partial);  // LibTorch may throw, too
+  const OutputFolder removed(partial, out);  // also where LibTorch throws
   FolderWriter writer(options, whole, partial);
   SHARDSCOPE_RETURN_IF_ERROR(options.adapters_alone ? writer.WriteAdapters(&exported)
                                                     : writer.Write(&exported));

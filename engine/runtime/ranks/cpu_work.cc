@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -171,9 +170,7 @@ void CpuWork::Optimizer(const OpContext& context) {
   outcome_.grad_norm = norm;
   outcome_.found_inf = scalar(Find(context, context.op().reads, BufferKind::kFoundInf)) > 0;
   if (outcome_.found_inf) return;
-  if (!std::isfinite(norm)) {
-    throw std::runtime_error("the gradient is not finite: lower train.lr, or use fp32");
-  }
+  CheckGradientNorm(norm);
   if (context.op().unit == plan::kNone) return;  // nothing of the rank is trained
   args.gradient_scale = model::ClipScale(norm, job_->training.clip) / scaler_.scale;
   units_[static_cast<size_t>(context.op().unit)].Update(args);

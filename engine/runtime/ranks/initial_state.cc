@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/model/initialize.h"
-#include "trace/base/text.h"
+#include "trace/base/number_list.h"
 
 namespace shardscope::runtime {
 namespace {
@@ -39,11 +39,6 @@ uint64_t DigestOfDraws(const Job& job, int rank, RankWork* work) {
   return digest;
 }
 
-// "rank 1", "ranks 0, 2".
-std::string Named(const std::vector<std::string>& ranks) {
-  return (ranks.size() == 1 ? "rank " : "ranks ") + Join(ranks, ", ");
-}
-
 // Among `ranks`, which should be as one: "rank 1 ... ranks 0, 2" with `verb` between those that
 // differ from most and the others. Empty if all are the same.
 std::string Differing(std::span<const InitialState> states, const std::vector<size_t>& ranks,
@@ -53,13 +48,13 @@ std::string Differing(std::span<const InitialState> states, const std::vector<si
         ranks, [&](size_t other) { return states[other].*digest == states[rank].*digest; });
   };
   const size_t usual = *std::ranges::max_element(ranks, {}, count);
-  std::vector<std::string> different;
-  std::vector<std::string> others;
+  std::vector<int32_t> different;
+  std::vector<int32_t> others;
   for (const size_t rank : ranks) {
     const bool is_usual = states[rank].*digest == states[usual].*digest;
-    (is_usual ? others : different).push_back(std::to_string(rank));
+    (is_usual ? others : different).push_back(static_cast<int32_t>(rank));
   }
-  return different.empty() ? "" : Named(different) + verb + Named(others);
+  return different.empty() ? "" : RanksText(different) + verb + RanksText(others);
 }
 
 bool HoldSame(const InitialState& a, const InitialState& b) {

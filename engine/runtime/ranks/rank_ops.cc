@@ -5,6 +5,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 #include <utility>
 
@@ -318,6 +319,11 @@ void RankOps::Guarded(const std::function<void()>& work) {
   } catch (const transport::TransportTimeout& error) {
     throw executor::OtherRankError(error.what());
   }
+}
+
+void RankOps::CheckGradientNorm(double norm) {
+  if (std::isfinite(norm)) return;
+  throw std::runtime_error("the gradient is not finite: lower train.lr, or use fp32");
 }
 
 void RankOps::Dispatch(const OpContext& context) {

@@ -75,6 +75,8 @@ class RankOps : public RankWork {
   // Calls `work`, with errors as the executor takes them: LibTorch's text without its backtrace,
   // a late rank as the other rank's fault. Errors of an accelerator pass: their device words them.
   static void Guarded(const std::function<void()>& work);
+  // Throws, with the remedy, where a step cannot go on with a gradient of this norm.
+  static void CheckGradientNorm(double norm);
   // The op, inside whatever scope the device needs. May throw anything.
   void Dispatch(const executor::OpContext& context);
 

@@ -16,6 +16,7 @@
 #include "engine/runtime/cpu_device.h"
 #include "engine/runtime/ranks/job_test_util.h"
 #include "tests/places.h"
+#include "trace/base/hash.h"
 #include "trace/base/time.h"
 
 namespace shardscope::runtime {
@@ -23,20 +24,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-uint64_t NameHash(const std::string& name) {  // FNV-1a
-  uint64_t hash = 0xcbf29ce484222325ULL;
-  for (const char character : name) {
-    hash = (hash ^ static_cast<unsigned char>(character)) * 0x100000001b3ULL;
-  }
-  return hash;
-}
-
 // As weights() of tests/parity/llama_cases.py.
 at::Tensor Weights(const std::string& name, const std::vector<int64_t>& shape) {
   std::vector<double> values(static_cast<size_t>(plan::NumElements(shape)));
   const double around = name.ends_with("norm.weight") ? 1 : 0;
   for (size_t i = 0; i < values.size(); ++i) {
-    const uint64_t bits = model::MixedBits(NameHash(name), i) >> 51;
+    const uint64_t bits = model::MixedBits(Fnv1a(name), i) >> 51;
     values[i] = around + (static_cast<double>(bits) - 4096) / 16384;
   }
   return at::tensor(values, at::kDouble).to(at::kFloat).view(shape);

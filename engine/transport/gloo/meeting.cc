@@ -7,8 +7,8 @@
 
 #include "engine/transport/gloo/stop_reason.h"
 #include "engine/transport/gloo/store.h"
+#include "trace/base/number_list.h"
 #include "trace/base/process.h"
-#include "trace/base/text.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
 
@@ -84,12 +84,6 @@ class Participant {
   Store* const store_;
   int64_t number_ = 1;  // among the processes of this rank
 };
-
-std::string RanksText(const std::vector<int>& ranks) {
-  std::vector<std::string> numbers;
-  for (const int rank : ranks) numbers.push_back(Text(rank));
-  return (ranks.size() == 1 ? "rank " : "ranks ") + Join(numbers, ", ");
-}
 
 std::string MissingText(const GlooProcess& process, const std::vector<int>& missing,
                         int64_t timeout_ns) {

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "trace/base/hash.h"
+
 namespace shardscope::transport {
 namespace {
 
@@ -12,7 +14,7 @@ class Digest {
  public:
   void Add(uint64_t value) {
     for (int byte = 0; byte < 8; ++byte) {
-      hash_ = (hash_ ^ ((value >> (8 * byte)) & 0xFF)) * 0x100000001B3;
+      hash_ = FnvStep(hash_, (value >> (8 * byte)) & 0xFF);
     }
   }
   int Bits() const {
@@ -21,7 +23,7 @@ class Digest {
   }
 
  private:
-  uint64_t hash_ = 0xCBF29CE484222325;
+  uint64_t hash_ = kFnvBasis;
 };
 
 template <typename Piece>

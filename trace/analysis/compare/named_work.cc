@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "trace/analysis/capped_sum.h"
+
 namespace shardscope::analysis {
 namespace {
 
@@ -18,7 +20,7 @@ using WorkByIndex = std::unordered_map<int32_t, NamedWork>;
 void AddWork(int32_t name, int64_t count, int64_t duration_ns, WorkByIndex* work) {
   NamedWork& sum = (*work)[name];
   sum.count += count;
-  sum.duration_ns = AddCapped(sum.duration_ns, duration_ns);
+  AddCapped(duration_ns, &sum.duration_ns);
 }
 
 // Times of the steps, sorted; steps of a rank do not overlap.
@@ -100,7 +102,7 @@ WorkByName WorkOf(const query::Snapshot& snapshot, const MeasuredSide& side) {
     if (name < 0 || static_cast<size_t>(name) >= snapshot.names.size()) continue;
     NamedWork& named = result.names[snapshot.names[static_cast<size_t>(name)]];
     named.count += sum.count;
-    named.duration_ns = AddCapped(named.duration_ns, std::max<int64_t>(sum.duration_ns, 0));
+    AddCapped(std::max<int64_t>(sum.duration_ns, 0), &named.duration_ns);
   }
   return result;
 }

@@ -7,6 +7,7 @@
 #include <set>
 #include <string_view>
 
+#include "trace/analysis/capped_sum.h"
 #include "trace/analysis/config_at.h"
 #include "trace/analysis/memory.h"
 #include "trace/query/rows.h"
@@ -109,7 +110,7 @@ ScheduleFacts ScheduleOf(const query::Snapshot& snapshot, const MeasuredSide& si
         return backward.contains(unit);
       }));
   int64_t sent_bytes = 0;
-  for (const auto& [where, bytes] : side.sent_bytes) sent_bytes = AddCapped(sent_bytes, bytes);
+  for (const auto& [where, bytes] : side.sent_bytes) AddCapped(bytes, &sent_bytes);
   const auto rank_steps = static_cast<double>(side.num_ranks) *
                           static_cast<double>(std::max<size_t>(side.middle.size(), 1));
   if (rank_steps > 0) {

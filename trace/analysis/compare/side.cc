@@ -1,12 +1,12 @@
 #include "trace/analysis/compare/side.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <set>
 #include <tuple>
 #include <unordered_map>
 
+#include "trace/analysis/capped_sum.h"
 #include "trace/analysis/compare/shift.h"
 #include "trace/analysis/op_share.h"
 #include "trace/analysis/row_index.h"
@@ -80,7 +80,7 @@ class Measuring {
       if (ShareOf(*run.op) == OpShare::kNone) continue;
       RowStep& row = RowOf(run.op, false);
       ++row.count;
-      row.busy_ns = AddCapped(row.busy_ns, run.run->ended_ns - run.run->started_ns);
+      AddCapped(run.run->ended_ns - run.run->started_ns, &row.busy_ns);
       NotePlace(step, run, false, run.run->ended_ns - run.run->started_ns);
       NoteUse(*run.op);
     }
@@ -172,7 +172,7 @@ class Measuring {
       RowStep& sum = (*steps)[kept - 1];
       sum.count += row.count;
       sum.on_path_ns += row.on_path_ns;
-      sum.busy_ns = AddCapped(sum.busy_ns, row.busy_ns);
+      AddCapped(row.busy_ns, &sum.busy_ns);
     }
     steps->resize(kept);
   }
@@ -197,8 +197,7 @@ class Measuring {
     for (const IndexedRun& run : step.runs) {
       if (!query::IsCommunication(run.op->op_class)) continue;
       const PhaseOfUnit where(UnitOf(*run.op), run.op->phase);
-      int64_t& bytes = side_.sent_bytes[where];
-      bytes = AddCapped(bytes, std::max<int64_t>(run.op->wire_bytes, 0));
+      AddCapped(std::max<int64_t>(run.op->wire_bytes, 0), &side_.sent_bytes[where]);
       if (run.op->op_class == query::OpClass::kAllGather) AddLead(compute, run, where);
     }
   }
@@ -262,7 +261,7 @@ void TakeSteps(const std::vector<StepBreakdown>& breakdowns, const ScopedSteps& 
       return;
     }
     sum.step_ns += row.step_ns;
-    sum.tokens = AddCapped(sum.tokens, std::max<int64_t>(row.tokens, 0));
+    AddCapped(std::max<int64_t>(row.tokens, 0), &sum.tokens);
   }
   for (const auto& [step, sum] : sums) {
     if (sum.num_ranks != side->num_ranks) continue;
@@ -296,11 +295,6 @@ int GatherLead::Median() const {
     if (2 * below >= all) return lead;
   }
   return kMost;
-}
-
-int64_t AddCapped(int64_t a, int64_t b) {
-  int64_t sum = 0;
-  return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
 }
 
 UnitSet UnitsOfSegments(const query::Snapshot& snapshot) {

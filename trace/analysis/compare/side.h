@@ -72,9 +72,6 @@ struct MeasuredSide {
   std::string problem;                        // why there is nothing to compare; empty if there is
 };
 
-// The most that a sum of durations can be: hostile files have such.
-int64_t AddCapped(int64_t a, int64_t b);
-
 using UnitSet = std::set<std::string>;
 
 // The units that ops name, if they hold segments: none where these are in no unit, and others are

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "trace/base/parse_number.h"
 #include "trace/base/text.h"
 
 namespace shardscope::analysis {
@@ -82,13 +83,11 @@ int64_t StreamOfWaits(std::string_view track) {
   constexpr std::string_view kBefore = " stream ";
   if (track.starts_with("GPU ") && track.ends_with(" waits of the host")) return kOfHost;
   constexpr std::string_view kBehind = " waits";
+  if (!track.ends_with(kBehind)) return kNoStream;
+  track.remove_suffix(kBehind.size());
   const size_t at = track.find(kBefore);
-  if (at == std::string_view::npos || !track.ends_with(kBehind)) return kNoStream;
-  const char* const begin = track.data() + at + kBefore.size();
-  const char* const end = track.data() + track.size() - kBehind.size();
-  int64_t stream = kNoStream;
-  const auto [rest, error] = std::from_chars(begin, end, stream);
-  return error == std::errc() && rest == end && stream >= 0 ? stream : kNoStream;
+  if (at == std::string_view::npos) return kNoStream;
+  return ParseInteger<int64_t>(track.substr(at + kBefore.size()), 0).value_or(kNoStream);
 }
 
 // Which call asked for it HTA looks up; of the rest it takes all that began in time.
@@ -100,10 +99,8 @@ int64_t NumberOf(const std::map<std::string, std::string>& config, const std::st
                  int64_t otherwise) {
   const auto found = config.find(key);
   if (found == config.end()) return otherwise;
-  int64_t number = 0;
-  const char* const end = found->second.data() + found->second.size();
-  const auto [rest, error] = std::from_chars(found->second.data(), end, number);
-  return error == std::errc() && rest == end ? Sane(number) : otherwise;
+  const auto number = ParseInteger<int64_t>(found->second);
+  return number ? Sane(*number) : otherwise;
 }
 
 // Stable; what is in order already, as most traces are, costs one look at each.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <set>
@@ -11,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "trace/base/parse_number.h"
 #include "trace/base/text.h"
 #include "trace/import/pickle/document_file.h"
 #include "trace/import/pickle/stacks.h"
@@ -30,12 +30,7 @@ std::string ShortText(std::string_view text) {
 
 // Numbers that stand in dumps as such, or as text (JSON).
 std::optional<int64_t> NumberOf(const Value& value) {
-  if (!value.is_text()) return value.whole();
-  int64_t number = 0;
-  const std::string_view text = value.text();
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
+  return value.is_text() ? ParseInteger<int64_t>(value.text()) : value.whole();
 }
 
 // -1 if it is none that counts something: rows have no larger ones (trace/query/flight_rows.cc).

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -22,6 +21,7 @@
 #include <thread>
 
 #include "trace/base/mutex.h"
+#include "trace/base/parse_number.h"
 #include "trace/base/process.h"
 #include "trace/base/text.h"
 #include "trace/base/time.h"
@@ -53,10 +53,7 @@ std::string CommandLine() {
 int64_t NumberFrom(const char* variable, int64_t otherwise) {
   const char* value = std::getenv(variable);
   if (value == nullptr) return otherwise;
-  const std::string_view text = value;
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? number : otherwise;
+  return ParseInteger<int64_t>(value).value_or(otherwise);
 }
 
 // Settings that decide how GPU work overlaps, as rows of table config.

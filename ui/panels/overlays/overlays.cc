@@ -4,7 +4,6 @@
 #include <imgui.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "trace/analysis/moment.h"
+#include "trace/analysis/scope.h"
 #include "trace/base/text.h"
 #include "ui/actions.h"
 #include "ui/link.h"
@@ -239,14 +239,6 @@ void Choose(const ui::PaletteEntry& entry, ui::Commands* commands) {
   commands->insert(commands->end(), entry.commands.begin(), entry.commands.end());
 }
 
-std::optional<int32_t> ParseStep(const std::string& text) {
-  int32_t step = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, step);
-  if (error != std::errc() || stop != end) return std::nullopt;
-  return step;
-}
-
 // "12.5s", "step=3+4.2ms": a time, not a place of a link.
 bool IsMoment(const std::string& typed) {
   const bool is_time = !typed.empty() && typed[0] >= '0' && typed[0] <= '9';
@@ -322,7 +314,7 @@ void Overlays::DrawPalette(const ui::Context& context, ui::DrawLog* log, ui::Com
 void Overlays::GoTo(const ui::Context& context, ui::Commands* commands) {
   const std::string typed(Trim(typed_));
   error_.clear();
-  if (const std::optional<int32_t> step = ParseStep(typed)) {
+  if (const std::optional<int32_t> step = analysis::ParseStep(typed)) {
     if (context.snapshot != nullptr && timeline::FindStep(*context.snapshot, *step)) {
       commands->push_back(ui::ShowStep{*step});
       commands->push_back(ui::FocusPanel{"timeline"});

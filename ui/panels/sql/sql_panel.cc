@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trace/base/text.h"
+#include "trace/query/cell_text.h"
 #include "ui/context.h"
 #include "ui/draw_log.h"
 #include "ui/panels/panel_frame.h"
@@ -35,12 +36,7 @@ constexpr float kOldRowsAlpha = 0.45F;
 constexpr size_t kRowsOfWidths = 200;  // from which columns take their widths
 constexpr int kRowsOfTable = 100;      // that a click on its name selects
 
-std::string CellText(const query::Cell& cell) {
-  if (const auto* integer = std::get_if<int64_t>(&cell)) return std::to_string(*integer);
-  if (const auto* real = std::get_if<double>(&cell)) return fmt::format("{:.6g}", *real);
-  const auto* text = std::get_if<std::string>(&cell);
-  return text == nullptr ? "" : Printable(*text, "");
-}
+std::string CellText(const query::Cell& cell) { return Printable(query::ShownText(cell)); }
 
 bool IsNumber(const query::Cell& cell) {
   return std::holds_alternative<int64_t>(cell) || std::holds_alternative<double>(cell);

@@ -9,6 +9,7 @@
 
 #include "trace/analysis/names.h"
 #include "trace/base/units.h"
+#include "ui/boxes.h"
 #include "ui/text.h"
 #include "ui/timeline/draw/decoration.h"
 #include "ui/timeline/geometry.h"
@@ -48,10 +49,6 @@ const Lane* GatherLaneInSight(const ui::Context& context, const TimelineOverlay:
     }
   }
   return nullptr;
-}
-
-bool Intersects(const ui::Box& a, const ui::Box& b) {
-  return a.x0 < b.x1 && b.x0 < a.x1 && a.y0 < b.y1 && b.y0 < a.y1;
 }
 
 // A curve that leaves and arrives horizontally or vertically, over a darker one so that it reads on
@@ -314,7 +311,7 @@ void TimelineOverlay::DrawStallCallout(const ui::Context& context, const Frame& 
     const float x1 = frame.axis.X(stall.end_ns);
     if (x0 < frame.axis.left() || x1 > frame.axis.right() || x1 - x0 < look.Px(12)) continue;
     const ui::Box covered{x0, callout_.y0, x0 + look.Px(200), callout_.y1};
-    if (Intersects(covered, callout_)) continue;
+    if (ui::Intersects(covered, callout_)) continue;
     if (dearest == nullptr || stall.stall_ns > dearest->stall_ns) dearest = &stall;
   }
   if (dearest == nullptr) return;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "trace/analysis/largest_peak.h"
 #include "trace/base/units.h"
 #include "ui/scope.h"
 #include "ui/text.h"
@@ -150,12 +151,6 @@ int64_t NewestStep(const ui::Context& context) {
                                : recorded;
 }
 
-int64_t PeakBytes(const analysis::Figures& figures) {
-  int64_t peak = 0;
-  for (const analysis::MemoryPeak& rank : figures.memory) peak = std::max(peak, rank.peak_bytes);
-  return peak;
-}
-
 // Of which steps all numbers behind it are.
 void DrawScope(Line* line, ui::Commands* commands) {
   const ui::Context& context = line->context;
@@ -220,7 +215,7 @@ void DrawNumbers(Line* line, ui::Commands* commands) {
   box = DrawNumber(line, {Text::kTokensPerSecond, 48, tokens, std::nullopt, Text::kTipTokens});
   real("tokens_per_second", tokens, summary.tokens_per_second, "tokens/s", box);
 
-  const int64_t peak = PeakBytes(*context.figures);
+  const int64_t peak = analysis::LargestPeakBytes(context.figures->memory);
   const std::string bytes = peak > 0 ? FormatBytes(peak) : "–";
   box = DrawNumber(line, {Text::kPeak, 64, bytes, std::nullopt, Text::kTipPeak});
   if (box) line->log->Int("peak_bytes", bytes, peak, "B", *box);

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "trace/base/hash.h"
 #include "ui/shell/backend/embedded_fonts.h"
 #include "ui/theme.h"
 
@@ -93,11 +94,11 @@ class Hash {
 
  private:
   void Mix(uint64_t word) {
-    value_ = (value_ ^ word) * 0x100000001b3;
+    value_ = FnvStep(value_, word);
     value_ ^= value_ >> 32;
   }
 
-  uint64_t value_ = 0xcbf29ce484222325;
+  uint64_t value_ = kFnvBasis;
 };
 
 ImVec4 ToVec4(ui::Color color) { return ImGui::ColorConvertU32ToFloat4(color); }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "trace/analysis/changes.h"
+#include "trace/analysis/largest_peak.h"
 #include "trace/analysis/memory.h"
 #include "trace/base/mutex.h"
 
@@ -23,11 +24,7 @@ int64_t StartOfStep(const std::vector<analysis::StepBreakdown>& steps, int32_t s
 
 // Largest live bytes of any rank while it ran the steps [first, last].
 int64_t PeakBytes(const query::Snapshot& snapshot, int32_t first, int32_t last) {
-  int64_t peak = 0;
-  for (const analysis::MemoryPeak& rank : analysis::MemoryPeaksOfSteps(snapshot, first, last)) {
-    peak = std::max(peak, rank.peak_bytes);
-  }
-  return peak;
+  return analysis::LargestPeakBytes(analysis::MemoryPeaksOfSteps(snapshot, first, last));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "trace/base/input_file.h"
+#include "trace/base/output_folder.h"
 #include "trace/base/text.h"
 
 namespace shardscope::shell {
@@ -54,12 +55,8 @@ Status PrepareFolder(const std::string& folder) {
   if (fs::exists(fs::path(folder) / "run.toml", error) || HasTrace(folder)) {
     return Status::Error(fmt::format("{} holds a run already; choose another folder", folder));
   }
-  fs::create_directories(folder, error);
-  if (error) {
-    return Status::Error(fmt::format("cannot make the folder {}: {}; choose another folder", folder,
-                                     error.message()));
-  }
-  return Status::Ok();
+  const Status made = MakeFolder(folder);
+  return made.ok() ? made : Status::Error(made.message() + "; choose another folder");
 }
 
 // In the child, between fork and exec: only async-signal-safe calls. Reports errno of a failed exec

@@ -1,0 +1,75 @@
+#include "trace/base/output_folder.h"
+
+#include <fmt/format.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "trace/base/parse_number.h"
+#include "trace/base/process_id.h"
+
+namespace shardscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+void RemoveLeftOf(const fs::path& place, std::string_view suffix) {
+  const fs::path folder = place.has_parent_path() ? place.parent_path() : fs::path(".");
+  const std::string start = place.filename().string() + std::string(suffix);
+  std::vector<fs::path> left;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (!name.starts_with(start)) continue;
+    const auto process = ParseInteger<pid_t>(std::string_view(name).substr(start.size()));
+    if (process && IsProcessGone(*process)) left.push_back(it->path());
+  }
+  for (const fs::path& path : left) fs::remove_all(path, error);
+}
+
+}  // namespace
+
+Status MakeFolder(const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  return error
+             ? Status::Error(fmt::format("cannot make the folder {}: {}", folder, error.message()))
+             : Status::Ok();
+}
+
+Result<OutputFolder> OutputFolder::Make(const std::string& place, std::string_view suffix) {
+  RemoveLeftOf(place, suffix);
+  std::string path = fmt::format("{}{}{}", place, suffix, getpid());
+  std::error_code ignored;
+  fs::remove_all(path, ignored);  // of an earlier process with this number
+  SHARDSCOPE_RETURN_IF_ERROR(MakeFolder(path));
+  return OutputFolder(std::move(path), place);
+}
+
+OutputFolder::OutputFolder(std::string path, std::string place)
+    : path_(std::move(path)), place_(std::move(place)) {}
+
+OutputFolder::OutputFolder(OutputFolder&& other) noexcept
+    : path_(std::exchange(other.path_, {})), place_(std::move(other.place_)) {}
+
+OutputFolder::~OutputFolder() {
+  if (path_.empty()) return;
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+Status OutputFolder::Commit() {
+  std::error_code error;
+  fs::rename(path_, place_, error);
+  if (error) {
+    return Status::Error(fmt::format("cannot rename {} to {}: {}", path_, place_, error.message()));
+  }
+  path_.clear();
+  return Status::Ok();
+}
+
+}  // namespace shardscope
