@@ -11,6 +11,7 @@
 #include "trace/analysis/sources.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
+#include "trace/base/words.h"
 #include "trace/store/run_files.h"
 #include "trace/store/run_source.h"
 #include "trace/store/trace_file.h"
@@ -106,7 +107,7 @@ std::string EndsText(const RecordedRun& run, const analysis::Report& report) {
     text += fmt::format("\nNot finished, it stays as it was left: {}\n", Line(reason, 160));
   }
   for (const RecordedProcess& process : run.processes) {
-    if (!process.launcher || process.state != "cut") continue;
+    if (!process.launcher || process.state != Name(words::TraceState::kCut)) continue;
     text +=
         "\n`shardscope record` was killed, or could not write: how the program ended, and why a "
         "source gave nothing, is not known\n";
@@ -149,9 +150,9 @@ Result<RecordedRun> Read(const std::string& path, const ReadMore& read_more) {
     if (status.ok()) status = read_more(database.value(), &process);
     // A file that could not be finished still says of itself what it was (a full disk, another
     // user's folder).
-    if (process.state != "finished" && !store::WriterLives(trace) &&
+    if (process.state != Name(words::TraceState::kFinished) && !store::WriterLives(trace) &&
         !store::Exists(trace.FinishedPath())) {
-      process.state = "cut";
+      process.state = Name(words::TraceState::kCut);
     }
     if (status.ok()) {
       run.processes.push_back(process);

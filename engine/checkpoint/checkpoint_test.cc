@@ -13,6 +13,7 @@
 
 #include "engine/checkpoint/blocks.h"
 #include "engine/checkpoint/folder.h"
+#include "engine/checkpoint/safetensors.h"
 
 namespace shardscope::checkpoint {
 namespace {
@@ -293,6 +294,16 @@ TEST_F(CheckpointTest, WhatElseDecidesAboutTheArithmeticMayBeUnknown) {
   const Result<Index> read = ParseIndex(PrintIndex(index), "x");
   ASSERT_TRUE(read.ok()) << read.message();
   EXPECT_EQ(read->model, index.model);
+}
+
+TEST(SafetensorsTest, ElementsOfEveryDTypeHaveBytes) {
+  for (const plan::DType dtype :
+       {plan::DType::kFp32, plan::DType::kBf16, plan::DType::kFp64, plan::DType::kFp16}) {
+    EXPECT_GT(BytesOfDType(DTypeName(dtype)), 0) << DTypeName(dtype);
+  }
+  EXPECT_EQ(BytesOfDType("F8_E4M3"), 1);
+  EXPECT_EQ(BytesOfDType("U16"), 2);
+  EXPECT_EQ(BytesOfDType("F33"), 0);
 }
 
 TEST(BlocksTest, HashesAreOfBlocksHoweverTheyAreWritten) {

@@ -10,8 +10,9 @@ namespace shardscope::checkpoint {
 
 int64_t BytesOfDType(std::string_view dtype) {
   constexpr std::pair<std::string_view, int64_t> kKnown[] = {
-      {"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8},
-      {"I32", 4}, {"I16", 2}, {"I8", 1},  {"U8", 1},   {"BOOL", 1}};
+      {"F64", 8},     {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"F8_E5M2", 1},
+      {"F8_E4M3", 1}, {"I64", 8}, {"I32", 4}, {"I16", 2},  {"I8", 1},
+      {"U64", 8},     {"U32", 4}, {"U16", 2}, {"U8", 1},   {"BOOL", 1}};
   for (const auto& [name, bytes] : kKnown) {
     if (name == dtype) return bytes;
   }

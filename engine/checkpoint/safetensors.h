@@ -20,7 +20,7 @@ struct TensorShape {
   int64_t bytes() const;
 };
 
-// 0: it is none.
+// Of an element, of any dtype that the format has. 0: it is none.
 int64_t BytesOfDType(std::string_view dtype);
 std::string_view DTypeName(plan::DType dtype);
 

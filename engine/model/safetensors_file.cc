@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 
+#include "engine/checkpoint/safetensors.h"
 #include "trace/base/check.h"
 #include "trace/base/text.h"
 
@@ -19,16 +20,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr uint64_t kMostHeaderBytes = 100'000'000;  // the format's own limit
-
-// Bytes of one element; none of a dtype that the format does not have.
-std::optional<int64_t> ElementBytes(const std::string& dtype) {
-  static const std::map<std::string, int64_t> kBytes = {
-      {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E5M2", 1}, {"F8_E4M3", 1},
-      {"I16", 2},  {"U16", 2}, {"F16", 2}, {"BF16", 2},    {"I32", 4},
-      {"U32", 4},  {"F32", 4}, {"F64", 8}, {"I64", 8},     {"U64", 8}};
-  const auto found = kBytes.find(dtype);
-  return found == kBytes.end() ? std::nullopt : std::optional(found->second);
-}
 
 // A list of whole numbers, none below 0.
 std::optional<std::vector<int64_t>> Counts(const Json& object, const char* name) {
@@ -84,7 +75,7 @@ Result<Json> ParseHeader(std::string_view text) {
 
 }  // namespace
 
-int64_t SafetensorsFile::Entry::elements() const { return bytes / ElementBytes(dtype).value(); }
+int64_t SafetensorsFile::Entry::elements() const { return bytes / checkpoint::BytesOfDType(dtype); }
 
 bool SafetensorsFile::Entry::is_float() const {
   return dtype == "F32" || dtype == "F64" || dtype == "F16" || dtype == "BF16";
@@ -124,8 +115,8 @@ Status SafetensorsFile::ReadHeader() {
     const auto dtype = fields.find("dtype");
     if (dtype == fields.end() || !dtype->is_string()) return wrong("has no dtype");
     Entry entry{.dtype = dtype->get<std::string>()};
-    const std::optional<int64_t> element_bytes = ElementBytes(entry.dtype);
-    if (!element_bytes) return wrong("has the unknown dtype " + entry.dtype.substr(0, 40));
+    const int64_t element_bytes = checkpoint::BytesOfDType(entry.dtype);
+    if (element_bytes == 0) return wrong("has the unknown dtype " + entry.dtype.substr(0, 40));
     const auto shape = Counts(fields, "shape");
     const auto offsets = Counts(fields, "data_offsets");
     if (!shape) return wrong("has no shape of whole numbers");
@@ -136,7 +127,7 @@ Status SafetensorsFile::ReadHeader() {
     entry.shape = *shape;
     entry.begin = data_begin + (*offsets)[0];
     entry.bytes = (*offsets)[1] - (*offsets)[0];
-    if (Product(entry.shape, *element_bytes) != entry.bytes) {
+    if (Product(entry.shape, element_bytes) != entry.bytes) {
       return wrong(fmt::format("has {} bytes, which is not what its shape and dtype {} take",
                                entry.bytes, entry.dtype));
     }
@@ -164,7 +155,7 @@ Status SafetensorsFile::CheckOffsets(int64_t data_begin) const {
 }
 
 void SafetensorsFile::Read(const Entry& entry, int64_t first, std::span<double> values) const {
-  const int64_t element_bytes = ElementBytes(entry.dtype).value();
+  const int64_t element_bytes = checkpoint::BytesOfDType(entry.dtype);
   const auto count = static_cast<int64_t>(values.size());
   SHARDSCOPE_CHECK(first >= 0 && (first + count) * element_bytes <= entry.bytes);
   const int64_t begin = entry.begin + first * element_bytes;

@@ -85,6 +85,7 @@ struct Stall {
   query::OpRunId waiting_op_run;                            // what began then: the op or that copy
   query::OpRunId blocking_op_run = query::OpRunId::None();  // the collective it waited for
   std::string blocking_name;                                // "B m0 block1 all_gather"
+  std::string collective_kind;                              // its kind: "all_gather"
   std::string title;                                        // "AG block1 → B"
   StallCause cause = StallCause::kOther;
   std::string cause_object;  // short name of the op ("RS block2") or rank ("rank 1") that the cause
@@ -107,6 +108,7 @@ std::vector<Stall> Stalls(const StepRows& rows);
 struct StallGroup {
   std::string op_name;
   std::string blocking_name;
+  std::string collective_kind;
   std::string title;
   StallCause cause = StallCause::kOther;
   std::string cause_object;

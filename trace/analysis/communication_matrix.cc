@@ -78,9 +78,11 @@ void CommunicationMatrixMaker::Add(std::span<const CollectiveMember> members) {
     if (place == place_of_.end()) return;
     const query::PlanOp* op = snapshot_.FindPlanOp(member.run->plan_op);
     const std::string_view kind = op == nullptr ? "" : std::string_view(op->kind);
-    has_root = has_root || kind == "gather" || kind == "scatter";
+    has_root =
+        has_root || kind == Name(words::OpKind::kGather) || kind == Name(words::OpKind::kScatter);
     // Some programs say of a receive how much comes.
-    const int64_t bytes = kind == "receive" ? 0 : std::max<int64_t>(member.row->wire_bytes, 0);
+    const int64_t bytes =
+        kind == Name(words::OpKind::kReceive) ? 0 : std::max<int64_t>(member.row->wire_bytes, 0);
     sent_.emplace_back(place->second, bytes);
   }
   const CollectiveMember& first = members.front();

@@ -204,7 +204,10 @@ std::vector<Stall> DerivedStalls(const query::Snapshot& snapshot, int first_step
     stall.stall_ns = row.end_ns - row.start_ns;
     stall.waiting_op_run = row.waiting_op_run;
     stall.blocking_op_run = row.blocking_op_run;
-    if (blocking != nullptr) stall.blocking_name = blocking->name;
+    if (blocking != nullptr) {
+      stall.blocking_name = blocking->name;
+      stall.collective_kind = blocking->kind;
+    }
     if (op != nullptr) stall.title = blocking ? StallTitle(*blocking, *op) : ShortName(*op);
     stall.cause = ParseCause(words.cause);
     stall.cause_object = words.cause_object;

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "trace/base/letter_case.h"
+#include "trace/base/collective_names.h"
 #include "trace/base/text.h"
 
 namespace shardscope::analysis {
@@ -28,17 +28,6 @@ std::string RanksWord(const std::vector<int32_t>& ranks, bool begins_sentence = 
 
 std::string_view Has(const std::vector<int32_t>& ranks) {
   return ranks.size() == 1 ? "has" : "have";
-}
-
-// Whether ranks give the same sizes: not where each sends what it likes, or one is the root.
-bool HasEqualSizes(std::string_view name) {
-  const std::string lower = Lower(name);
-  const auto has = [&](std::string_view part) { return Contains(lower, part); };
-  if (has("all_to_all") || has("alltoall")) return false;
-  if (has("reduce_scatter") || has("reducescatter") || has("all_gather") || has("allgather")) {
-    return true;
-  }
-  return !has("scatter") && !has("gather");
 }
 
 // The types in "Float [4, 2], Half [8]".
@@ -77,7 +66,7 @@ struct Called {
     if (++num_entries > kMostNamed) return;
     const std::string_view name = CollectiveName(entry.name);
     asked.names += (asked.names.empty() ? "" : " + ") + std::string(name);
-    if (!HasEqualSizes(name) || entry.input.empty()) return;
+    if (!HasEqualSizes(CollectiveKindOf(name)) || entry.input.empty()) return;
     asked.tensors += (asked.tensors.empty() ? "" : " + ") + entry.input;
   }
 };

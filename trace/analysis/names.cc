@@ -27,11 +27,19 @@ std::string ShortName(const query::PlanOp& op) {
 }
 
 std::string_view PhaseLetter(const query::PlanOp& op) {
-  if (op.phase == "forward") return "F";
-  if (op.phase == "backward") return "B";
-  if (op.phase == "optimizer") return "O";
-  if (op.phase == "evaluation") return "E";
-  return "";
+  const auto phase = words::ParsePhase(op.phase);
+  if (!phase) return "";
+  switch (*phase) {
+    case words::Phase::kForward:
+      return "F";
+    case words::Phase::kBackward:
+      return "B";
+    case words::Phase::kOptimizer:
+      return "O";
+    case words::Phase::kEvaluation:
+      break;
+  }
+  return "E";
 }
 
 std::string StallTitle(const query::PlanOp& blocking, const query::PlanOp& waiting) {

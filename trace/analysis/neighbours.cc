@@ -106,7 +106,7 @@ struct OpAt {
   const query::OpRun* run = nullptr;
   const query::PlanOp* op = nullptr;
 
-  bool is(const char* kind) const { return op->kind == kind; }
+  bool is(words::OpKind kind) const { return op->kind == Name(kind); }
 };
 
 OpAt Find(const Snapshot& snapshot, const SearchHit& hit) {
@@ -170,7 +170,7 @@ std::optional<SearchHit> OfSameName(const Snapshot& snapshot, const SearchHit& f
 std::optional<SearchHit> WaitedFor(const Snapshot& snapshot, const SearchHit& op) {
   const OpAt at = Find(snapshot, op);
   if (at.rows == nullptr) return std::nullopt;
-  if (at.is("receive")) {
+  if (at.is(words::OpKind::kReceive)) {
     if (const auto sent = OtherEnd(snapshot, *at.rows, *at.run)) return sent;
   }
   const StepIndex step = IndexStep(snapshot, op.rank, at.run->step);
@@ -183,7 +183,7 @@ std::optional<SearchHit> WaitedFor(const Snapshot& snapshot, const SearchHit& op
 std::optional<SearchHit> WaitsFor(const Snapshot& snapshot, const SearchHit& op) {
   const OpAt at = Find(snapshot, op);
   if (at.rows == nullptr) return std::nullopt;
-  if (at.is("send")) {
+  if (at.is(words::OpKind::kSend)) {
     if (const auto received = OtherEnd(snapshot, *at.rows, *at.run)) return received;
   }
   if (at.op->op_class == query::OpClass::kAllGather) {

@@ -104,7 +104,7 @@ Cause LateRank(int32_t late) {
 
 // At the end of its step a stage waits for the others.
 bool IsDrained(const StepIndex& step, const query::PlanOp& collective) {
-  return collective.phase == "optimizer" &&
+  return collective.phase == Name(words::Phase::kOptimizer) &&
          std::ranges::any_of(step.runs, [](const IndexedRun& run) {
            return run.op->op_class == OpClass::kSendReceive;
          });
@@ -266,6 +266,7 @@ void StallsOfStep(const StepIndex& step, const std::set<query::TrackId>& compute
       Stall stall = StallOf(step, for_data, CauseOf(step, for_data, *collective));
       stall.blocking_op_run = collective->run->id;
       stall.blocking_name = collective->op->name;
+      stall.collective_kind = collective->op->kind;
       stall.title = StallTitle(*collective->op, *gap.op->op);
       stalls->push_back(std::move(stall));
     }
@@ -416,6 +417,7 @@ void StallGroups::Add(const std::vector<Stall>& stalls) {
     if (group.count == 0) {
       group.op_name = op_name;
       group.blocking_name = stall.blocking_name;
+      group.collective_kind = stall.collective_kind;
       group.title = slot ? "compute" : stall.title;
       group.cause = stall.cause;
       group.cause_object = stall.cause_object;

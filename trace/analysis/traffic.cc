@@ -13,8 +13,8 @@ using CallsOfProgram = std::map<std::pair<std::string, query::OpClass>, Traffic>
 
 void AddCall(const query::PlanOp& op, CallsOfProgram* calls) {
   // Importers say of a receive, too, how much comes.
-  const bool sends =
-      op.category == query::Category::kCommunication && op.kind != "receive" && op.wire_bytes > 0;
+  const bool sends = op.category == query::Category::kCommunication &&
+                     op.kind != Name(words::OpKind::kReceive) && op.wire_bytes > 0;
   if (!sends) return;
   Traffic& traffic = (*calls)[{op.communicator, op.op_class}];
   traffic.communicator = op.communicator;

@@ -74,7 +74,7 @@ class Message {
 
 NodeType TypeOfNode(const query::PlanOp& op) {
   if (op.op_class == query::OpClass::kSendReceive)
-    return op.kind.starts_with("receive") ? kReceiveNode : kSendNode;
+    return op.kind == Name(words::OpKind::kReceive) ? kReceiveNode : kSendNode;
   return query::IsCommunication(op.op_class) ? kCollectiveNode : kComputeNode;
 }
 

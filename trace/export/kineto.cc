@@ -9,6 +9,7 @@
 
 #include "trace/base/output_file.h"
 #include "trace/base/output_folder.h"
+#include "trace/base/torch_types.h"
 #include "trace/base/words.h"
 #include "trace/export/chrome_writer.h"
 #include "trace/export/fsdp_ranges.h"
@@ -22,6 +23,8 @@ namespace {
 
 using words::Category;
 using words::Name;
+using words::OpClass;
+using words::OpKind;
 
 constexpr int64_t kFirstStream = 7;  // PyTorch's first one of its own
 constexpr size_t kRowsAnEvent = 200;
@@ -44,19 +47,21 @@ Result<store::RowBatch> ReadAll(const store::RunFiles& run) {
 // Names of collectives as torch.distributed records them
 // (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp).
 std::string_view TorchName(std::string_view kind) {
-  if (kind == "all_gather") return "_allgather_base";
-  if (kind == "reduce_scatter") return "_reduce_scatter_base";
-  if (kind == "all_reduce") return "allreduce";
-  if (kind == "receive") return "recv";
+  if (kind == Name(OpKind::kAllGather)) return "_allgather_base";
+  if (kind == Name(OpKind::kReduceScatter)) return "_reduce_scatter_base";
+  if (kind == Name(OpKind::kAllReduce)) return "allreduce";
+  if (kind == Name(OpKind::kReceive)) return "recv";
   return kind;
 }
 
+// NCCL sends and receives for whatever goes around no ring: gathers, scatters and all-to-alls too.
 std::string_view NcclName(std::string_view kind) {
-  if (kind == "all_gather") return "AllGather";
-  if (kind == "reduce_scatter") return "ReduceScatter";
-  if (kind == "all_reduce") return "AllReduce";
-  if (kind == "broadcast") return "Broadcast";
-  return "SendRecv";
+  const auto known = words::ParseOpKind(kind);
+  const bool has_ring = known && TraitsOf(*known).ring_passes > 0;
+  std::string_view name =
+      TraitsOf(has_ring ? TraitsOf(*known).op_class : OpClass::kSendReceive).nccl_name;
+  if (name.ends_with('_')) name.remove_suffix(1);  // which tells "Reduce" from "ReduceScatter"
+  return name;
 }
 
 struct ElementType {
@@ -64,11 +69,9 @@ struct ElementType {
   int64_t bytes = 1;
 };
 ElementType TypeOf(std::string_view dtype) {
-  if (dtype == "fp32") return {"Float", 4};
-  if (dtype == "bf16") return {"BFloat16", 2};
-  if (dtype == "fp16") return {"Half", 2};
-  if (dtype == "fp64") return {"Double", 8};
-  return {"Byte", 1};
+  const std::string_view name = TorchTypeOf(dtype);
+  if (name.empty()) return {"Byte", 1};
+  return {name, BytesOfTorchType(name)};
 }
 
 // The rows of a file, and where to find what others refer to.
@@ -254,8 +257,8 @@ class RankFile {
     const ElementType type = TypeOf(row.dtype);
     const int64_t whole = row.payload_bytes / type.bytes;
     const int64_t part = row.group_size > 0 ? whole / row.group_size : whole;
-    const bool gathers = row.kind == "all_gather";
-    const bool scatters = row.kind == "reduce_scatter";
+    const bool gathers = row.kind == Name(OpKind::kAllGather);
+    const bool scatters = row.kind == Name(OpKind::kReduceScatter);
     arguments->Add("Collective name", TorchName(row.kind))
         .Add("In msg nelems", gathers ? part : whole)
         .Add("Out msg nelems", scatters ? part : whole)

@@ -1,4 +1,6 @@
 #include "trace/import/format.h"
+
+#include "trace/base/file_heads.h"
 #include "trace/import/flight_recorder/flight_recorder.h"
 #include "trace/import/kineto/kineto.h"
 #include "trace/import/memory_snapshot/memory_snapshot.h"

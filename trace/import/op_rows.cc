@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "trace/base/torch_types.h"
 #include "trace/base/words.h"
 
 namespace shardscope::imports {
@@ -26,14 +27,6 @@ int64_t WireBytes(const RecordedCollective& collective, int64_t ranks) {
   const words::OpKindTraits& traits = words::TraitsOf(*kind);
   if (traits.has_peer) return collective.payload_bytes;
   return traits.ring_passes * (collective.payload_bytes / ranks) * (ranks - 1);
-}
-
-std::string TypeName(const std::string& dtype) {
-  if (dtype == "BFloat16") return "bf16";
-  if (dtype == "Float") return "fp32";
-  if (dtype == "Double") return "fp64";
-  if (dtype == "Half") return "fp16";
-  return dtype;
 }
 
 const RecordedGroup* FindGroup(const Recording& recording, const std::string& name) {
@@ -106,7 +99,7 @@ class OpRows {
         const RecordedCollective& collective =
             recording_.collectives[static_cast<size_t>(op.collective)];
         row.communicator = CommunicatorOf(collective);
-        row.dtype = TypeName(collective.dtype);
+        row.dtype = TypeOfTorchType(collective.dtype);
         row.payload_bytes = std::max<int64_t>(collective.payload_bytes, 0);
         row.wire_bytes = WireBytes(collective, SizeOf(collective));
       }
@@ -199,7 +192,7 @@ class OpRows {
       row.payload_bytes = std::max<int64_t>(collective.payload_bytes, 0);
       row.group_size = SizeOf(collective);
       row.wire_bytes = WireBytes(collective, row.group_size);
-      row.dtype = TypeName(collective.dtype);
+      row.dtype = TypeOfTorchType(collective.dtype);
       row.transport = backend == recording_.meta.end() ? "unknown" : backend->second;
       row.truth = "measured";
       SHARDSCOPE_RETURN_IF_ERROR(writer_.Insert(row));

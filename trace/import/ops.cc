@@ -18,14 +18,15 @@ namespace {
 
 using words::BlockingKind;
 using words::Category;
+using words::OpKind;
 using words::SpanCategory;
 using words::TrackRole;
 
 TrackRole RoleOf(std::string_view kind, Category category) {
   if (category == Category::kCopy) return TrackRole::kCopy;
   if (category != Category::kCommunication) return TrackRole::kCompute;
-  if (kind == "send") return TrackRole::kSendActivation;
-  if (kind == "receive") return TrackRole::kReceiveActivation;
+  if (kind == Name(OpKind::kSend)) return TrackRole::kSendActivation;
+  if (kind == Name(OpKind::kReceive)) return TrackRole::kReceiveActivation;
   if (const auto role = words::ParseTrackRole(kind)) return *role;
   return TrackRole::kAllReduce;
 }
@@ -170,22 +171,23 @@ class Inferring {
       };
       for (const InferredRun* run : runs) {
         const InferredOp& op = OpOfRun(*run);
-        if (op.kind == "all_gather") {
+        if (op.kind == Name(OpKind::kAllGather)) {
           gather = run;
-        } else if (op.kind == "copy_out") {
+        } else if (op.kind == Name(OpKind::kCopyOut)) {
           follow(*run, gather);
           copy_out = run;
-        } else if (op.kind == "reduce_scatter" || op.kind == "all_reduce") {
+        } else if (op.kind == Name(OpKind::kReduceScatter) || op.kind == Name(OpKind::kAllReduce)) {
           follow(*run, backward);
           reduce = run;
-        } else if (op.kind == "copy_in" && op.phase == Phase::kBackward && gather == nullptr) {
+        } else if (op.kind == Name(OpKind::kCopyIn) && op.phase == Phase::kBackward &&
+                   gather == nullptr) {
           follow(*run, backward);
           backward = run;
         } else if (op.category == Category::kCompute) {
           follow(*run, copy_out);
           follow(*run, gather);
           if (op.phase == Phase::kBackward) backward = run;
-        } else if (op.kind == "accumulate" || op.category == Category::kOptimizer) {
+        } else if (op.kind == Name(OpKind::kAccumulate) || op.category == Category::kOptimizer) {
           follow(*run, reduce);
         }
       }

@@ -8,10 +8,13 @@
 #include <set>
 #include <utility>
 
+#include "trace/base/collective_names.h"
+
 namespace shardscope::imports {
 namespace {
 
 using words::Category;
+using words::OpKind;
 using words::Phase;
 
 // What a group is used for, over the whole recording.
@@ -38,15 +41,15 @@ std::map<std::string, Use> UsesOf(const Recording& recording, const InferredOps&
     ++use.count;
     if (!op.unit.empty()) use.units.insert(op.unit);
     const bool is_forward = op.phase == Phase::kForward;
-    if (op.kind == "all_gather") {
+    if (op.kind == Name(OpKind::kAllGather)) {
       ++(op.phase == Phase::kOptimizer ? use.gathers_after : use.gathers_before);
-    } else if (op.kind == "reduce_scatter" || op.kind == "reduce") {
+    } else if (op.kind == Name(OpKind::kReduceScatter) || op.kind == Name(OpKind::kReduce)) {
       ++use.scatters;
-    } else if (op.kind == "all_reduce") {
+    } else if (op.kind == Name(OpKind::kAllReduce)) {
       ++(is_forward ? use.reduces_forward : use.reduces_backward);
-    } else if (op.kind == "send" || op.kind == "receive") {
+    } else if (op.kind == Name(OpKind::kSend) || op.kind == Name(OpKind::kReceive)) {
       ++use.sends;
-    } else if (op.kind.starts_with("all_to_all")) {
+    } else if (op.kind.starts_with(kAllToAll)) {
       ++use.exchanges;
     }
   }

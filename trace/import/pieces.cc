@@ -9,12 +9,13 @@
 #include <string_view>
 #include <utility>
 
-#include "trace/import/collective_names.h"
+#include "trace/base/collective_names.h"
 
 namespace shardscope::imports {
 namespace {
 
 using words::Category;
+using words::OpKind;
 using words::SpanCategory;
 
 Category CategoryOf(SpanCategory category, Phase phase) {
@@ -198,7 +199,8 @@ void FindAccumulates(const Recording& recording, std::vector<Piece>* pieces) {
     const std::pair unit(piece->context.unit, piece->step);
     if (piece->category == Category::kCommunication) {
       const std::string kind = KindOf(*piece, recording);
-      if (kind == "reduce_scatter" || kind == "all_reduce") reduced.insert(unit);
+      if (kind == Name(OpKind::kReduceScatter) || kind == Name(OpKind::kAllReduce))
+        reduced.insert(unit);
     } else if (reduced.contains(unit)) {
       piece->context.action = HostAction::kAccumulate;
     }
@@ -218,7 +220,7 @@ void FindBuckets(Recording* recording, std::vector<Piece>* pieces) {
   for (Piece* const piece : by_issue) {
     piece->context.phase = piece->context.since;
     if (!is_ddp || piece->context.unit != 0 || piece->context.phase != Phase::kBackward) continue;
-    if (KindOf(*piece, *recording) != "all_reduce") continue;
+    if (KindOf(*piece, *recording) != Name(OpKind::kAllReduce)) continue;
     piece->context.unit = recording->names.Add(fmt::format("bucket {}", buckets[piece->step]++));
   }
 }
@@ -234,16 +236,16 @@ std::string KindOf(const Piece& piece, const Recording& recording) {
       }
       return "collective";
     case Category::kOptimizer:
-      return std::string(Name(words::OpKind::kOptimizer));
+      return std::string(Name(OpKind::kOptimizer));
     case Category::kCopy:
       switch (piece.context.action) {
         case HostAction::kGather:
         case HostAction::kReduce:
-          return std::string(Name(words::OpKind::kCopyIn));
+          return std::string(Name(OpKind::kCopyIn));
         case HostAction::kCopyOut:
-          return std::string(Name(words::OpKind::kCopyOut));
+          return std::string(Name(OpKind::kCopyOut));
         case HostAction::kAccumulate:
-          return std::string(Name(words::OpKind::kAccumulate));
+          return std::string(Name(OpKind::kAccumulate));
         case HostAction::kReshard:
         case HostAction::kCompute:
           return "copy";

@@ -15,6 +15,7 @@ namespace shardscope::imports {
 namespace {
 
 using words::Category;
+using words::OpKind;
 
 const std::string& NameOfWork(const Piece& piece, const Recording& recording) {
   return recording
@@ -52,8 +53,8 @@ std::optional<std::string> ShardingGroup(const Recording& recording,
     const RecordedCollective& collective =
         recording.collectives[static_cast<size_t>(piece.collective)];
     Count& count = counts[collective.group];
-    if (collective.kind == "all_gather") ++count.gathers;
-    if (collective.kind == "reduce_scatter") ++count.reductions;
+    if (collective.kind == Name(OpKind::kAllGather)) ++count.gathers;
+    if (collective.kind == Name(OpKind::kReduceScatter)) ++count.reductions;
   }
   std::optional<std::string> group;
   int64_t most = 0;
@@ -76,8 +77,8 @@ std::map<int32_t, StepPieces> BySteps(const Recording& recording, const std::str
       const RecordedCollective& collective =
           recording.collectives[static_cast<size_t>(piece.collective)];
       if (collective.group != group) continue;
-      if (collective.kind == "all_gather") step.gathers.push_back(&piece);
-      if (collective.kind == "reduce_scatter") step.reductions.push_back(&piece);
+      if (collective.kind == Name(OpKind::kAllGather)) step.gathers.push_back(&piece);
+      if (collective.kind == Name(OpKind::kReduceScatter)) step.reductions.push_back(&piece);
     }
   }
   for (auto& [number, step] : steps) {

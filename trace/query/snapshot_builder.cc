@@ -278,7 +278,8 @@ void SnapshotBuilder::AddPlan(const store::RowBatch& batch) {
       continue;
     }
     waiting->second.predecessors.push_back(row.predecessor);
-    if (row.kind == "host") waiting->second.host_predecessors.push_back(row.predecessor);
+    if (row.kind == Name(words::DependencyKind::kHost))
+      waiting->second.host_predecessors.push_back(row.predecessor);
     predecessor->second.successors.push_back(row.plan_op);
   }
 }
@@ -446,7 +447,8 @@ SnapshotPtr SnapshotBuilder::PublishLoading(store::SourceState state) {
 SnapshotPtr SnapshotBuilder::Publish(store::SourceState state) {
   ++current_.generation;
   const auto written = current_.meta.find("state");
-  const bool finishing = written != current_.meta.end() && written->second == "finishing";
+  const bool finishing =
+      written != current_.meta.end() && written->second == Name(TraceState::kFinishing);
   current_.state = state == store::SourceState::kLive
                        ? (finishing ? TraceState::kFinishing : TraceState::kLive)
                    : state == store::SourceState::kCut ? TraceState::kCut

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trace/base/check.h"
+#include "trace/base/words.h"
 #include "trace/store/held_memory.h"
 #include "trace/store/row_io.h"
 #include "trace/store/source.h"
@@ -277,7 +278,7 @@ Result<std::unique_ptr<FinishedSource>> FinishedSource::OpenFile(const std::stri
   SHARDSCOPE_ASSIGN_OR_RETURN(
       const std::string state,
       source->reader_.database().QueryText("SELECT value FROM meta WHERE key = 'state'"));
-  source->cut_ = state == "cut";
+  source->cut_ = state == Name(words::TraceState::kCut);
   return source;
 }
 

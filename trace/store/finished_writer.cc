@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "trace/base/words.h"
 #include "trace/schema/ddl.h"
 #include "trace/store/finisher.h"
 
@@ -19,7 +20,7 @@ Result<std::unique_ptr<FinishedWriter>> FinishedWriter::Create(TraceFile file) {
   for (const std::string& table : schema::CreateTables()) {
     SHARDSCOPE_RETURN_IF_ERROR(writer->database_.Execute(table));
   }
-  SHARDSCOPE_RETURN_IF_ERROR(writer->SetMeta("state", "finishing"));
+  SHARDSCOPE_RETURN_IF_ERROR(writer->SetMeta("state", Name(words::TraceState::kFinishing)));
   return writer;
 }
 
@@ -31,7 +32,7 @@ Status FinishedWriter::SetMeta(std::string_view key, std::string_view value) {
 
 Status FinishedWriter::Finish() {
   inserter_.Forget();
-  SHARDSCOPE_RETURN_IF_ERROR(CompleteFinished("finished", &database_));
+  SHARDSCOPE_RETURN_IF_ERROR(CompleteFinished(words::TraceState::kFinished, &database_));
   SHARDSCOPE_ASSIGN_OR_RETURN(database_, Database::OpenInMemory());
   return PublishFinished(file_.UnfinishedPath(), file_);
 }

@@ -205,7 +205,7 @@ Status ConfigureFinished(Database* database) {
                   kPageBytes, schema::kApplicationId, schema::kVersion));
 }
 
-Status CompleteFinished(const std::string& state, Database* database) {
+Status CompleteFinished(words::TraceState state, Database* database) {
   for (const std::string& index : schema::CreateIndexes()) {
     SHARDSCOPE_RETURN_IF_ERROR(database->Execute(index));
   }
@@ -213,8 +213,8 @@ Status CompleteFinished(const std::string& state, Database* database) {
     SHARDSCOPE_RETURN_IF_ERROR(
         database->Execute(fmt::format("CREATE VIEW {} AS {}", view.name, view.body)));
   }
-  SHARDSCOPE_RETURN_IF_ERROR(
-      database->Execute(fmt::format("UPDATE meta SET value = '{}' WHERE key = 'state'", state)));
+  SHARDSCOPE_RETURN_IF_ERROR(database->Execute(
+      fmt::format("UPDATE meta SET value = '{}' WHERE key = 'state'", Name(state))));
   SHARDSCOPE_RETURN_IF_ERROR(database->Execute("COMMIT"));
   return InsertStepRanges(database);
 }
@@ -229,7 +229,7 @@ Status PublishFinished(const std::string& temporary, const TraceFile& file) {
   return SyncPath(file.Folder(), O_DIRECTORY);
 }
 
-Status BuildFinished(const TraceFile& file, const std::string& state) {
+Status BuildFinished(const TraceFile& file, words::TraceState state) {
   const std::vector<int64_t> segments = LiveSegments(file);
   if (segments.empty() || segments.size() > kMaxSegments + 1) {
     return Status::Error(
@@ -265,7 +265,9 @@ Status FinishIfAbandoned(const TraceFile& file) {
     RemoveLive(file);  // killed between the rename and the removal
   } else if (!segments.empty()) {
     const Result<std::string> state = CheckSegments(file, segments);
-    status = state.ok() ? BuildFinished(file, *state == "finishing" ? "finished" : "cut")
+    const bool was_finishing = state.ok() && *state == Name(words::TraceState::kFinishing);
+    status = state.ok() ? BuildFinished(file, was_finishing ? words::TraceState::kFinished
+                                                            : words::TraceState::kCut)
                         : state.status();
   }
   lock.RemoveAndRelease();

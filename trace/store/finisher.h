@@ -5,6 +5,7 @@
 #include <string>
 
 #include "trace/base/status.h"
+#include "trace/base/words.h"
 #include "trace/store/database.h"
 #include "trace/store/row_io.h"
 #include "trace/store/trace_file.h"
@@ -33,13 +34,13 @@ void TellFinishProgress(int percent);
 // and views are added, meta.state becomes `state`, and the transaction ends; without a connection
 // it is published: derived rows are added, and it takes its place.
 Status ConfigureFinished(Database* database);
-Status CompleteFinished(const std::string& state, Database* database);
+Status CompleteFinished(words::TraceState state, Database* database);
 Status PublishFinished(const std::string& temporary, const TraceFile& file);
 
 // Copies the live segments into a new file with meta.state = `state`, renames that to <stem>.db in
 // one step and removes the segments. A reader that still has one open keeps its view of it. Whoever
 // calls holds the trace's lock. After an error the segments are as they were.
-Status BuildFinished(const TraceFile& file, const std::string& state);
+Status BuildFinished(const TraceFile& file, words::TraceState state);
 
 // Finishes a trace whose writer has died: state `cut`, or `finished` if the writer died while it
 // was finishing. Does nothing if the writer (or another finisher) is alive or there is no live

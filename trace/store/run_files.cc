@@ -11,6 +11,8 @@
 #include <system_error>
 #include <vector>
 
+#include "trace/base/file_heads.h"
+#include "trace/base/pickle/unpickle.h"
 #include "trace/base/process.h"
 #include "trace/base/text.h"
 #include "trace/schema/ddl.h"
@@ -104,11 +106,6 @@ constexpr Magic kMagics[] = {
     {0, "\xfe\xff", "a text file (UTF-16)"},
 };
 
-// Both have the same keys: the flight recorder writes a pickle, and JSON where it is asked to.
-bool IsFlightRecorder(std::string_view head) {
-  return Contains(head, "pg_config") && (Contains(head, "entries") || Contains(head, "pg_status"));
-}
-
 std::string KindOfJson(std::string_view head) {
   if (IsFlightRecorder(head)) return "an NCCL flight recorder dump (JSON)";
   const bool chrome = Contains(head, "\"traceEvents\"") || Contains(head, "\"ph\":");
@@ -130,10 +127,6 @@ std::string KindOfPickle(std::string_view head) {
     return "a CUDA memory snapshot of PyTorch (pickle)";
   }
   return "a Python pickle";
-}
-
-bool IsPickle(std::string_view head) {
-  return head.size() >= 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5;
 }
 
 // Text as people write it; a character may be cut at the end.
@@ -282,7 +275,7 @@ std::string KindOfHead(std::string_view head) {
   if (head.starts_with("PK\x03\x04") || head.starts_with("PK\x05\x06")) {
     return Contains(head, "/data.pkl") ? "a file of torch.save() (zip)" : "a zip archive";
   }
-  if (IsPickle(head)) return KindOfPickle(head);
+  if (pickle::IsPickle(head)) return KindOfPickle(head);
   const std::string_view text = Trim(head);
   if (!IsText(head)) return {};
   if (text.starts_with('{') || text.starts_with('[')) return KindOfJson(head);

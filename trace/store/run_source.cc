@@ -16,6 +16,7 @@
 
 #include "trace/base/parallel.h"
 #include "trace/base/time.h"
+#include "trace/base/words.h"
 #include "trace/schema/ddl.h"
 #include "trace/store/finisher.h"
 #include "trace/store/reader.h"
@@ -167,7 +168,7 @@ Status FileSource::ReadState() {
   SHARDSCOPE_ASSIGN_OR_RETURN(
       const std::string state,
       reader_->database().QueryText("SELECT value FROM meta WHERE key = 'state'"));
-  state_ = state == "cut" ? SourceState::kCut : SourceState::kFinished;
+  state_ = state == Name(words::TraceState::kCut) ? SourceState::kCut : SourceState::kFinished;
   return Status::Ok();
 }
 

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "trace/base/words.h"
 #include "trace/schema/ddl.h"
 #include "trace/store/finisher.h"
 
@@ -68,8 +69,8 @@ Status CreateLiveSchema(Database* database) {
     SHARDSCOPE_RETURN_IF_ERROR(
         database->Execute(fmt::format("CREATE VIEW {} AS {}", view.name, view.body)));
   }
-  SHARDSCOPE_RETURN_IF_ERROR(
-      database->Execute("INSERT INTO meta(key, value) VALUES('state', 'live')"));
+  SHARDSCOPE_RETURN_IF_ERROR(database->Execute(fmt::format(
+      "INSERT INTO meta(key, value) VALUES('state', '{}')", Name(words::TraceState::kLive))));
   return database->Execute("COMMIT");
 }
 
@@ -184,11 +185,11 @@ Status TraceWriter::CheckFile() const {
 
 Status TraceWriter::Finish() {
   if (!lock_.IsOpen()) SHARDSCOPE_RETURN_IF_ERROR(Reopen());
-  SHARDSCOPE_RETURN_IF_ERROR(SetMeta("state", "finishing"));
+  SHARDSCOPE_RETURN_IF_ERROR(SetMeta("state", Name(words::TraceState::kFinishing)));
   inserter_.Forget();
   // Everything into the main file, so that the log does not outlive a crash of the finisher.
   (void)database_.Execute("PRAGMA wal_checkpoint(PASSIVE)");
-  SHARDSCOPE_RETURN_IF_ERROR(BuildFinished(file_, "finished"));
+  SHARDSCOPE_RETURN_IF_ERROR(BuildFinished(file_, words::TraceState::kFinished));
   lock_.RemoveAndRelease();
   return Status::Ok();
 }

@@ -96,8 +96,8 @@ std::optional<query::OpRunId> LongestHidden(const query::Snapshot& snapshot,
     if (op == nullptr || op->op_class != OpClass::kAllGather) continue;
     if (run->issued_ns < range.start_ns) continue;
     ++seen;
-    const int64_t weight =
-        (run->ended_ns - run->started_ns) * (op->phase == "backward" ? kBackwardWeight : 1);
+    const int64_t weight = (run->ended_ns - run->started_ns) *
+                           (op->phase == Name(words::Phase::kBackward) ? kBackwardWeight : 1);
     if (weight <= best_weight) continue;
     const analysis::PrefetchSlack slack = analysis::SlackOf(snapshot, run->id, rows.rank);
     if (!slack.found || slack.slack_ns <= 0 || slack.first_use_ns >= range.end_ns) continue;
@@ -122,7 +122,7 @@ std::optional<query::OpRunId> BehindDearestStall(const query::Snapshot& snapshot
   for (const analysis::Stall& stall : stalls) {
     if (stall.rank != rows.rank || stall.blocking_op_run.is_none()) continue;
     if (stall.start_ns < range.start_ns || stall.end_ns > range.end_ns) continue;
-    if (stall.blocking_name.find("all_gather") == std::string::npos) continue;
+    if (stall.collective_kind != Name(words::OpKind::kAllGather)) continue;
     if (dearest == nullptr || stall.stall_ns > dearest->stall_ns) dearest = &stall;
   }
   if (dearest == nullptr) return std::nullopt;
@@ -146,7 +146,8 @@ OpFacts FactsOf(const query::Snapshot& snapshot, int32_t rank, query::OpRunId op
   // Of other programs the collective alone says it.
   const auto precision = snapshot.config.find("precision.param");
   const std::string& type = precision == snapshot.config.end() ? op->dtype : precision->second;
-  facts.has_half_parameters = type == "bf16" || type == "fp16";
+  facts.has_half_parameters =
+      type == Name(words::DType::kBf16) || type == Name(words::DType::kFp16);
   const query::PlanOp* blocking = snapshot.FindPlanOp(facts.run.blocking_plan_op);
   if (blocking != nullptr) facts.waited_for = analysis::ShortName(*blocking);
   facts.step_start_ns = snapshot.RunStartNs();

@@ -45,6 +45,15 @@ TEST(MostInstructiveOpTest, WithoutAChangeItIsBehindTheDearestStall) {
   }
 }
 
+TEST(MostInstructiveOpTest, WhatOpsAreCalledDecidesNothing) {
+  query::Snapshot snapshot = *analysis::MakeLessonSnapshot(2, 12, 6);
+  const Range range = RangeOfSteps(snapshot, 2, 4);
+  const auto op = MostInstructiveOp(snapshot, range);
+  ASSERT_TRUE(op.has_value());
+  for (auto& [id, plan_op] : snapshot.plan_ops) plan_op.name = "all_gather_of_reduce";
+  EXPECT_EQ(MostInstructiveOp(snapshot, range), op);
+}
+
 TEST(MostInstructiveOpTest, NothingInAnEmptyView) {
   EXPECT_FALSE(MostInstructiveOp(query::Snapshot(), {0, 100}).has_value());
   const query::SnapshotPtr snapshot = analysis::MakeLessonSnapshot(1, 3, 9);

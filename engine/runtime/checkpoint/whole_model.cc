@@ -7,21 +7,21 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "engine/checkpoint/folder.h"
 #include "engine/footprint/footprint.h"
 #include "engine/model/reference_model.h"
+#include "engine/model/safetensors.h"
 #include "engine/runtime/checkpoint/load.h"
 
 namespace shardscope::runtime {
 namespace {
 
 Result<at::ScalarType> TypeOf(const std::string& dtype) {
-  if (dtype == "F64") return at::kDouble;
-  if (dtype == "F32") return at::kFloat;
-  if (dtype == "BF16") return at::kBFloat16;
-  if (dtype == "F16") return at::kHalf;
+  const std::optional<at::ScalarType> type = model::ScalarTypeOfSafetensors(dtype);
+  if (type && c10::isFloatingType(*type)) return *type;
   return Status::Error("the checkpoint has weights of the unknown type " + dtype);
 }
 

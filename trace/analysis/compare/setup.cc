@@ -100,9 +100,9 @@ ScheduleFacts ScheduleOf(const query::Snapshot& snapshot, const MeasuredSide& si
     int64_t count = 0;
     for (const RowStep& row : steps) count += ordinals.contains(row.ordinal) ? row.count : 0;
     collectives += count;
-    if (count == 0 || key.kind != "all_gather") continue;
-    if (key.phase == "forward") forward.insert(key.unit);
-    if (key.phase == "backward") backward.insert(key.unit);
+    if (count == 0 || key.kind != Name(words::OpKind::kAllGather)) continue;
+    if (key.phase == Name(words::Phase::kForward)) forward.insert(key.unit);
+    if (key.phase == Name(words::Phase::kBackward)) backward.insert(key.unit);
   }
   facts.gathered_units = static_cast<int>(forward.size());
   facts.gathered_again =

@@ -156,7 +156,8 @@ class Measuring {
     if (!noted_.insert(op.id).second) return;
     std::string unit = UnitOf(op);
     if (unit.empty()) return;
-    used_.emplace_back(op.phase != "forward", op.schedule, op.op, std::move(unit));
+    used_.emplace_back(op.phase != Name(words::Phase::kForward), op.schedule, op.op,
+                       std::move(unit));
   }
 
   // Rows of several ranks as one row a step.

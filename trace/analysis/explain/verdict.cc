@@ -8,6 +8,7 @@
 
 #include "trace/base/text.h"
 #include "trace/base/units.h"
+#include "trace/base/words.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -131,7 +132,9 @@ constexpr std::string_view kReduceEarlierHere =
 
 bool IsOfReductions(const Loss& loss) {
   if (loss.kind != LossKind::kLateIssue) return false;
-  return !loss.ops.empty() && Contains(loss.ops.front().blocking_name, "reduce");
+  if (loss.ops.empty()) return false;
+  const auto kind = words::ParseOpKind(loss.ops.front().collective_kind);
+  return kind && words::TraitsOf(*kind).reduces;
 }
 
 constexpr std::string_view kLargerOps = "larger work per op: a larger batch or model, fewer units";

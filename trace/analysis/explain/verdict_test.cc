@@ -202,6 +202,7 @@ TEST(Advice, OfTheHostIsWhatTheProgramCanDo) {
 TEST(Advice, OfReductionsIsNotToPrefetch) {
   StallGroup reduction = Group(StallCause::kIssuedLate, 300);
   reduction.blocking_name = "B layers.3 reduce_scatter";
+  reduction.collective_kind = "reduce_scatter";
   const Losses losses = MakeLosses({Step(600, 300, 0, 0)}, {reduction}, Front());
   RunTraits traits{.imported = true};
   EXPECT_THAT(MakeVerdict(losses, traits).sentence, HasSubstr("First try: larger units."));
@@ -212,6 +213,18 @@ TEST(Advice, OfReductionsIsNotToPrefetch) {
   EXPECT_THAT(MakeAdvice(losses, traits).front().remedy, HasSubstr("reduce earlier"));
   traits.imported = false;
   EXPECT_THAT(MakeAdvice(losses, traits).front().remedy, HasSubstr("prefetch.forward"));
+}
+
+// A unit may be called anything: the kind of the collective says what it does.
+TEST(Advice, OfAGatherIsToPrefetchWhateverItsUnitIsCalled) {
+  StallGroup gather = Group(StallCause::kIssuedLate, 300);
+  gather.blocking_name = "B reduce_mean all_gather";
+  gather.collective_kind = "all_gather";
+  const Losses losses = MakeLosses({Step(600, 300, 0, 0)}, {gather}, Front());
+  const RunTraits traits{.imported = true};
+  EXPECT_EQ(MakeAdvice(losses, traits).front().remedy_case, RemedyCase::kUsual);
+  EXPECT_THAT(MakeVerdict(losses, traits).sentence,
+              HasSubstr("First try: prefetch one unit further ahead."));
 }
 
 // Of our own data-parallel run it is told by our keys.

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -396,13 +397,6 @@ Recording FlightReader::Take() {
 }
 
 }  // namespace
-
-bool IsFlightRecorder(std::string_view head) {
-  if (HasKeys(head, {"collective_seq_id"}) && HasKeys(head, {"profiling_name"})) return true;
-  return HasKeys(head, {"version", "pg_config"}) &&
-         (HasKeys(head, {"comm_lib_version"}) || HasKeys(head, {"nccl_version"}) ||
-          HasKeys(head, {"pg_status"}) || HasKeys(head, {"entries"}));
-}
 
 Status ReadFlightRecorder(const Input& input, const ReadProgress& progress,
                           const TakeRecording& take) {

@@ -3,14 +3,12 @@
 // torch/csrc/distributed/c10d/FlightRecorderDetail.hpp, versions 1.5 to 2.10.
 #pragma once
 
-#include <string_view>
-
 #include "trace/base/status.h"
 #include "trace/import/format.h"
 
 namespace shardscope::imports {
 
-bool IsFlightRecorder(std::string_view head);
+// Which files these are says IsFlightRecorder() (trace/base/file_heads.h).
 Status ReadFlightRecorder(const Input& input, const ReadProgress& progress,
                           const TakeRecording& take);
 

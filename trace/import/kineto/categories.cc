@@ -72,31 +72,4 @@ words::GpuWorkKind CopyKindOf(std::string_view name) {
   return GpuWorkKind::kCopy;
 }
 
-int64_t BytesOfType(std::string_view dtype) {
-  constexpr std::pair<std::string_view, int64_t> kTypes[] = {{"Byte", 1},
-                                                             {"Char", 1},
-                                                             {"Short", 2},
-                                                             {"Int", 4},
-                                                             {"Long", 8},
-                                                             {"Half", 2},
-                                                             {"Float", 4},
-                                                             {"Double", 8},
-                                                             {"Bool", 1},
-                                                             {"BFloat16", 2},
-                                                             {"Float8_e5m2", 1},
-                                                             {"Float8_e4m3fn", 1},
-                                                             {"Float8_e5m2fnuz", 1},
-                                                             {"Float8_e4m3fnuz", 1},
-                                                             {"Float8_e8m0fnu", 1},
-                                                             {"ComplexFloat", 8},
-                                                             {"ComplexDouble", 16},
-                                                             {"UInt16", 2},
-                                                             {"UInt32", 4},
-                                                             {"UInt64", 8}};
-  for (const auto& [name, bytes] : kTypes) {
-    if (dtype == name) return bytes;
-  }
-  return 0;
-}
-
 }  // namespace shardscope::imports

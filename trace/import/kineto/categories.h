@@ -30,7 +30,4 @@ bool IsKnownCategory(std::string_view category);
 // "Memcpy HtoD (Pageable -> Device)" and its likes.
 words::GpuWorkKind CopyKindOf(std::string_view name);
 
-// Bytes of an element of PyTorch's type ("BFloat16"); 0: unknown.
-int64_t BytesOfType(std::string_view dtype);
-
 }  // namespace shardscope::imports

@@ -11,8 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "trace/base/collective_names.h"
 #include "trace/base/text.h"
-#include "trace/import/collective_names.h"
+#include "trace/base/torch_types.h"
 #include "trace/import/kineto/categories.h"
 #include "trace/import/kineto/decimal.h"
 #include "trace/import/kineto/event.h"
@@ -206,7 +207,7 @@ int32_t Reader::CollectiveOf(const Event& event) {
   const int64_t elements = IsWholeBefore(collective.kind)
                                ? arguments.elements_in
                                : std::max(arguments.elements_out, arguments.elements_in);
-  const int64_t bytes = BytesOfType(arguments.dtype);
+  const int64_t bytes = BytesOfTorchType(arguments.dtype);
   if (elements >= 0 && elements < (int64_t{1} << 50) && bytes > 0) {
     collective.payload_bytes = elements * bytes;
   }

@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "trace/base/file_heads.h"
 #include "trace/base/text.h"
 #include "trace/import/memory_snapshot/annotations.h"
 #include "trace/import/memory_snapshot/history.h"

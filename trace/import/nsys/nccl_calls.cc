@@ -6,10 +6,13 @@
 #include <unordered_map>
 #include <utility>
 
-#include "trace/import/collective_names.h"
+#include "trace/base/collective_names.h"
+#include "trace/base/words.h"
 
 namespace shardscope::imports {
 namespace {
+
+using words::OpKind;
 
 constexpr std::string_view kCommunicator = "NCCL communicator ID";
 constexpr int64_t kMostBytes = int64_t{1} << 50;
@@ -18,8 +21,8 @@ constexpr int kMostNested = 4;
 
 // Of these each rank names the bytes of its own part.
 bool HasParts(std::string_view kind) {
-  return kind == "all_gather" || kind == "reduce_scatter" || kind == "all_to_all" ||
-         kind == "gather" || kind == "scatter";
+  return kind == Name(OpKind::kAllGather) || kind == Name(OpKind::kReduceScatter) ||
+         kind == kAllToAll || kind == Name(OpKind::kGather) || kind == Name(OpKind::kScatter);
 }
 
 }  // namespace
@@ -90,11 +93,12 @@ void NcclCalls::TakeExchange(const Calls& calls, std::vector<size_t>* of_kernel,
   const auto count = [&](std::string_view kind) {
     return std::ranges::count_if(*of_kernel, [&](size_t at) { return calls[at].kind == kind; });
   };
-  const auto sends = count("send");
-  const auto receives = count("receive");
+  const auto sends = count(Name(OpKind::kSend));
+  const auto receives = count(Name(OpKind::kReceive));
   if (sends == 0 || receives == 0) return;
-  collective->kind = sends > 1 && sends == receives ? "all_to_all" : "send_receive";
-  std::erase_if(*of_kernel, [&](size_t at) { return calls[at].kind != "send"; });
+  collective->kind =
+      sends > 1 && sends == receives ? kAllToAll : Name(words::OpClass::kSendReceive);
+  std::erase_if(*of_kernel, [&](size_t at) { return calls[at].kind != Name(OpKind::kSend); });
 }
 
 RecordedCollective NcclCalls::CollectiveOf(const Calls& calls, std::vector<size_t> of_kernel,

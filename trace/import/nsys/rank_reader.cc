@@ -7,8 +7,8 @@
 #include <optional>
 #include <set>
 
+#include "trace/base/collective_names.h"
 #include "trace/base/text.h"
-#include "trace/import/collective_names.h"
 #include "trace/import/format.h"
 #include "trace/import/nsys/step_marks.h"
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -11,7 +10,6 @@
 #include <vector>
 
 #include "trace/base/pickle/unpickle.h"
-#include "trace/base/text.h"
 
 namespace shardscope::imports {
 namespace {
@@ -135,25 +133,6 @@ Result<Document> ReadDocument(const Input& input, const ReadProgress& progress) 
                                      input.Title(), Describe(document->root())));
   }
   return document;
-}
-
-bool HasKeys(std::string_view head, std::initializer_list<std::string_view> keys) {
-  const size_t first = head.find_first_not_of(std::string_view(" \t\r\n\xef\xbb\xbf", 7));
-  const bool is_json = first != std::string_view::npos && head[first] == '{';
-  const bool is_pickle = pickle::IsPickle(head);
-  if (!is_json && !is_pickle) return false;
-  return std::all_of(keys.begin(), keys.end(), [&](std::string_view key) {
-    if (is_json) return Contains(head, fmt::format("\"{}\"", key));
-    // In a pickle its length stands in front of a text, in one byte, or in four.
-    const auto length = static_cast<char>(key.size());
-    for (size_t at = head.find(key); at != std::string_view::npos; at = head.find(key, at + 1)) {
-      const bool is_short = at >= 1 && head[at - 1] == length;
-      const bool is_long = at >= 4 && head[at - 4] == length && head[at - 3] == 0 &&
-                           head[at - 2] == 0 && head[at - 1] == 0;
-      if (is_short || is_long) return true;
-    }
-    return false;
-  });
 }
 
 }  // namespace shardscope::imports

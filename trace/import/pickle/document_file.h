@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -27,8 +26,5 @@ Result<Document> ReadDocument(const Input& input, const ReadProgress& progress);
 
 // A JSON text alone.
 Result<Document> ParseJson(std::string text);
-
-// Whether a pickle or a JSON object begins with `head`, in which each of `keys` stands as a text.
-bool HasKeys(std::string_view head, std::initializer_list<std::string_view> keys);
 
 }  // namespace shardscope::imports

@@ -9,10 +9,6 @@
 namespace shardscope::imports {
 namespace {
 
-using namespace std::string_literals;  // NOLINT: pickles have zeros in them
-
-std::string Head(char protocol = 4) { return "\x80"s + protocol; }
-
 TEST(DocumentFileTest, JsonIsTheSame) {
   const Result<Document> json =
       ParseJson(R"({"a": [1, -2, 2.5, true, null, "text", {}], "b": 18446744073709551615})");
@@ -23,14 +19,6 @@ TEST(DocumentFileTest, JsonIsTheSame) {
   EXPECT_FALSE(ParseJson("").ok());
   EXPECT_NE(ParseJson(std::string(1'000'000, '[')).message().find("nested more than 64 deep"),
             std::string::npos);
-}
-
-TEST(DocumentFileTest, KeysAreLookedForAsTexts) {
-  EXPECT_TRUE(HasKeys("{\"segments\": []", {"segments"}));
-  EXPECT_FALSE(HasKeys("segments", {"segments"}));
-  EXPECT_TRUE(HasKeys(Head() + "}\x8c\x08segments", {"segments"}));
-  EXPECT_TRUE(HasKeys(Head(2) + "}X\x08\0\0\0segments"s, {"segments"}));
-  EXPECT_FALSE(HasKeys(Head() + "}\x8c\x0cmy segments!", {"segments"}));
 }
 
 }  // namespace

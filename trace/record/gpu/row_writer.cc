@@ -3,16 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "trace/base/collective_names.h"
 #include "trace/base/words.h"
 
 namespace shardscope::gpu {
 namespace {
-
-// Of work that no op owns, NCCL's kernels are known by name; what their names hold beyond that is
-// not true (one kernel stands for many algorithms).
-bool IsNcclKernel(std::string_view name) {
-  return name.starts_with("ncclDevKernel") || name.starts_with("ncclSymk");
-}
 
 // As NCCL's own ranges are named in a recorded program, by their domain.
 constexpr std::string_view kNcclPrefix = "NCCL: ";
@@ -153,7 +148,9 @@ schema::TrackId RowWriter::TrackOfThread(uint32_t thread) {
 
 const RowWriter::KernelName& RowWriter::NameOfKernel(int32_t name, const cupti::Names& names) {
   const auto [entry, is_new] = kernel_names_.try_emplace(name);
-  if (is_new) entry->second = {NameOf(name, names), IsNcclKernel(names.Text(name))};
+  // Of work that no op owns, kernels of collectives are known by name; what NCCL's names hold
+  // beyond that is not true (one kernel stands for many algorithms).
+  if (is_new) entry->second = {NameOf(name, names), IsCommunicationKernel(names.Text(name))};
   return entry->second;
 }
 

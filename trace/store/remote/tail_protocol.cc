@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
+#include "trace/base/words.h"
 #include "trace/schema/ddl.h"
 
 namespace shardscope::store {
@@ -25,13 +27,20 @@ std::string Line(const Json& json) {
 std::string_view NameOf(SourceState state) {
   switch (state) {
     case SourceState::kLive:
-      return "live";
+      return Name(words::TraceState::kLive);
     case SourceState::kFinished:
-      return "finished";
+      return Name(words::TraceState::kFinished);
     case SourceState::kCut:
       break;
   }
-  return "cut";
+  return Name(words::TraceState::kCut);
+}
+
+std::optional<SourceState> ParseState(std::string_view text) {
+  for (const SourceState state : {SourceState::kLive, SourceState::kFinished, SourceState::kCut}) {
+    if (text == NameOf(state)) return state;
+  }
+  return std::nullopt;
 }
 
 class JsonSink final : public schema::FieldSink {
@@ -160,13 +169,10 @@ Status TailDecoder::Take(std::string_view text) {
   if (!line.contains("state") || !line["state"].is_string()) {
     return Malformed("a line that is neither rows nor state");
   }
-  const std::string& state = line["state"].get_ref<const std::string&>();
-  if (state != "live" && state != "finished" && state != "cut") {
-    return Malformed(fmt::format("unknown state '{}'", state));
-  }
-  state_ = state == "live"  ? SourceState::kLive
-           : state == "cut" ? SourceState::kCut
-                            : SourceState::kFinished;
+  const std::string& text = line["state"].get_ref<const std::string&>();
+  const std::optional<SourceState> state = ParseState(text);
+  if (!state) return Malformed(fmt::format("unknown state '{}'", text));
+  state_ = *state;
   AppendRows(&group_, &finished_);
   complete_ = true;
   return Status::Ok();

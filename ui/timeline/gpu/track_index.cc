@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "trace/base/collective_names.h"
+
 namespace shardscope::timeline {
 namespace {
 
@@ -30,20 +32,11 @@ std::string NameOf(const query::Snapshot& snapshot, query::TrackId track) {
   return "?";
 }
 
-bool Contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 // One that is not known is drawn as an all-reduce.
 OpClass CollectiveOf(std::string_view name) {
-  for (int at = 0; at < words::kNumOpClasses; ++at) {
-    const auto op_class = static_cast<OpClass>(at);
-    if (!query::IsCommunication(op_class)) continue;
-    if (Contains(name, TraitsOf(op_class).nccl_name) || Contains(name, Name(op_class))) {
-      return op_class;
-    }
-  }
-  return OpClass::kAllReduce;
+  const std::string_view kind = CollectiveKindOfKernel(name);
+  if (kind == Name(OpClass::kSendReceive)) return OpClass::kSendReceive;
+  return query::OpClassOf(kind, query::Category::kCommunication);
 }
 
 const query::GpuStream* StreamOf(const query::Snapshot& snapshot, query::TrackId track) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string_view>
+
 #include "ui/timeline/gpu/work_facts.h"
 #include "ui/timeline/lane.h"
 #include "ui/timeline/lane_source.h"
@@ -236,6 +238,18 @@ TEST_F(TrackIndexTest, ManyKernelsAreFoldedAndDrawnAsDensity) {
   EXPECT_LE(coarse.runs.size(), 100U);
   ASSERT_FALSE(coarse.runs.empty());
   EXPECT_EQ(coarse.runs[0].op_class, query::OpClass::kForward);
+}
+
+TEST(ClassOfTest, OfACollectiveIsWhatStandsBeforeItsAlgorithm) {
+  const auto class_of = [](std::string_view name) {
+    return ClassOf(query::SpanCategory::kCommunication, name);
+  };
+  EXPECT_EQ(class_of("ncclDevKernel_AllGather_RING_LL(x)"), query::OpClass::kAllGather);
+  EXPECT_EQ(class_of("ncclDevKernel_Broadcast_AllGather"), query::OpClass::kBroadcast);
+  EXPECT_EQ(class_of("ncclDevKernel_Reduce_Sum_bf16_RING_LL"), query::OpClass::kReduce);
+  EXPECT_EQ(class_of("ncclDevKernel_SendRecv(x)"), query::OpClass::kSendReceive);
+  EXPECT_EQ(class_of("reduce_scatter"), query::OpClass::kReduceScatter);
+  EXPECT_EQ(class_of("ncclDevKernel_Generic"), query::OpClass::kAllReduce);
 }
 
 TEST(ShortKernelNameTest, LeavesWhatTellsKernelsApart) {

@@ -1,4 +1,4 @@
-#include "trace/import/collective_names.h"
+#include "trace/base/collective_names.h"
 
 #include <cctype>
 #include <optional>
@@ -6,12 +6,15 @@
 #include <utility>
 
 #include "trace/base/text.h"
+#include "trace/base/words.h"
 
-namespace shardscope::imports {
+namespace shardscope {
 namespace {
 
+using words::OpKind;
+
 // Lower case, without what is between words.
-std::string Plain(std::string_view name) {
+std::string WithoutSeparators(std::string_view name) {
   std::string plain;
   for (const char c : name) {
     if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
@@ -21,25 +24,24 @@ std::string Plain(std::string_view name) {
   return plain;
 }
 
-// The longer come first: "allgather" is no "gather".
-constexpr std::pair<std::string_view, std::string_view> kCollectives[] = {
-    {"reducescatter", "reduce_scatter"},
-    {"allgather", "all_gather"},
-    {"allreduce", "all_reduce"},
-    {"alltoall", "all_to_all"},
-    {"broadcast", "broadcast"},
-    {"barrier", "barrier"},
-    {"sendrecv", "send_receive"},
-    {"coalesced", "coalesced"},
-    {"scatter", "scatter"},
-    {"gather", "gather"},
-    {"reduce", "reduce"},
-    {"send", "send"},
-    {"recv", "receive"},
-};
-
 std::optional<std::string_view> FindCollective(std::string_view name) {
-  const std::string plain = Plain(name);
+  // The longer come first: "allgather" is no "gather".
+  static const std::pair<std::string_view, std::string_view> kCollectives[] = {
+      {"reducescatter", Name(OpKind::kReduceScatter)},
+      {"allgather", Name(OpKind::kAllGather)},
+      {"allreduce", Name(OpKind::kAllReduce)},
+      {"alltoall", kAllToAll},
+      {"broadcast", Name(OpKind::kBroadcast)},
+      {"barrier", kBarrier},
+      {"sendrecv", Name(words::OpClass::kSendReceive)},
+      {"coalesced", kCoalesced},
+      {"scatter", Name(OpKind::kScatter)},
+      {"gather", Name(OpKind::kGather)},
+      {"reduce", Name(OpKind::kReduce)},
+      {"send", Name(OpKind::kSend)},
+      {"recv", Name(OpKind::kReceive)},
+  };
+  const std::string plain = WithoutSeparators(name);
   for (const auto& [part, kind] : kCollectives) {
     if (Contains(plain, part)) return kind;
   }
@@ -71,6 +73,12 @@ std::string_view CollectiveKindOfKernel(std::string_view name) {
   return FindCollective(name).value_or("");
 }
 
-bool IsWholeBefore(std::string_view kind) { return kind == "reduce_scatter" || kind == "scatter"; }
+bool IsWholeBefore(std::string_view kind) {
+  return kind == Name(OpKind::kReduceScatter) || kind == Name(OpKind::kScatter);
+}
 
-}  // namespace shardscope::imports
+bool HasEqualSizes(std::string_view kind) {
+  return kind != kAllToAll && kind != Name(OpKind::kScatter) && kind != Name(OpKind::kGather);
+}
+
+}  // namespace shardscope

@@ -1,9 +1,14 @@
-// What names of collectives, and of the kernels that carry them out, stand for.
+// What names of collectives, and of the kernels that carry them out, stand for. A kind is a word of
+// words::OpKind, "send_receive" (words::OpClass), or one of those that no Schedule has, below.
 #pragma once
 
 #include <string_view>
 
-namespace shardscope::imports {
+namespace shardscope {
+
+inline constexpr std::string_view kAllToAll = "all_to_all";
+inline constexpr std::string_view kBarrier = "barrier";
+inline constexpr std::string_view kCoalesced = "coalesced";  // several as one
 
 // Whether a kernel of that name carries out a collective: NCCL's, RCCL's, HCCL's, oneCCL's,
 // MSCCL++'s.
@@ -19,4 +24,7 @@ std::string_view CollectiveKindOfKernel(std::string_view name);
 // Whether the side that all ranks have together is the input of the call; else it is its output.
 bool IsWholeBefore(std::string_view kind);
 
-}  // namespace shardscope::imports
+// Whether all ranks give the same sizes: not where each sends what it likes, or one is the root.
+bool HasEqualSizes(std::string_view kind);
+
+}  // namespace shardscope
