@@ -1,10 +1,13 @@
 #include "ui/actions.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "ui/panel_list.h"
 #include "ui/scope.h"
 #include "ui/search.h"
 #include "ui/values.h"
@@ -103,7 +106,7 @@ Commands ShowAllLanes(const Context& context) {
   return {PlaceRanks{std::move(ranks), RankPlace::kInOrder}};
 }
 
-constexpr Action kActions[] = {
+constexpr Action kRunAndView[] = {
     {Text::kCommandOpen, ImGuiMod_Ctrl | ImGuiKey_O, "Ctrl+O",
      [](const Context&) {
        return Commands{FocusPanel{"runs", /*types=*/true}};
@@ -171,24 +174,9 @@ constexpr Action kActions[] = {
     {Text::kCommandChanges, ImGuiKey_C, "C",
      [](const Context& context) { return Toggle(context, Overlay::kChanges); }},
     {Text::kCommandClear, ImGuiKey_Escape, "Esc", CloseOrClear},
-    {Text::kCommandTimeline, ImGuiMod_Ctrl | ImGuiKey_1, "Ctrl+1",
-     [](const Context&) { return Commands{FocusPanel{"timeline"}}; }},
-    {Text::kCommandRuns, ImGuiMod_Ctrl | ImGuiKey_2, "Ctrl+2",
-     [](const Context&) { return Commands{FocusPanel{"runs"}}; }},
-    {Text::kCommandLog, ImGuiMod_Ctrl | ImGuiKey_3, "Ctrl+3",
-     [](const Context&) { return Commands{FocusPanel{"log"}}; }},
-    {Text::kCommandSql, ImGuiMod_Ctrl | ImGuiKey_4, "Ctrl+4",
-     [](const Context&) { return Commands{FocusPanel{"sql"}}; }},
-    {Text::kCommandLessons, ImGuiMod_Ctrl | ImGuiKey_5, "Ctrl+5",
-     [](const Context&) { return Commands{FocusPanel{"lessons"}}; }},
-    {Text::kCommandRanks, ImGuiMod_Ctrl | ImGuiKey_6, "Ctrl+6",
-     [](const Context&) { return Commands{FocusPanel{"ranks"}}; }},
-    {Text::kCommandCollectives, ImGuiMod_Ctrl | ImGuiKey_7, "Ctrl+7",
-     [](const Context&) { return Commands{FocusPanel{"collectives"}}; }},
-    {Text::kCommandSteps, ImGuiKey_T, "T",
-     [](const Context&) { return Commands{FocusPanel{"steps"}}; }},
-    {Text::kCommandSchedule, ImGuiKey_L, "L",
-     [](const Context&) { return Commands{FocusPanel{"schedule"}}; }},
+};
+
+constexpr Action kTablesAndPictures[] = {
     {Text::kCommandSaveTable, ImGuiMod_Ctrl | ImGuiKey_E, "Ctrl+E",
      [](const Context&) { return Commands{SaveTable{}}; }},
     {Text::kCommandSavePng, ImGuiMod_Ctrl | ImGuiKey_S, "Ctrl+S",
@@ -197,22 +185,15 @@ constexpr Action kActions[] = {
      [](const Context&) { return Commands{SavePicture{PictureKind::kSvg}}; }},
     {Text::kCommandSlowRank, 0, "", ShowSlowRank},
     {Text::kCommandAllLanes, 0, "", ShowAllLanes},
-    {Text::kCommandBookmarks, ImGuiMod_Ctrl | ImGuiKey_8, "Ctrl+8",
-     [](const Context&) { return Commands{FocusPanel{"bookmarks"}}; }},
-    {Text::kCommandAdvice, ImGuiMod_Ctrl | ImGuiKey_9, "Ctrl+9",
-     [](const Context&) { return Commands{FocusPanel{"advice"}}; }},
-    {Text::kCommandCompare, ImGuiKey_V, "V",
-     [](const Context&) {
-       return Commands{FocusPanel{"compare", /*types=*/true}};
-     }},
+};
+
+constexpr Action kMoreSteps[] = {
     {Text::kCommandBeside, ImGuiMod_Shift | ImGuiKey_V, "Shift+V",
      [](const Context& context) { return Commands{ShowBeside{!context.compare.under_lanes}}; }},
     {Text::kCommandAllSteps, 0, "", [](const Context&) { return Commands{LoadAllSteps{}}; }},
-    {Text::kCommandRunControl, 0, "",
-     [](const Context&) { return Commands{FocusPanel{"run_control"}}; }},
-    {Text::kCommandMemory, 0, "", [](const Context&) { return Commands{FocusPanel{"memory"}}; }},
-    {Text::kCommandOverlap, 0, "", [](const Context&) { return Commands{FocusPanel{"overlap"}}; }},
-    {Text::kCommandDetails, 0, "", [](const Context&) { return Commands{FocusPanel{"details"}}; }},
+};
+
+constexpr Action kApp[] = {
     {Text::kCommandScope, ImGuiKey_R, "R", NextScopeOf},
     {Text::kCommandTheme, ImGuiMod_Ctrl | ImGuiKey_T, "Ctrl+T", OtherTheme},
     {Text::kCommandLanguage, ImGuiMod_Ctrl | ImGuiKey_L, "Ctrl+L", OtherLanguage},
@@ -236,6 +217,41 @@ constexpr Action kActions[] = {
      [](const Context&) { return Commands{Quit{}}; }},
 };
 
+template <size_t kIndex>
+Commands ShowPanel(const Context&) {
+  return {FocusPanel{kPanelList[kIndex].id, kPanelList[kIndex].types}};
+}
+
+using MakeCommands = Commands (*)(const Context&);
+
+template <size_t... kIndices>
+constexpr std::array<MakeCommands, sizeof...(kIndices)> ShowPanels(
+    std::index_sequence<kIndices...>) {
+  return {ShowPanel<kIndices>...};
+}
+
+constexpr auto kShowPanels = ShowPanels(std::make_index_sequence<kPanelList.size()>());
+
+// In the order of the palette and of the list of keys; the panels' stand between the others.
+std::vector<Action> MakeActions() {
+  std::vector<Action> actions;
+  size_t next_panel = 0;
+  const auto add = [&](std::span<const Action> others, std::string_view then_panels_before) {
+    actions.insert(actions.end(), others.begin(), others.end());
+    for (; next_panel < kPanelList.size(); ++next_panel) {
+      const PanelInfo& panel = kPanelList[next_panel];
+      if (panel.id == then_panels_before) return;
+      if (!panel.command) continue;
+      actions.push_back({*panel.command, panel.chord, panel.key_name, kShowPanels[next_panel]});
+    }
+  };
+  add(kRunAndView, "bookmarks");
+  add(kTablesAndPictures, "run_control");
+  add(kMoreSteps, "");  // all that are left
+  add(kApp, "");
+  return actions;
+}
+
 constexpr AxisKey kAxisKeys[] = {
     {Text::kKeyZoom, Text::kKeyWheel},
     {Text::kKeyZoomKeys, Text::kKeyZoomKeysName},
@@ -251,7 +267,10 @@ constexpr AxisKey kAxisKeys[] = {
 
 }  // namespace
 
-std::span<const Action> AllActions() { return kActions; }
+std::span<const Action> AllActions() {
+  static const std::vector<Action> actions = MakeActions();
+  return actions;
+}
 std::span<const AxisKey> AxisKeys() { return kAxisKeys; }
 
 }  // namespace shardscope::ui

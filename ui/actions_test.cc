@@ -5,6 +5,10 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <variant>
+#include <vector>
+
+#include "ui/panel_list.h"
 
 namespace shardscope::ui {
 namespace {
@@ -19,6 +23,37 @@ TEST(Actions, KeysAreUniqueAndNamed) {
     const bool names_two = std::string(action.key_name).find(", ") != std::string::npos;
     EXPECT_EQ(action.also != 0, names_two) << action.key_name;
   }
+}
+
+// As FindsEveryCommandByItsTitle has it, they are in the palette, too.
+TEST(Actions, EveryPanelIsShownByAnAction) {
+  for (const PanelInfo& panel : kPanelList) {
+    const auto shows = [&](const Action& action) {
+      for (const Command& command : action.make(Context())) {
+        const auto* focus = std::get_if<FocusPanel>(&command);
+        if (focus != nullptr && focus->panel == panel.id && action.title == panel.command) {
+          EXPECT_EQ(focus->types, panel.types) << panel.id;
+          return true;
+        }
+      }
+      return false;
+    };
+    EXPECT_EQ(std::ranges::count_if(AllActions(), shows), panel.command ? 1 : 0) << panel.id;
+  }
+}
+
+// Panels are asked for together, and what is done with them stands after them.
+TEST(Actions, PanelsStandBetweenTheOthers) {
+  std::vector<Text> titles;
+  for (const Action& action : AllActions()) titles.push_back(action.title);
+  const auto place = [&](Text title) { return std::ranges::find(titles, title) - titles.begin(); };
+  EXPECT_EQ(place(Text::kCommandTimeline), place(Text::kCommandClear) + 1);
+  EXPECT_EQ(place(Text::kCommandSaveTable), place(Text::kCommandSchedule) + 1);
+  EXPECT_EQ(place(Text::kCommandBookmarks), place(Text::kCommandAllLanes) + 1);
+  EXPECT_EQ(place(Text::kCommandBeside), place(Text::kCommandCompare) + 1);
+  EXPECT_EQ(place(Text::kCommandRunControl), place(Text::kCommandAllSteps) + 1);
+  EXPECT_EQ(place(Text::kCommandScope), place(Text::kCommandDetails) + 1);
+  EXPECT_EQ(titles.back(), Text::kCommandQuit);
 }
 
 // Keys that panels listen for themselves are in the list, too.

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "engine/config/run_files.h"
 #include "trace/base/output_file.h"
 #include "trace/base/text.h"
 
@@ -18,18 +19,17 @@ namespace fs = std::filesystem;
 // has 64).
 constexpr size_t kMaxPathBytes = 400;
 
-constexpr const char* kConfig = "run.toml";
-constexpr const char* kSchedules = "schedules";
-constexpr const char* kCheckpoints = "checkpoints";
-constexpr const char* kLog = "log.txt";
-constexpr const char* kTracePrefix = "trace-";
+constexpr const char* kConfig = config::kRunConfigFile;
+constexpr const char* kSchedules = config::kSchedulesFolder;
+constexpr const char* kCheckpoints = config::kCheckpointsFolder;
+constexpr const char* kLog = config::kRunLogFile;
 
-Status Taken(const std::string& path, const std::string& name) {
-  const bool is_run = name == kConfig || name.starts_with(kTracePrefix);
-  return Status::Error(
-      "--out " + path +
-      (is_run ? " has a run in it already; name another folder"
-              : " has a '" + name + "' in it, which a run would write to; name another folder"));
+Status Taken(const std::string& path, const config::TouchedFile& file) {
+  return Status::Error("--out " + path +
+                       (file.is_run ? " has a run in it already; name another folder"
+                                    : " has a '" + file.name +
+                                          "' in it, which a run would write to; name another "
+                                          "folder"));
 }
 
 // Of a folder or file that exists: whether it is a folder without anything that a run would write.
@@ -38,14 +38,9 @@ Status CheckUntouched(const std::string& path) {
   if (!fs::is_directory(path, error)) {
     return Status::Error("--out " + path + " is a file; name a folder for the run");
   }
-  std::string taken;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
-    const std::string name = entry.path().filename().string();
-    if (name == kConfig || name.starts_with(kTracePrefix)) return Taken(path, name);
-    if (name == kSchedules || name == kCheckpoints || name == kLog) taken = name;
-  }
-  if (error) return Status::Error("--out " + path + ": " + error.message());
-  return taken.empty() ? Status::Ok() : Taken(path, taken);
+  const auto touched = config::WhatARunWouldTouch(path);
+  if (!touched.ok()) return Status::Error("--out " + touched.message());
+  return touched->has_value() ? Taken(path, **touched) : Status::Ok();
 }
 
 // The nearest folder above `path` that exists.
@@ -105,7 +100,7 @@ Result<RunFolder> RunFolder::Create(const std::string& path, IfTaken if_taken) {
     if (!error && if_taken == IfTaken::kNumber && !is_new) continue;
     // The process that makes this one has the folder.
     const bool is_ours = !error && fs::create_directory(fs::path(name) / kSchedules, error);
-    if (!error && !is_ours) return Taken(name, kSchedules);
+    if (!error && !is_ours) return Taken(name, {kSchedules, false});
     if (!error) fs::create_directory(fs::path(name) / kCheckpoints, error);
     if (!error) {
       RunFolder folder(name, is_new);

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "ui/panel_list.h"
 #include "ui/panels/advice/advice_panel.h"
 #include "ui/panels/blocks/blocks_panel.h"
 #include "ui/panels/bookmarks/bookmarks_panel.h"
@@ -40,36 +41,40 @@ constexpr float kMostColumn = 0.27f;
 // For both, of a layout that was left in another window.
 constexpr float kMostRestored = 0.7f;
 
-using ui::Text;
-
 template <typename Panel>
 std::unique_ptr<ui::Panel> Make() {
   return std::make_unique<Panel>();
 }
 
+// Does not compile for a panel that is not in the list.
+template <typename Panel>
+constexpr PanelWindow WindowOf(std::string_view id, DockSlot slot) {
+  const auto* panel = std::ranges::find_if(
+      ui::kPanelList, [id](const ui::PanelInfo& info) { return info.id == id; });
+  return {panel->id, panel->title, slot, Make<Panel>};
+}
+
 // All panels, in the order in which they are drawn and tabs stand beside one another.
 constexpr std::array kPanels = {
-    PanelWindow{"run_control", Text::kTabRunControl, DockSlot::kLeft,
-                Make<panels::RunControlPanel>},
-    PanelWindow{"lessons", Text::kTabLessons, DockSlot::kLeft, Make<panels::LessonsPanel>},
-    PanelWindow{"timeline", Text::kTabTimeline, DockSlot::kCenterTop, Make<panels::TimelinePanel>},
-    PanelWindow{"runs", Text::kTabRuns, DockSlot::kCenterTop, Make<panels::RunsPanel>},
-    PanelWindow{"sql", Text::kTabSql, DockSlot::kCenterTop, Make<panels::SqlPanel>},
-    PanelWindow{"steps", Text::kTabSteps, DockSlot::kCenterTop, Make<panels::StepsPanel>},
-    PanelWindow{"ranks", Text::kTabRanks, DockSlot::kCenterTop, Make<panels::RanksPanel>},
-    PanelWindow{"collectives", Text::kTabCollectives, DockSlot::kCenterTop,
-                Make<panels::CollectivesPanel>},
-    PanelWindow{"schedule", Text::kTabSchedule, DockSlot::kCenterTop, Make<panels::SchedulePanel>},
-    PanelWindow{"compare", Text::kTabCompare, DockSlot::kCenterTop, Make<panels::ComparePanel>},
-    PanelWindow{"bookmarks", Text::kTabBookmarks, DockSlot::kCenterTop,
-                Make<panels::BookmarksPanel>},
-    PanelWindow{"log", Text::kTabLog, DockSlot::kCenterTop, Make<panels::LogPanel>},
-    PanelWindow{"memory", Text::kTabMemory, DockSlot::kCenterBottom, Make<panels::MemoryPanel>},
-    PanelWindow{"overlap", Text::kTabOverlap, DockSlot::kRightTop, Make<panels::OverlapPanel>},
-    PanelWindow{"advice", Text::kTabAdvice, DockSlot::kRightTop, Make<panels::AdvicePanel>},
-    PanelWindow{"details", Text::kTabDetails, DockSlot::kRightBottom, Make<panels::DetailsPanel>},
-    PanelWindow{"blocks", Text::kTabBlocks, DockSlot::kRightBottom, Make<panels::BlocksPanel>},
+    WindowOf<panels::RunControlPanel>("run_control", DockSlot::kLeft),
+    WindowOf<panels::LessonsPanel>("lessons", DockSlot::kLeft),
+    WindowOf<panels::TimelinePanel>("timeline", DockSlot::kCenterTop),
+    WindowOf<panels::RunsPanel>("runs", DockSlot::kCenterTop),
+    WindowOf<panels::SqlPanel>("sql", DockSlot::kCenterTop),
+    WindowOf<panels::StepsPanel>("steps", DockSlot::kCenterTop),
+    WindowOf<panels::RanksPanel>("ranks", DockSlot::kCenterTop),
+    WindowOf<panels::CollectivesPanel>("collectives", DockSlot::kCenterTop),
+    WindowOf<panels::SchedulePanel>("schedule", DockSlot::kCenterTop),
+    WindowOf<panels::ComparePanel>("compare", DockSlot::kCenterTop),
+    WindowOf<panels::BookmarksPanel>("bookmarks", DockSlot::kCenterTop),
+    WindowOf<panels::LogPanel>("log", DockSlot::kCenterTop),
+    WindowOf<panels::MemoryPanel>("memory", DockSlot::kCenterBottom),
+    WindowOf<panels::OverlapPanel>("overlap", DockSlot::kRightTop),
+    WindowOf<panels::AdvicePanel>("advice", DockSlot::kRightTop),
+    WindowOf<panels::DetailsPanel>("details", DockSlot::kRightBottom),
+    WindowOf<panels::BlocksPanel>("blocks", DockSlot::kRightBottom),
 };
+static_assert(kPanels.size() == ui::kPanelList.size());
 
 // The column that the first window of the slot is docked in; null: in none, or it is not drawn yet.
 const ImGuiDockNode* ColumnOf(DockSlot slot) {

@@ -15,7 +15,8 @@ namespace {
 
 constexpr size_t kNumBounds = 8;
 
-// What a loss is called and what helps. `first` is the short of `remedy`, which is PyTorch's;
+// What a loss is called and what helps. `title` and `first` are those of ui/catalogue/verdict.inc,
+// too, and short: a line of the app has them. `first` is the short of `remedy`, which is PyTorch's;
 // `knob` is this program's own.
 struct LossWords {
   LossKind kind;
@@ -28,11 +29,11 @@ struct LossWords {
 
 constexpr std::array<LossWords, kNumLossKinds> kLossWords = {{
     {LossKind::kSlowRank, Bound::kRanks, "one rank holds up the others",
-     "look at what that rank does there",
+     "look at what that rank does there: data, clocks, other processes",
      "look at what that rank does there: its data loader, its inputs, clocks and temperature of "
      "its GPU, other processes beside it",
      ""},
-    {LossKind::kUnevenRanks, Bound::kRanks, "ranks wait for one another, each in turn",
+    {LossKind::kUnevenRanks, Bound::kRanks, "ranks wait for one another in turn",
      "give all ranks equal work",
      "give ranks equal work: batches by length, one data loader setting, no work of rank 0 alone "
      "between steps",
@@ -44,29 +45,28 @@ constexpr std::array<LossWords, kNumLossKinds> kLossWords = {{
      "smaller bucket_cap_mb",
      "prefetch.forward, prefetch.backward, prefetch.backward_depth, prefetch.limit, "
      "host.run_ahead"},
-    {LossKind::kQueued, Bound::kCommunication, "collectives queue behind others",
+    {LossKind::kQueued, Bound::kCommunication, "collectives queue up",
      "do not reshard after forward, or prefetch earlier",
      "prefetch earlier, gather less in backward (reshard_after_forward=False), or give gathers and "
      "reductions process groups of their own",
      "comm.communicators, reshard_after_forward"},
-    {LossKind::kSlowTransfer, Bound::kCommunication,
-     "transfers take longer than the compute they hide under", "send half of it, in bfloat16",
+    {LossKind::kSlowTransfer, Bound::kCommunication, "transfers outlast compute",
+     "send half of it, in bfloat16",
      "send less or compute more beside it: param_dtype=torch.bfloat16, reshard_after_forward=False "
      "(more memory), a 2-D mesh that shards within a node (HSDP), a larger batch per rank, or "
      "gradient accumulation",
      "precision.param, reshard_after_forward, strategy=hybrid"},
-    {LossKind::kFirstGather, Bound::kCommunication,
-     "the first all-gather of a phase has nothing to hide under", "keep the first unit small",
+    {LossKind::kFirstGather, Bound::kCommunication, "first all-gathers are exposed",
+     "keep the first unit small",
      "keep the first unit small, or do not reshard the root after forward (reshard_after_forward="
      "False on it)",
      ""},
-    {LossKind::kTail, Bound::kCommunication, "the last reductions have nothing to hide under",
+    {LossKind::kTail, Bound::kCommunication, "last reductions are exposed",
      "reduce in bfloat16, or make the last units smaller",
      "make the units that backward reaches last smaller, reduce in bfloat16 (reduce_dtype), DDP: a "
      "smaller bucket_cap_mb",
      ""},
-    {LossKind::kOnPath, Bound::kCommunication,
-     "collectives of tensor parallelism stand in the way of compute",
+    {LossKind::kOnPath, Bound::kCommunication, "tensor parallelism blocks compute",
      "a smaller tensor-parallel degree",
      "a smaller tensor-parallel degree, or asynchronous tensor parallelism "
      "(torch._inductor.config._micro_pipeline_tp)",
@@ -74,21 +74,18 @@ constexpr std::array<LossWords, kNumLossKinds> kLossWords = {{
     {LossKind::kCommunication, Bound::kCommunication, "communication is exposed",
      "look at what could compute beside it",
      "look at the timeline which compute could run beside it", ""},
-    {LossKind::kBubble, Bound::kPipeline, "stages of the pipeline wait for one another",
-     "more micro-batches",
+    {LossKind::kBubble, Bound::kPipeline, "stages wait for one another", "more micro-batches",
      "more micro-batches (n_microbatches), or an interleaved schedule (ScheduleInterleaved1F1B, "
      "ScheduleZBVZeroBubble)",
      "train.micro_batches"},
-    {LossKind::kSlot, Bound::kCores, "more ranks compute than there are cores",
-     "fewer ranks on this machine", "fewer ranks, or a machine with more cores; GPUs do not share",
-     "run.ranks"},
-    {LossKind::kData, Bound::kHost, "steps begin with waiting for data",
-     "more workers in the data loader",
+    {LossKind::kSlot, Bound::kCores, "more ranks than cores", "fewer ranks on this machine",
+     "fewer ranks, or a machine with more cores; GPUs do not share", "run.ranks"},
+    {LossKind::kData, Bound::kHost, "steps begin without data", "more workers in the data loader",
      "DataLoader with num_workers, pin_memory=True and prefetch_factor; copies with "
      "non_blocking=True",
      ""},
     {LossKind::kHost, Bound::kHost, "compute is issued late",
-     "launch less: torch.compile or CUDA graphs",
+     "more work per launch: larger batches, compiled graphs",
      "launch less: torch.compile(mode='reduce-overhead') or CUDA graphs, a larger batch per rank, "
      "no .item() or .cpu() within a step",
      ""},

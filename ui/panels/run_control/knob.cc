@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
+#include <optional>
 
 #include "trace/base/time.h"
 #include "trace/base/units.h"
@@ -17,12 +19,106 @@ namespace {
 using config::KeyType;
 using ui::Text;
 
-// A slider reaches what is useful; the form of a new run takes the whole range of the key.
-constexpr double kMaxRunAhead = 8;  // one more position to the right means no limit
-constexpr double kMaxLimit = 8;
-constexpr double kMaxSlots = 16;
+// Of a slider: it reaches what is useful; the form of a new run takes the whole range of the key.
+struct SliderScale {
+  double minimum = 0;
+  double maximum = 0;
+  bool logarithmic = false;
+};
+constexpr SliderScale kElements{1e5, 1e9, true};
+constexpr SliderScale kElementsOfParameter{1, 1e6, true};
 
-Knob MakeKnob(const config::KeyInfo& key) {
+// How a live key is shown, beyond what its type says.
+struct KnobRow {
+  std::string_view key;
+  KnobSection section = KnobSection::kTraining;
+  std::optional<SliderScale> scale = {};  // none: that of its type, else the range of the key
+  std::optional<Text> at_zero = {};       // in place of "0"
+  bool ends_unlimited = false;            // at the right end, which stands for -1
+  bool reversed = false;                  // choices, from the right to the left
+};
+
+// One row a live key. `preset` has none: it is chosen at the panel's title.
+constexpr KnobRow kKnobRows[] = {
+    {.key = "strategy", .section = KnobSection::kSharding},
+    {.key = "mesh.replicate", .section = KnobSection::kSharding},
+    {.key = "mesh.shard", .section = KnobSection::kSharding},
+    {.key = "mesh.pipeline", .section = KnobSection::kSharding},
+    {.key = "mesh.tensor", .section = KnobSection::kSharding},
+    {.key = "tensor.sequence_parallel", .section = KnobSection::kSharding},
+    {.key = "tensor.async", .section = KnobSection::kSharding},
+    {.key = "pipeline.schedule", .section = KnobSection::kSharding},
+    {.key = "pipeline.chunks", .section = KnobSection::kSharding},
+    {.key = "reshard_after_forward", .section = KnobSection::kSharding},
+    {.key = "prefetch.backward", .section = KnobSection::kSharding, .reversed = true},
+    {.key = "prefetch.backward_depth", .section = KnobSection::kSharding},
+    {.key = "prefetch.forward", .section = KnobSection::kSharding, .at_zero = Text::kOff},
+    {.key = "prefetch.forward_list", .section = KnobSection::kSharding},
+    {.key = "prefetch.backward_list", .section = KnobSection::kSharding},
+    {.key = "prefetch.limit",
+     .section = KnobSection::kSharding,
+     .scale = SliderScale{0, 8},
+     .at_zero = Text::kOff},
+    {.key = "host.run_ahead",
+     .section = KnobSection::kSharding,
+     .scale = SliderScale{0, 9},
+     .ends_unlimited = true},
+    {.key = "unit.policy", .section = KnobSection::kSharding},
+    {.key = "unit.root", .section = KnobSection::kSharding},
+    {.key = "checkpointing", .section = KnobSection::kSharding},
+    {.key = "offload", .section = KnobSection::kSharding},
+    {.key = "ddp.bucket_cap", .section = KnobSection::kSharding},
+    {.key = "zero.reduce_bucket_size",
+     .section = KnobSection::kSharding,
+     .scale = kElements,
+     .at_zero = Text::kOff},
+    {.key = "zero.overlap_comm", .section = KnobSection::kSharding},
+    {.key = "zero.prefetch_bucket_size",
+     .section = KnobSection::kSharding,
+     .scale = kElements,
+     .at_zero = Text::kOff},
+    {.key = "zero.max_live_parameters",
+     .section = KnobSection::kSharding,
+     .scale = kElements,
+     .at_zero = Text::kOff},
+    {.key = "zero.max_reuse_distance",
+     .section = KnobSection::kSharding,
+     .scale = kElements,
+     .at_zero = Text::kOff},
+    {.key = "zero.persistence_threshold",
+     .section = KnobSection::kSharding,
+     .scale = kElementsOfParameter,
+     .at_zero = Text::kOff},
+    {.key = "link.host.bandwidth", .section = KnobSection::kLink},
+    {.key = "link.host.latency", .section = KnobSection::kLink},
+    {.key = "link.bandwidth", .section = KnobSection::kLink},
+    {.key = "link.latency", .section = KnobSection::kLink},
+    {.key = "schedule.file", .section = KnobSection::kTraining},
+    {.key = "accumulation", .section = KnobSection::kTraining},
+    {.key = "reshard_after_backward", .section = KnobSection::kTraining},
+    {.key = "is_last_backward", .section = KnobSection::kTraining},
+    {.key = "train.lr", .section = KnobSection::kTraining},
+    {.key = "engine.compute_slots",
+     .section = KnobSection::kTraining,
+     .scale = SliderScale{0, 16},
+     .at_zero = Text::kAuto},
+    {.key = "record.steps", .section = KnobSection::kTraining},
+    {.key = "checkpoint.every", .section = KnobSection::kTraining},
+    {.key = "checkpoint.keep", .section = KnobSection::kTraining},
+    {.key = "fault.delay", .section = KnobSection::kTraining},
+    {.key = "fault.jitter", .section = KnobSection::kTraining},
+};
+// All links of a dimension of the mesh.
+constexpr KnobRow kRowOfWires{.key = "link.", .section = KnobSection::kLink};
+
+// Null: none.
+const KnobRow* KnobRowOf(std::string_view key) {
+  if (config::DimensionOfLink(key)) return &kRowOfWires;
+  const auto* row = std::ranges::find(kKnobRows, key, &KnobRow::key);
+  return row == std::end(kKnobRows) ? nullptr : row;
+}
+
+Knob MakeKnob(const config::KeyInfo& key, const KnobRow& row) {
   Knob knob;
   knob.key = &key;
   knob.minimum = key.minimum;
@@ -61,37 +157,22 @@ Knob MakeKnob(const config::KeyInfo& key) {
       knob.kind = KnobKind::kText;
       break;
   }
-  if (key.name == "prefetch.backward") std::reverse(knob.values.begin(), knob.values.end());
-  if (key.name == "prefetch.limit") knob.maximum = kMaxLimit;
-  if (key.name == "engine.compute_slots") knob.maximum = kMaxSlots;
-  if (key.unit == "elements") {
-    const bool of_one_parameter = key.name == "zero.persistence_threshold";
-    knob.minimum = of_one_parameter ? 1 : 1e5;
-    knob.maximum = of_one_parameter ? 1e6 : 1e9;
-    knob.logarithmic = true;
+  if (row.reversed) std::ranges::reverse(knob.values);
+  if (row.scale) {
+    knob.minimum = row.scale->minimum;
+    knob.maximum = row.scale->maximum;
+    knob.logarithmic = row.scale->logarithmic;
   }
-  if (key.name == "host.run_ahead") {
-    knob.minimum = 0;
-    knob.maximum = kMaxRunAhead + 1;
-  }
+  knob.at_zero = row.at_zero;
+  knob.ends_unlimited = row.ends_unlimited;
   return knob;
-}
-
-bool IsIn(KnobSection section, std::string_view name) {
-  if (name == "preset") return false;  // chosen at the panel's title
-  if (name.substr(0, 5) == "link.") return section == KnobSection::kLink;
-  const auto of = [&](std::string_view group) { return name.starts_with(group); };
-  const bool sharding = name == "strategy" || name == "reshard_after_forward" ||
-                        name == "checkpointing" || name == "offload" || name == "host.run_ahead" ||
-                        of("prefetch.") || of("mesh.") || of("unit.") || of("ddp.") ||
-                        of("zero.") || of("pipeline.") || of("tensor.");
-  return section == (sharding ? KnobSection::kSharding : KnobSection::kTraining);
 }
 
 std::vector<Knob> MakeSection(KnobSection section) {
   std::vector<Knob> knobs;
   for (const config::KeyInfo& key : config::AllKeys()) {
-    if (key.live && IsIn(section, key.name)) knobs.push_back(MakeKnob(key));
+    const KnobRow* row = key.live ? KnobRowOf(key.name) : nullptr;
+    if (row != nullptr && row->section == section) knobs.push_back(MakeKnob(key, *row));
   }
   return knobs;
 }
@@ -140,7 +221,7 @@ double KnobPosition(const Knob& knob, std::string_view value) {
       break;
   }
   const double number = std::strtod(std::string(value).c_str(), nullptr);
-  return knob.key->name == "host.run_ahead" && number < 0 ? knob.maximum : number;
+  return knob.ends_unlimited && number < 0 ? knob.maximum : number;
 }
 
 std::string KnobValue(const Knob& knob, double position) {
@@ -154,23 +235,20 @@ std::string KnobValue(const Knob& knob, double position) {
     default:
       break;
   }
-  if (knob.key->name == "host.run_ahead" && position > kMaxRunAhead) return "-1";
+  if (knob.ends_unlimited && position > knob.maximum - 1) return "-1";
   return fmt::format("{:.0f}", knob.logarithmic ? RoundToTwoDigits(position) : position);
 }
 
 std::string ShowValue(ui::Language language, const Knob& knob, std::string_view value) {
   const config::KeyInfo& key = *knob.key;
-  const bool off_at_zero =
-      key.name == "prefetch.limit" || key.name == "prefetch.forward" || key.unit == "elements";
   if (key.type == KeyType::kBool && value == "true") return Tr(language, Text::kOn);
   if (key.type == KeyType::kBool && value == "false") return Tr(language, Text::kOff);
   if (key.name == "strategy") return Upper(value);
   if (value == "none") return Tr(language, Text::kNone);
-  if (value == "0" && off_at_zero) return Tr(language, Text::kOff);
+  if (value == "0" && knob.at_zero) return Tr(language, *knob.at_zero);
   if (key.unit == "elements") {
     return AsSet(FormatCount(std::strtod(std::string(value).c_str(), nullptr)));
   }
-  if (value == "0" && key.name == "engine.compute_slots") return Tr(language, Text::kAuto);
   if (value == "-1") return Tr(language, Text::kUnlimited);
   if (key.type == KeyType::kBandwidth) {
     if (const auto rate = ParseBandwidth(value)) return AsSet(FormatBandwidth(*rate));

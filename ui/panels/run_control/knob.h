@@ -2,12 +2,16 @@
 // Dear ImGui.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "engine/config/config.h"
 #include "ui/commands.h"
+#include "ui/language.h"
+#include "ui/text.h"
 
 namespace shardscope::panels {
 
@@ -21,13 +25,16 @@ struct Knob {
   double maximum = 1;
   bool logarithmic = false;
   bool whole_numbers = false;
+  std::optional<ui::Text> at_zero;  // "off", "auto": in place of 0
+  bool ends_unlimited = false;      // the right end stands for -1
 };
 
 // The live keys in the order of the panel, by section.
 enum class KnobSection : uint8_t { kSharding, kLink, kTraining };
 const std::vector<Knob>& KnobsOf(KnobSection section);
 
-// A value as text and as the place on the slider. "-1" of host.run_ahead stands at the right end.
+// A value as text and as the place on the slider. "-1", where it means no limit, stands at
+// the right end.
 double KnobPosition(const Knob& knob, std::string_view value);
 std::string KnobValue(const Knob& knob, double position);
 

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <string>
+
+#include "ui/text.h"
 
 namespace shardscope::panels {
 namespace {
@@ -20,6 +23,7 @@ const Knob* FindKnob(std::string_view key) {
   return nullptr;
 }
 
+// A live key has a row in knob.cc, or is left out here.
 TEST(Knob, EveryLiveKeyIsInOneSection) {
   std::multiset<std::string> shown = {"preset"};  // at the panel's title
   for (const KnobSection section : kSections) {
@@ -30,6 +34,31 @@ TEST(Knob, EveryLiveKeyIsInOneSection) {
     if (key.live) live.insert(key.name);
   }
   EXPECT_EQ(shown, live);
+}
+
+// A live key has a label in ui/text.cc, or is called by its name here.
+TEST(Knob, EveryLiveKeyHasALabel) {
+  std::set<std::string> unlabelled;
+  for (const config::KeyInfo& key : config::AllKeys()) {
+    if (key.live && ui::KeyLabel(ui::Language::kEnglish, key.name) == key.name) {
+      unlabelled.insert(key.name);
+    }
+  }
+  EXPECT_EQ(unlabelled, (std::set<std::string>{"checkpoint.every", "checkpoint.keep", "preset",
+                                               "schedule.file"}));
+}
+
+TEST(Knob, SlidersReachWhatIsUseful) {
+  const Knob& limit = *FindKnob("prefetch.limit");
+  EXPECT_EQ(limit.maximum, 8);
+  EXPECT_LT(limit.maximum, limit.key->maximum);
+  const Knob& run_ahead = *FindKnob("host.run_ahead");
+  EXPECT_EQ(KnobValue(run_ahead, run_ahead.maximum), "-1");
+  EXPECT_EQ(KnobValue(run_ahead, run_ahead.maximum - 1), "8");
+  EXPECT_EQ(KnobPosition(run_ahead, "-1"), run_ahead.maximum);
+  EXPECT_EQ(FindKnob("prefetch.backward")->values.front(), "none");
+  EXPECT_TRUE(FindKnob("zero.persistence_threshold")->logarithmic);
+  EXPECT_EQ(ShowValue(ui::Language::kEnglish, *FindKnob("engine.compute_slots"), "0"), "auto");
 }
 
 TEST(Knob, EverySliderPositionIsAValueThatTheKeyTakes) {

@@ -9,6 +9,7 @@
 #include "ui/panels/panel_frame.h"
 #include "ui/panels/runs/new_run_form.h"
 #include "ui/panels/runs/start_cards.h"
+#include "ui/run_folder.h"
 #include "ui/text.h"
 #include "ui/widgets/buttons.h"
 #include "ui/widgets/fields.h"
@@ -117,11 +118,7 @@ std::string PresetName(const std::string& path) {
 // What keeps a folder from taking a run; empty if nothing does.
 std::string FolderError(const PanelFrame& frame, const std::string& folder) {
   if (folder.empty()) return frame.Tr(Text::kRunsFolderEmpty);
-  std::error_code ignored;
-  if (std::filesystem::exists(std::filesystem::path(folder) / "run.toml", ignored)) {
-    return TrFormat(frame.context.language, Text::kRunsFolderTaken, folder);
-  }
-  return {};
+  return ui::WhyFolderIsTaken(frame.context.language, folder);
 }
 
 std::string_view GroupOf(const config::KeyInfo& key) {

@@ -16,37 +16,26 @@ Result<std::vector<lesson::Lesson>> ReadFilledLessons(const std::vector<std::str
 }
 
 LessonWorker::LessonWorker(std::vector<std::string> paths, std::function<void()> wake)
-    : paths_(std::move(paths)), wake_(std::move(wake)), thread_([this] { Run(); }) {}
-
-LessonWorker::~LessonWorker() {
-  {
-    const MutexLock lock(mutex_);
-    stop_ = true;
-    cancel_.request_stop();
-  }
-  asked_.notify_one();
-  thread_.join();
+    : OneAtATime(std::move(wake)), paths_(std::move(paths)) {
+  Begin();
 }
+
+LessonWorker::~LessonWorker() { End(); }
 
 ui::JudgedAnswer* LessonWorker::JudgedOf(lesson::Exercise part) {
   return part == lesson::Exercise::kTask ? &task_ : &quiz_;
 }
 
 void LessonWorker::Judge(const std::string& id, const lesson::Attempt& attempt) {
-  {
-    const MutexLock lock(mutex_);
-    task_.is_asked = quiz_.is_asked = false;  // what runs, or waits, gives way
-    next_ = Asked{id, attempt};
-    *JudgedOf(attempt.part) = {.is_asked = true, .verdict = std::nullopt, .error = ""};
-    cancel_.request_stop();
-  }
-  asked_.notify_one();
+  const MutexLock lock(mutex_);
+  task_.is_asked = quiz_.is_asked = false;  // what runs, or waits, gives way
+  *JudgedOf(attempt.part) = {.is_asked = true, .verdict = std::nullopt, .error = ""};
+  Ask({id, attempt});
 }
 
 void LessonWorker::Forget() {
   const MutexLock lock(mutex_);
-  next_.reset();
-  cancel_.request_stop();
+  Withdraw();
   task_ = quiz_ = {};
 }
 
@@ -58,7 +47,7 @@ void LessonWorker::Show(ui::LessonsState* state) const {
   state->quiz = quiz_;
 }
 
-void LessonWorker::Read() {
+void LessonWorker::Prepare() {
   Result<std::vector<lesson::Lesson>> lessons = ReadFilledLessons(paths_);
   const MutexLock lock(mutex_);
   if (lessons.ok()) {
@@ -68,12 +57,14 @@ void LessonWorker::Read() {
   }
 }
 
-ui::JudgedAnswer LessonWorker::Answer(const Asked& asked, const std::stop_token& stop) const {
+std::optional<ui::JudgedAnswer> LessonWorker::Make(const AskedLesson& asked,
+                                                   const std::stop_token& stop) {
   std::shared_ptr<const std::vector<lesson::Lesson>> lessons;
   {
     const MutexLock lock(mutex_);
     lessons = lessons_;
   }
+  if (lessons == nullptr) return std::nullopt;
   ui::JudgedAnswer judged;
   const auto found = std::ranges::find(*lessons, asked.id, &lesson::Lesson::id);
   Result<lesson::Verdict> verdict = CheckAnswer(*found, asked.attempt, stop);
@@ -85,26 +76,11 @@ ui::JudgedAnswer LessonWorker::Answer(const Asked& asked, const std::stop_token&
   return judged;
 }
 
-void LessonWorker::Run() {
-  Read();
-  if (wake_) wake_();
-  MutexLock lock(mutex_);
-  while (true) {
-    asked_.wait(lock, [this]() REQUIRES(mutex_) { return stop_ || next_.has_value(); });
-    if (stop_) return;
-    const Asked asked = std::move(*std::exchange(next_, std::nullopt));
-    if (lessons_ == nullptr) continue;
-    cancel_ = std::stop_source();
-    const std::stop_token stop = cancel_.get_token();
-    lock.unlock();
-    ui::JudgedAnswer judged = Answer(asked, stop);
-    lock.lock();
-    if (stop.stop_requested()) continue;  // forgotten, or another answer came
-    *JudgedOf(asked.attempt.part) = std::move(judged);
-    lock.unlock();
-    if (wake_) wake_();
-    lock.lock();
-  }
+bool LessonWorker::Keep(const AskedLesson& asked, std::optional<ui::JudgedAnswer> judged,
+                        bool is_cancelled) {
+  if (is_cancelled || !judged) return false;  // forgotten, or another answer came
+  *JudgedOf(asked.attempt.part) = std::move(*judged);
+  return true;
 }
 
 }  // namespace shardscope::shell

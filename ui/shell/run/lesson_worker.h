@@ -8,11 +8,11 @@
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "trace/base/mutex.h"
 #include "ui/context.h"
+#include "ui/shell/run/one_at_a_time.h"
 
 namespace shardscope::shell {
 
@@ -20,11 +20,17 @@ namespace shardscope::shell {
 // pictures, and inside the worker.
 Result<std::vector<lesson::Lesson>> ReadFilledLessons(const std::vector<std::string>& paths);
 
-class LessonWorker {
+struct AskedLesson {
+  std::string id;
+  lesson::Attempt attempt;
+};
+
+// Without lessons there is no answer.
+class LessonWorker final : public OneAtATime<AskedLesson, std::optional<ui::JudgedAnswer>> {
  public:
   // `paths`: files of lessons. `wake` is called on the worker's thread when there is something new.
   LessonWorker(std::vector<std::string> paths, std::function<void()> wake);
-  ~LessonWorker();  // cancels what runs
+  ~LessonWorker() override;  // cancels what runs
 
   // The answer to the part of the lesson `id`, whose answers before are forgotten.
   void Judge(const std::string& id, const lesson::Attempt& attempt);
@@ -35,27 +41,18 @@ class LessonWorker {
   void Show(ui::LessonsState* state) const;
 
  private:
-  struct Asked {
-    std::string id;
-    lesson::Attempt attempt;
-  };
-  void Run();
-  void Read();
-  ui::JudgedAnswer Answer(const Asked& asked, const std::stop_token& stop) const;
+  void Prepare() override;
+  std::optional<ui::JudgedAnswer> Make(const AskedLesson& asked,
+                                       const std::stop_token& stop) override;
+  bool Keep(const AskedLesson& asked, std::optional<ui::JudgedAnswer> judged,
+            bool is_cancelled) override REQUIRES(mutex_);
   ui::JudgedAnswer* JudgedOf(lesson::Exercise part) REQUIRES(mutex_);
 
   const std::vector<std::string> paths_;
-  const std::function<void()> wake_;
-  mutable Mutex mutex_;
-  CondVar asked_;
-  std::optional<Asked> next_ GUARDED_BY(mutex_);
-  std::stop_source cancel_ GUARDED_BY(mutex_);  // of what runs
   std::shared_ptr<const std::vector<lesson::Lesson>> lessons_ GUARDED_BY(mutex_);
   std::string error_ GUARDED_BY(mutex_);
   ui::JudgedAnswer task_ GUARDED_BY(mutex_);
   ui::JudgedAnswer quiz_ GUARDED_BY(mutex_);
-  bool stop_ GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // last: starts when all else is there
 };
 
 }  // namespace shardscope::shell

@@ -28,12 +28,16 @@ class NewestWorker {
 
   static constexpr auto kRefreshInterval = std::chrono::milliseconds(333);
 
-  // `wake` is called on the worker's thread after an answer; it may be empty.
+  // `wake` is called on the worker's thread after an answer; it may be empty. `leaves_half`:
+  // whether the rest after an answer to this request is at least as long as the answer took; empty:
+  // always.
   NewestWorker(Make make, std::function<void()> wake,
-               std::chrono::milliseconds interval = kRefreshInterval)
+               std::chrono::milliseconds interval = kRefreshInterval,
+               std::function<bool(const Request&)> leaves_half = {})
       : make_(std::move(make)),
         wake_(std::move(wake)),
         interval_(interval),
+        leaves_half_(std::move(leaves_half)),
         thread_([this] { Run(); }) {}
 
   // Stops the answer in the making.
@@ -99,11 +103,13 @@ class NewestWorker {
       running_ = std::stop_source();
       const std::stop_token stop = running_.get_token();
       lock.unlock();
+      const bool leaves_half = !leaves_half_ || leaves_half_(last);
       const Clock::time_point begin = Clock::now();
       AnswerPtr answer = make_(last, stop);
       last.snapshot = nullptr;  // not to be freed under the lock, nor kept
       const Clock::time_point end = Clock::now();
-      rests_until = end + std::max<Clock::duration>(interval_, end - begin);
+      const Clock::duration took = leaves_half ? end - begin : Clock::duration::zero();
+      rests_until = end + std::max<Clock::duration>(interval_, took);
       lock.lock();
       // One that was stopped is none, and one that ended just then is not wanted.
       if (answer == nullptr || stop.stop_requested()) continue;
@@ -118,6 +124,7 @@ class NewestWorker {
   const Make make_;
   const std::function<void()> wake_;
   const std::chrono::milliseconds interval_;
+  const std::function<bool(const Request&)> leaves_half_;
   Request asked_;  // on the owner's thread
   mutable Mutex mutex_;
   CondVar requested_;

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
+#include <stop_token>
 #include <utility>
 
 #include "trace/analysis/changes.h"
 #include "trace/analysis/largest_peak.h"
 #include "trace/analysis/memory.h"
-#include "trace/base/mutex.h"
 
 namespace shardscope::shell {
 namespace {
@@ -83,54 +84,15 @@ FindingsPtr FindingsMaker::Make(FindingsRequest request) {
   return findings_ = std::move(findings);
 }
 
+// Reports of a run that goes on leave half of a core to its training.
 ReportWorker::ReportWorker(std::function<void()> wake)
-    : wake_(std::move(wake)), thread_([this] { Run(); }) {}
-
-ReportWorker::~ReportWorker() {
-  {
-    const MutexLock lock(mutex_);
-    stop_ = true;
-  }
-  requested_.notify_one();
-  thread_.join();
-}
-
-void ReportWorker::Request(FindingsRequest request) {
-  {
-    const MutexLock lock(mutex_);
-    next_ = std::move(request);
-  }
-  requested_.notify_one();
-}
-
-FindingsPtr ReportWorker::Latest() const {
-  const MutexLock lock(mutex_);
-  return latest_;
-}
-
-void ReportWorker::Run() {
-  using Clock = std::chrono::steady_clock;
-  FindingsMaker maker;
-  MutexLock lock(mutex_);
-  while (true) {
-    requested_.wait(lock, [this]() REQUIRES(mutex_) { return stop_ || next_.snapshot != nullptr; });
-    if (stop_) return;
-    FindingsRequest request = std::exchange(next_, {});
-    lock.unlock();
-    const bool grows = query::MayGrow(request.snapshot->state);
-    const Clock::time_point begin = Clock::now();
-    FindingsPtr findings = maker.Make(std::move(request));
-    // Reports of a run that goes on leave half of a core to its training.
-    const auto rest = grows ? std::max<Clock::duration>(kMinimumInterval, Clock::now() - begin)
-                            : Clock::duration(kMinimumInterval);
-    lock.lock();
-    latest_ = std::move(findings);
-    lock.unlock();
-    if (wake_) wake_();
-    lock.lock();
-    requested_.wait_for(lock, rest, [this]() REQUIRES(mutex_) { return stop_; });
-  }
-}
+    : NewestWorker(
+          [maker = std::make_shared<FindingsMaker>()](const FindingsRequest& request,
+                                                      const std::stop_token&) {
+            return maker->Make(request);
+          },
+          std::move(wake), kMinimumInterval,
+          [](const FindingsRequest& request) { return query::MayGrow(request.snapshot->state); }) {}
 
 ui::ChangeSummary SummarizeChange(const query::Snapshot& snapshot,
                                   const std::vector<analysis::StepBreakdown>& steps) {

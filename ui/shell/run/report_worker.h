@@ -1,20 +1,19 @@
 // ReportWorker: makes the Report of the newest Snapshot, with figures of the scope asked for, on a
 // thread of its own, at most ten times a second, so that no frame waits for it.
 //
-// Threads: Request() and Latest() on the owner's thread; the report is made on the worker's.
+// Threads: as NewestWorker; the report is made on the worker's.
 #pragma once
 
 #include <functional>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "trace/analysis/collective_table.h"
 #include "trace/analysis/rank_findings.h"
 #include "trace/analysis/report.h"
 #include "trace/analysis/step_table.h"
-#include "trace/base/mutex.h"
 #include "ui/context.h"
+#include "ui/shell/run/newest_worker.h"
 
 namespace shardscope::shell {
 
@@ -26,6 +25,9 @@ struct FindingsRequest {
   bool ranks = false;
   bool collectives = false;
   bool step_table = false;
+  // All ask the same: what is in the making is shown although other figures are asked for
+  // meanwhile, as while a scope is dragged.
+  bool Asks(const FindingsRequest&) const { return true; }
   bool operator==(const FindingsRequest&) const = default;
 };
 
@@ -59,28 +61,10 @@ class FindingsMaker {
   analysis::BreakdownCache cache_;  // of a run that goes on
 };
 
-class ReportWorker {
+class ReportWorker : public NewestWorker<FindingsRequest, Findings> {
  public:
   // `wake` is called on the worker's thread after new findings.
   explicit ReportWorker(std::function<void()> wake);
-  ~ReportWorker();  // waits for the report in the making
-
-  // Asks for findings; a newer request replaces an older one that has not begun.
-  void Request(FindingsRequest request);
-
-  // Null until the first is made.
-  FindingsPtr Latest() const;
-
- private:
-  void Run();
-
-  const std::function<void()> wake_;
-  mutable Mutex mutex_;
-  CondVar requested_;
-  FindingsRequest next_ GUARDED_BY(mutex_);
-  FindingsPtr latest_ GUARDED_BY(mutex_);
-  bool stop_ GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // last: starts when all else is there
 };
 
 // The effect of the newest change of a knob, as analysis::EffectsOfChanges() has it, and on memory.

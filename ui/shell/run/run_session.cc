@@ -304,7 +304,7 @@ void RunSession::AskForFigures(FindingsRequest wanted, ui::Context* context) {
   if (trace_ == nullptr) {
     Show(*fixed_findings_.Make(asked_), context);
   } else {
-    worker_->Request(asked_);
+    worker_->Ask(asked_);
   }
 }
 

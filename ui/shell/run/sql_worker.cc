@@ -1,6 +1,8 @@
 #include "ui/shell/run/sql_worker.h"
 
-#include <memory>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "trace/base/time.h"
@@ -14,54 +16,43 @@ constexpr size_t kMaxRows = 10'000;
 }  // namespace
 
 SqlWorker::SqlWorker(std::string path, std::function<void()> wake)
-    : path_(std::move(path)), wake_(std::move(wake)), thread_([this] { Run(); }) {}
-
-SqlWorker::~SqlWorker() {
-  {
-    const MutexLock lock(mutex_);
-    stop_ = true;
-    cancel_.request_stop();
-  }
-  asked_.notify_one();
-  thread_.join();
+    : OneAtATime(std::move(wake)), path_(std::move(path)) {
+  Begin();
 }
 
+SqlWorker::~SqlWorker() { End(); }
+
 void SqlWorker::Start(const std::string& sql) {
-  {
-    const MutexLock lock(mutex_);
-    next_ = sql;
-    cancel_.request_stop();
-  }
-  asked_.notify_one();
+  const MutexLock lock(mutex_);
+  Ask(sql);
 }
 
 void SqlWorker::Cancel() {
   const MutexLock lock(mutex_);
-  if (next_) {  // which the thread has not come to
-    auto answer = std::make_shared<ui::SqlAnswer>();
-    answer->query = *std::exchange(next_, std::nullopt);
-    answer->is_cancelled = true;
-    answer_ = std::move(answer);
-  }
-  cancel_.request_stop();
+  std::optional<std::string> waiting = Withdraw();
+  if (!waiting) return;
+  // The thread has not come to it.
+  auto answer = std::make_shared<ui::SqlAnswer>();
+  answer->query = std::move(*waiting);
+  answer->is_cancelled = true;
+  answer_ = std::move(answer);
 }
 
 void SqlWorker::Show(ui::SqlConsole* console) const {
   const MutexLock lock(mutex_);
-  console->running = next_.value_or(running_);
+  console->running = Asked().value_or("");
   console->answer = answer_;
   console->tables = tables_;
 }
 
-void SqlWorker::ListTables() {
+void SqlWorker::Prepare() {
   Result<std::vector<query::TableColumns>> tables = query::TablesOf(path_);
   if (!tables.ok()) return;  // the first statement says why
   const MutexLock lock(mutex_);
   tables_ = std::make_shared<const std::vector<query::TableColumns>>(std::move(tables).value());
 }
 
-std::shared_ptr<const ui::SqlAnswer> SqlWorker::Answer(const std::string& sql,
-                                                       const std::stop_token& stop) const {
+SqlAnswerPtr SqlWorker::Make(const std::string& sql, const std::stop_token& stop) {
   auto answer = std::make_shared<ui::SqlAnswer>();
   answer->query = sql;
   const int64_t begin_ns = MonotonicNs();
@@ -76,26 +67,9 @@ std::shared_ptr<const ui::SqlAnswer> SqlWorker::Answer(const std::string& sql,
   return answer;
 }
 
-void SqlWorker::Run() {
-  ListTables();
-  if (wake_) wake_();
-  MutexLock lock(mutex_);
-  while (true) {
-    asked_.wait(lock, [this]() REQUIRES(mutex_) { return stop_ || next_.has_value(); });
-    if (stop_) return;
-    const std::string sql = std::move(*std::exchange(next_, std::nullopt));
-    running_ = sql;
-    cancel_ = std::stop_source();
-    const std::stop_token stop = cancel_.get_token();
-    lock.unlock();
-    std::shared_ptr<const ui::SqlAnswer> answer = Answer(sql, stop);
-    lock.lock();
-    running_.clear();
-    answer_ = std::move(answer);
-    lock.unlock();
-    if (wake_) wake_();
-    lock.lock();
-  }
+bool SqlWorker::Keep(const std::string&, SqlAnswerPtr answer, bool) {
+  answer_ = std::move(answer);
+  return true;
 }
 
 }  // namespace shardscope::shell

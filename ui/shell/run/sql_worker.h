@@ -4,22 +4,25 @@
 #pragma once
 
 #include <functional>
-#include <optional>
+#include <memory>
 #include <stop_token>
 #include <string>
-#include <thread>
+#include <vector>
 
 #include "trace/base/mutex.h"
 #include "ui/context.h"
+#include "ui/shell/run/one_at_a_time.h"
 
 namespace shardscope::shell {
 
-class SqlWorker {
+using SqlAnswerPtr = std::shared_ptr<const ui::SqlAnswer>;
+
+class SqlWorker final : public OneAtATime<std::string, SqlAnswerPtr> {
  public:
   // `path`: a run folder or a trace file. `wake` is called on the worker's thread when there is
   // something new. It lists the tables first.
   SqlWorker(std::string path, std::function<void()> wake);
-  ~SqlWorker();  // cancels what runs
+  ~SqlWorker() override;  // cancels what runs
 
   // Instead of what runs.
   void Start(const std::string& sql);
@@ -30,22 +33,14 @@ class SqlWorker {
   void Show(ui::SqlConsole* console) const;
 
  private:
-  void Run();
-  void ListTables();
-  std::shared_ptr<const ui::SqlAnswer> Answer(const std::string& sql,
-                                              const std::stop_token& stop) const;
+  void Prepare() override;
+  SqlAnswerPtr Make(const std::string& sql, const std::stop_token& stop) override;
+  bool Keep(const std::string& sql, SqlAnswerPtr answer, bool is_cancelled) override
+      REQUIRES(mutex_);
 
   const std::string path_;
-  const std::function<void()> wake_;
-  mutable Mutex mutex_;
-  CondVar asked_;
-  std::optional<std::string> next_ GUARDED_BY(mutex_);
-  std::string running_ GUARDED_BY(mutex_);
-  std::stop_source cancel_ GUARDED_BY(mutex_);  // of what runs
-  std::shared_ptr<const ui::SqlAnswer> answer_ GUARDED_BY(mutex_);
+  SqlAnswerPtr answer_ GUARDED_BY(mutex_);
   std::shared_ptr<const std::vector<query::TableColumns>> tables_ GUARDED_BY(mutex_);
-  bool stop_ GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // last: starts when all else is there
 };
 
 }  // namespace shardscope::shell

@@ -15,6 +15,7 @@
 #include "trace/base/input_file.h"
 #include "trace/base/output_folder.h"
 #include "trace/base/text.h"
+#include "ui/run_folder.h"
 
 namespace shardscope::shell {
 namespace {
@@ -51,10 +52,8 @@ std::string EndOfOutput(const fs::path& path) {
 }
 
 Status PrepareFolder(const std::string& folder) {
-  std::error_code error;
-  if (fs::exists(fs::path(folder) / "run.toml", error) || HasTrace(folder)) {
-    return Status::Error(fmt::format("{} holds a run already; choose another folder", folder));
-  }
+  const std::string taken = ui::WhyFolderIsTaken(ui::Language::kEnglish, folder);
+  if (!taken.empty()) return Status::Error(taken);
   const Status made = MakeFolder(folder);
   return made.ok() ? made : Status::Error(made.message() + "; choose another folder");
 }
