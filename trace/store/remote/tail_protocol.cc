@@ -169,9 +169,9 @@ Status TailDecoder::Take(std::string_view text) {
   if (!line.contains("state") || !line["state"].is_string()) {
     return Malformed("a line that is neither rows nor state");
   }
-  const std::string& text = line["state"].get_ref<const std::string&>();
-  const std::optional<SourceState> state = ParseState(text);
-  if (!state) return Malformed(fmt::format("unknown state '{}'", text));
+  const std::string& name = line["state"].get_ref<const std::string&>();
+  const std::optional<SourceState> state = ParseState(name);
+  if (!state) return Malformed(fmt::format("unknown state '{}'", name));
   state_ = *state;
   AppendRows(&group_, &finished_);
   complete_ = true;
