@@ -40,12 +40,14 @@ struct MemoryPlan {
 Result<config::Config> ReadConfig(const MemoryPlanArguments& arguments) {
   config::Config config;
   if (!arguments.values.empty()) config = config::Config::OfValues(arguments.values);
+  config.Inherit();
   if (!arguments.config.empty()) {
     SHARDSCOPE_RETURN_IF_ERROR(config::ApplyToml(arguments.config, &config));
   }
   for (const std::string& setting : arguments.settings) {
     SHARDSCOPE_RETURN_IF_ERROR(config::ApplySetting(setting, &config));
   }
+  config::SettleInherited(&config);
   config.ClearChanges();
   SHARDSCOPE_RETURN_IF_ERROR(footprint::ApplyFolders(&config));
   SHARDSCOPE_RETURN_IF_ERROR(config.Check());

@@ -91,12 +91,9 @@ struct Setting {
 Result<Setting> ReadSetting(const Arguments& arguments) {
   Result<config::Config> given = ReadSettings(arguments);
   if (!given.ok()) return given.status();
-  SHARDSCOPE_RETURN_IF_ERROR(footprint::ApplyFolders(&*given));
   // What reads the run later may be started in another folder.
-  if (const std::string& path = given->Get("schedule.file"); !path.empty()) {
-    SHARDSCOPE_RETURN_IF_ERROR(
-        given->Set("schedule.file", std::filesystem::absolute(path).lexically_normal().string()));
-  }
+  config::MakePathsAbsolute(&*given);
+  SHARDSCOPE_RETURN_IF_ERROR(footprint::ApplyFolders(&*given));
   Setting setting;
   SHARDSCOPE_RETURN_IF_ERROR(ChooseDevice(arguments, *given, &setting.choice));
   Result<config::Config> config = ConfigFor(setting.choice, arguments, *given);

@@ -40,8 +40,9 @@ class ProgramTest(unittest.TestCase):
         self.data = self.root / "data.txt"
         self.data.write_text("the quick brown fox jumps over the lazy dog. " * 200)
 
-    def run_program(self, *arguments, check=True):
-        done = subprocess.run([str(a) for a in arguments], capture_output=True, text=True, timeout=TIMEOUT_S)
+    def run_program(self, *arguments, check=True, folder=None):
+        """In that folder, or in the one that the tests were started in."""
+        done = subprocess.run([str(a) for a in arguments], capture_output=True, text=True, timeout=TIMEOUT_S, cwd=folder)
         if check:
             self.assertEqual(done.returncode, 0, f"{arguments}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
         return done

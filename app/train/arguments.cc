@@ -110,6 +110,7 @@ Result<config::Config> SettingsOf(const std::string& checkpoint, const Arguments
     SHARDSCOPE_RETURN_IF_ERROR(
         config.Set("run.ranks", std::to_string(arguments.launch->num_ranks)));
   }
+  config.Inherit();
   return config;
 }
 
@@ -143,6 +144,7 @@ Result<config::Config> ReadSettings(const Arguments& arguments) {
   }
   SHARDSCOPE_ASSIGN_OR_RETURN(config, SettingsOf(found, arguments));
   SHARDSCOPE_RETURN_IF_ERROR(ApplyGiven(arguments, &config));
+  config::SettleInherited(&config);
   SHARDSCOPE_RETURN_IF_ERROR(config.Set("checkpoint.resume", found));
   return config;
 }

@@ -33,6 +33,7 @@ Result<config::Config> SettingsFor(const checkpoint::DcpImport& import,
   config::Config config;
   SHARDSCOPE_RETURN_IF_ERROR(config.SetAll(import.ModelKeys(given.GetInt("model.heads"))));
   SHARDSCOPE_RETURN_IF_ERROR(ApplySettings(arguments, &config));
+  config::MakePathsAbsolute(&config);
   SHARDSCOPE_RETURN_IF_ERROR(config.Check());
   return config;
 }

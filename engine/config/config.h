@@ -40,6 +40,7 @@ struct KeyInfo {
   double maximum = 0;
   bool live = false;     // may change while the run trains
   bool settable = true;  // false: the trainer writes it, Set refuses it
+  bool is_path = false;  // names a file or folder
   std::string help;      // one sentence
 };
 
@@ -97,6 +98,13 @@ class Config {
   // Whether the user set it (as opposed to a default or what the preset implies).
   bool IsExplicit(std::string_view key) const;
 
+  // What was set so far came with a checkpoint: where it has no effect it is left alone.
+  void Inherit();
+  // Whether the user set it, and no checkpoint.
+  bool IsGiven(std::string_view key) const;
+  // Back to its default, as if it had never been set.
+  void Unset(std::string_view key);
+
   const std::string& Get(std::string_view key) const;  // canonical text; the key must exist
   int64_t GetInt(std::string_view key) const;          // durations in ns, sizes in bytes
   double GetFloat(std::string_view key) const;
@@ -121,6 +129,7 @@ class Config {
   struct Value {
     std::string text;
     bool is_explicit = false;
+    bool is_inherited = false;
   };
   void SetDefault(std::string_view key, std::string_view value);
   void RefreshDefaults();
@@ -199,6 +208,14 @@ int64_t GetFfn(const Config& config);
 
 // engine.compute_slots with 0 resolved to the cores that this process may use.
 int64_t GetComputeSlots(const Config& config);
+
+// Whether it is an error that the key has no effect: the user gave it, and not its default.
+bool MustHaveEffect(const Config& config, std::string_view key);
+// Drops what came with a checkpoint and would be refused beside the strategy that was given.
+void SettleInherited(Config* config);
+
+// Relative paths become absolute; `bytes` in place of a tokenizer is none.
+void MakePathsAbsolute(Config* config);
 
 // Whether the key changes anything with that strategy, and preset. False of no key that has nothing
 // to do with sharding.

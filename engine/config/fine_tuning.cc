@@ -109,7 +109,7 @@ Status CheckFineTuning(const Config& config) {
   const bool adapts = config.GetInt("lora.rank") > 0;
   const bool freezes = !config.Get("train.frozen").empty();
   for (const std::string_view key : {"lora.alpha", "lora.targets"}) {
-    if (adapts || !config.IsExplicit(key)) continue;
+    if (adapts || !MustHaveEffect(config, key)) continue;
     return Status::Error(fmt::format("{} has no effect with {}: set lora.rank=8, or leave it out",
                                      ShownHere(config, key), ShownHere(config, "lora.rank")));
   }

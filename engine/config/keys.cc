@@ -73,6 +73,12 @@ KeyInfo Live(KeyInfo key) {
   return key;
 }
 
+KeyInfo PathKey(std::string name, std::string help) {
+  KeyInfo key = TextKey(std::move(name), "", std::move(help));
+  key.is_path = true;
+  return key;
+}
+
 KeyInfo In(std::string unit, KeyInfo key) {
   key.unit = std::move(unit);
   return key;
@@ -169,7 +175,7 @@ Keys ShardingKeys() {
           In("ops", Int("host.run_ahead", -1, -1, 1000,
                         "How many compute ops the host may issue ahead of the one that runs; 0 = a "
                         "host that waits, -1 = no limit."))),
-      Live(TextKey("schedule.file", "",
+      Live(PathKey("schedule.file",
                    "A file with the Schedule of each step, as schedules/0.txt of a run has it, in "
                    "place of the one that strategy and prefetch give: the same ops, issued in "
                    "another order or with other waits (docs/schedule.md).")),
@@ -358,7 +364,7 @@ Keys ModelKeys() {
       Choice("model.kind", {"gpt", "llama"},
              "What blocks are made of: gpt = attention and GELU MLP, without biases, llama = "
              "grouped-query attention and SwiGLU MLP, as LlamaForCausalLM."),
-      TextKey("model.path", "",
+      PathKey("model.path",
               "Folder in Hugging Face's layout (config.json, model.safetensors) whose weights the "
               "run begins with; it gives the other keys of the model but model.seq. Empty = drawn "
               "from run.seed."),
@@ -375,17 +381,17 @@ Keys ModelKeys() {
       In("tokens", Int("model.vocab", 256, 1, 1048576,
                        "Size of the vocabulary; 256 where a token is a byte.")),
       In("tokens", Int("model.seq", 128, 2, 8192, "Length of a sample.")),
-      TextKey("data.path", "",
+      PathKey("data.path",
               "File or folder of UTF-8 text to learn; empty = Shardscope's own source tree."),
-      TextKey(
-          "data.tokenizer", "",
+      PathKey(
+          "data.tokenizer",
           "Folder with a tokenizer.json (byte-level BPE) that makes tokens of the text; empty = "
           "that of model.path; bytes, or no such file there = a token is a byte."),
       Choice("data.format", {"auto", "text", "jsonl"},
              "With a tokenizer: what files are. text = a file is a document, jsonl = a line is an "
              "object with \"text\", or with \"messages\", of which the loss counts the "
              "assistant's alone; auto = by the ending .jsonl."),
-      TextKey("data.cache", "",
+      PathKey("data.cache",
               "Folder in which token ids are kept for later runs and for all ranks; empty = "
               "shardscope/tokens in the user's cache folder."),
       {.name = "data.cache_limit",
@@ -429,7 +435,7 @@ Keys TrainKeys() {
       TextKey("train.frozen", "",
               "Modules whose parameters are not trained, separated by commas: embedding, head, "
               "blocks = all of them, block0, block0.attention, block0.mlp."),
-      TextKey("lora.path", "",
+      PathKey("lora.path",
               "Folder of adapters as peft writes it (adapter_config.json, "
               "adapter_model.safetensors), with which the run begins over model.path; it gives the "
               "other keys of lora. Empty = drawn from run.seed."),
@@ -478,9 +484,9 @@ Keys CheckpointKeys() {
       Live(In("checkpoints", Int("checkpoint.keep", 0, 0, 1e6,
                                  "How many of the checkpoints that this run has written stay: the "
                                  "oldest goes when a newer one is whole. 0 = all."))),
-      TextKey("checkpoint.path", "",
+      PathKey("checkpoint.path",
               "Folder of the run's checkpoints; empty = checkpoints in the folder of the run."),
-      TextKey("checkpoint.resume", "",
+      PathKey("checkpoint.resume",
               "A run or one of its checkpoints to go on from, with its settings unless others are "
               "given: as --resume."),
   };
@@ -492,7 +498,7 @@ Keys EvaluationKeys() {
          Int("eval.every", 0, 0, 1e9,
              "The loss over held-out data before the first step, after every so many steps "
              "and at the end: forwards alone, between steps. 0 = never.")),
-      TextKey("eval.path", "",
+      PathKey("eval.path",
               "File or folder of held-out data, which no step learns from; as data.path, with the "
               "same tokenizer and format."),
       In("batches", Int("eval.batches", 0, 0, 1e9,

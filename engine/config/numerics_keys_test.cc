@@ -78,7 +78,13 @@ TEST(Keys, OffloadReducesEveryMicroBatch) {
   Config config = Configured({"offload=all"});
   EXPECT_TRUE(config.Check().ok()) << config.Check().message();
   ASSERT_TRUE(config.Set("accumulation", "no_sync").ok());
-  EXPECT_NE(config.Check().message().find("offload=all takes every micro-batch's gradient"),
+  EXPECT_EQ(config.Check().message(),
+            "offload=all takes every micro-batch's gradient to the host, and does not go with "
+            "accumulation=no_sync: set accumulation=reduce, or offload=none");
+  EXPECT_NE(Configured({"offload=all", "precision.keep_low_grads=true"})
+                .Check()
+                .message()
+                .find("set precision.keep_low_grads=false"),
             std::string::npos);
   // A scaler waits for all gradients, as clipping does.
   const Config scaled = Configured({"offload=all", "train.clip=0", "precision.param=fp16"});

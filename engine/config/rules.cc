@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 #include "engine/config/config.h"
@@ -368,27 +369,36 @@ Status CheckPrecision(const Config& config) {
                                    Shown(config, "precision.param")));
 }
 
+constexpr std::string_view kAccumulationKeys[] = {"accumulation", "reshard_after_backward",
+                                                  "is_last_backward", "precision.keep_low_grads"};
+
 bool IsOfAccumulation(std::string_view key) {
-  return key == "accumulation" || key == "reshard_after_backward" || key == "is_last_backward" ||
-         key == "precision.keep_low_grads";
+  return std::ranges::find(kAccumulationKeys, key) != std::end(kAccumulationKeys);
+}
+
+// What came with a checkpoint and does not apply changes nothing.
+bool IsInForce(const Config& config, std::string_view key) {
+  const plan::Strategy& strategy = *plan::FindStrategy(config.Get("strategy"));
+  return config.IsGiven(key) || Applies(key, strategy, config.Get("preset"));
 }
 
 Status CheckAccumulation(const Config& config) {
   const plan::Strategy& strategy = *plan::FindStrategy(config.Get("strategy"));
-  if (config.Get("accumulation") == "reduce_scatter_only" && !strategy.replicates_shards()) {
+  if (config.Get("accumulation") == "reduce_scatter_only" && !strategy.replicates_shards() &&
+      IsInForce(config, "accumulation")) {
     return Status::Error(
         fmt::format("{} is about replicas, which {} does not have: set strategy=hybrid, or "
                     "accumulation=no_sync",
                     Shown(config, "accumulation"), Shown(config, "strategy")));
   }
-  const bool is_default =
-      config.Get("accumulation") == "reduce" && config.GetBool("reshard_after_backward") &&
-      config.GetBool("is_last_backward") && !config.GetBool("precision.keep_low_grads");
-  if (config.Get("offload") != "none" && !is_default) {
+  for (const std::string_view key : kAccumulationKeys) {
+    const std::string& plain = FindKey(key)->default_value;
+    const bool is_plain = config.Get(key) == plain || !IsInForce(config, key);
+    if (config.Get("offload") == "none" || is_plain) continue;
     return Status::Error(fmt::format(
-        "{} takes every micro-batch's gradient to the host: leave accumulation, "
-        "reshard_after_backward, is_last_backward and precision.keep_low_grads as they are",
-        Shown(config, "offload")));
+        "{} takes every micro-batch's gradient to the host, and does not go with {}: set {}={}, or "
+        "offload=none",
+        Shown(config, "offload"), Shown(config, key), key, plain));
   }
   if (config.GetBool("scaler.enabled") && strategy.is_rooted) {
     return Status::Error(fmt::format(
@@ -415,7 +425,7 @@ Status CheckOptimizer(const Config& config) {
   for (const std::string_view key :
        {std::string_view("optimizer.beta1"), std::string_view("optimizer.beta2"),
         std::string_view("optimizer.eps"), std::string_view("optimizer.momentum")}) {
-    if (!config.IsExplicit(key) || is_sgd == (key == "optimizer.momentum")) continue;
+    if (!MustHaveEffect(config, key) || is_sgd == (key == "optimizer.momentum")) continue;
     return Status::Error(fmt::format("{} has no effect with {}: leave it out", Shown(config, key),
                                      Shown(config, "optimizer.kind")));
   }
@@ -649,7 +659,7 @@ Status CheckKeysOfStrategies(const Config& config) {
                                   key.name.starts_with("tensor.") || IsOfAccumulation(key.name) ||
                                   DimensionOfLink(key.name);
     if (!is_of_strategies) continue;
-    if (!config.IsExplicit(key.name)) continue;
+    if (!MustHaveEffect(config, key.name)) continue;
     const auto applies = [&](const plan::Strategy& strategy) {
       return Applies(key.name, strategy);
     };

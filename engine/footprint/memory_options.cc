@@ -309,6 +309,7 @@ Result<Config> With(const Config& config, const Settings& settings, bool only_li
     return changed;
   }
   SHARDSCOPE_RETURN_IF_ERROR(changed.SetAll(settings));
+  config::SettleInherited(&changed);
   SHARDSCOPE_RETURN_IF_ERROR(changed.Check());
   SHARDSCOPE_RETURN_IF_ERROR(config::CheckKeysOfStrategies(changed));
   return changed;

@@ -89,6 +89,33 @@ class CheckpointTest(ProgramTest):
                 self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
                 self.assertFalse((self.root / "b").exists())
 
+    def test_settings_of_the_strategy_before_a_change_go_on_without_effect(self):
+        for name, before, after in (("no_sync", ["strategy=full", "accumulation=no_sync"], "zero1"),
+                                    ("bucket", ["strategy=ddp", "ddp.bucket_cap=20kB"], "full"),
+                                    ("overlap", ["strategy=zero3", "zero.overlap_comm=false"], "full")):
+            with self.subTest(name):
+                change = self.root / f"{name}.toml"
+                change.write_text(f'[[change]]\nstep = 2\nset = {{ "strategy" = "{after}" }}\n')
+                run, _ = self.train(name, *before, "train.micro_batches=2", "train.steps=6", "checkpoint.every=4",
+                                    extra=["--config", change, "--losses", self.root / f"{name}.txt"])
+                self.run_program(TRAIN, "--resume", run / "checkpoints" / "step-4", "--ranks", 2, "--out", self.root / f"{name} again", "--losses",
+                                 self.root / f"{name} again.txt")
+                self.assertEqual(self.losses(f"{name} again.txt"), self.losses(f"{name}.txt")[4:])
+
+    def test_settings_that_another_strategy_does_not_have_are_no_fault(self):
+        run, _ = self.train("a", "accumulation=no_sync", "train.micro_batches=2", "train.steps=4", "checkpoint.every=2")
+        again = [TRAIN, "--resume", run / "checkpoints" / "step-2", "--out"]
+        for at, settings in enumerate((["strategy=zero1"], ["strategy=zero1", "accumulation=reduce"], ["offload=all", "accumulation=reduce"])):
+            self.run_program(*again, self.root / f"again{at}", "--set", *settings)
+        for settings, text in ((["strategy=zero1", "accumulation=no_sync"], "accumulation=no_sync has no effect with strategy=zero1"),
+                               (["offload=all"], "accumulation=no_sync: set accumulation=reduce")):
+            with self.subTest(text):
+                done = self.run_program(*again, self.root / "refused", "--set", *settings, check=False)
+                self.assertEqual(done.returncode, 1, done.stdout)
+                self.assertIn(text, done.stderr)
+                self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+                self.assertFalse((self.root / "refused").exists())
+
     def test_data_that_have_changed_are_said(self):
         run, _ = self.train("a", "train.steps=2", "checkpoint.every=2")
         again = [TRAIN, "--resume", run, "--set", "train.steps=3", "--out"]
@@ -189,6 +216,20 @@ class FineTuningTest(ProgramTest):
                     self.assertFalse((self.root / "again").exists())
         (self.model / "config.json").write_text(json.dumps(config))
         self.run_program(*again)
+
+    def test_a_run_with_relative_paths_is_read_from_any_folder(self):
+        elsewhere = self.root / "elsewhere"
+        elsewhere.mkdir()
+        train = TRAIN.resolve()
+        self.run_program(train, "--ranks", 1, "--out", "run", "--set", "model.path=model", f"data.path=./{self.data.name}", "data.cache=cache",
+                         "model.seq=16", "train.batch=2", "train.steps=2", "checkpoint.every=2", folder=self.root)
+        settings = (self.root / "run" / "run.toml").read_text()
+        for path in (self.model, self.data, self.root / "cache"):
+            self.assertIn(f'= "{path.resolve()}"\n', settings)
+        self.run_program(train, "--resume", "../run", "--out", "more", "--set", "train.steps=3", folder=elsewhere)
+        self.run_program(train, "export", "--checkpoint", "more", "--out", "exported", folder=elsewhere)
+        self.assertTrue((elsewhere / "exported" / "tokenizer.json").exists())
+        self.run_program(train, "sample", "--checkpoint", self.root / "run", "--prompt", "the", "--tokens", 2, folder=elsewhere)
 
     def test_goes_on_at_other_ranks_and_strategies(self):
         whole = self.losses("whole", "--ranks", 2, "--set", f"model.path={self.model}", f"data.path={self.data}", f"data.cache={self.root / 'cache'}",
