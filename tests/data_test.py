@@ -3,14 +3,19 @@
 import json
 import pathlib
 import re
+import struct
 import sys
 
 from programs import ProgramTest, TRAIN
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "tokenizer"))
-import material  # noqa: E402  (needs the path above)
+import chat_cases  # noqa: E402  (needs the path above)
+import compare  # noqa: E402
+import material  # noqa: E402
 
 VOCABULARY = 400
+FOOTER_BYTES = 40  # of a token file
+NOT_COUNTED = 1 << 31
 
 
 class DataTest(ProgramTest):
@@ -55,6 +60,20 @@ class DataTest(ProgramTest):
         self.assertIn("1 document,", said_of_text)
         self.assertNotIn("the loss counts", said_of_text)
         self.assertIn("60 documents", said)
+
+    def test_ids_and_marks_of_conversations_are_those_of_transformers(self):
+        recorded = json.loads(compare.RECORDED.read_text())["masks"]
+        self.data.write_text("".join(json.dumps({"messages": messages}) + "\n" for messages in chat_cases.mask_conversations()))
+        for name, tokenizer in chat_cases.mask_kinds().items():
+            with self.subTest(name):
+                folder, cache = self.root / name, self.root / f"{name}.cache"
+                material.write_folder(folder, tokenizer)
+                self.train(f"{name}.run", f"data.tokenizer={folder}", f"data.cache={cache}", f"model.vocab={VOCABULARY}", "train.steps=2", ranks=1)
+                file, = cache.glob("*.tokens")
+                tokens = file.read_bytes()[:-FOOTER_BYTES]
+                ours = [token if token < NOT_COUNTED else ~(token - NOT_COUNTED) for token, in struct.iter_unpack("<I", tokens)]
+                end = next(token["id"] for token in tokenizer["added_tokens"] if token["content"] == "<|end|>")
+                self.assertEqual([number for line in recorded[name] for number in [*map(int, line.split()), ~end]], ours)
 
     def error(self, *settings):
         done = self.run_program(*self.train_command(self.root / "bad", *settings), check=False)

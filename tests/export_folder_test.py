@@ -210,6 +210,14 @@ class ExportFolderTest(ProgramTest):
         again = self.train_from("again", f"model.path={out}", steps=1)
         self.assertTrue(again.exists())
 
+    def test_a_config_without_its_kind_gets_it(self):
+        config = CASES["qwen2"]
+        folder = hugging_face.write_folder(self.root / "from", config)
+        (folder / "config.json").write_text(json.dumps({key: value for key, value in config.items() if key != "model_type"}))
+        out = self.root / "out"
+        self.export(self.train_from("run", f"model.path={folder}", steps=1), out)
+        self.assertEqual(json.loads((out / "config.json").read_text()), {**config, "torch_dtype": "float32"})
+
     def test_several_files_bf16_and_what_lies_beside_the_weights(self):
         folder = hugging_face.write_folder(self.root / "from", CASES["llama"])
         beside = {"tokenizer_config.json": "{\"chat_template\": \"x\"}", "generation_config.json": "{}", "special_tokens_map.json": "{ }"}

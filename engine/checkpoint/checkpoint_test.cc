@@ -144,6 +144,22 @@ TEST_F(CheckpointTest, AnyRangeIsReadWhoeverWroteIt) {
   }
 }
 
+TEST_F(CheckpointTest, WhatTheDataAreIsKeptAndUnknownOfOlderVersions) {
+  Index index{.num_ranks = 1};
+  const std::string older = PrintIndex(index);
+  EXPECT_EQ(older.find("tokenizer"), std::string::npos);
+  EXPECT_EQ(older.find("content"), std::string::npos);
+  const Result<Index> unknown = ParseIndex(older, "older");
+  ASSERT_TRUE(unknown.ok()) << unknown.message();
+  EXPECT_EQ(unknown->data.tokenizer + unknown->data.content, "");
+  index.data.tokenizer = "bytes";
+  index.data.content = "0123456789abcdef";
+  const Result<Index> read = ParseIndex(PrintIndex(index), "newer");
+  ASSERT_TRUE(read.ok()) << read.message();
+  EXPECT_EQ(read->data.tokenizer, "bytes");
+  EXPECT_EQ(read->data.content, "0123456789abcdef");
+}
+
 TEST_F(CheckpointTest, OnlyBlocksThatAreReadAreChecked) {
   const std::string folder = Write(1);
   std::string bytes = Text(folder + "/rank-1.safetensors");

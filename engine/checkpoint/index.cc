@@ -66,15 +66,18 @@ Json ToJson(const FileEntry& file) {
 }
 
 Json ToJson(const DataPosition& data) {
-  return {{"seed", data.seed},
-          {"num_samples", data.num_samples},
-          {"num_takers", data.num_takers},
-          {"samples_per_step", data.samples_per_step},
-          {"first_step", data.first_step},
-          {"first_epoch", data.first_epoch},
-          {"first_used", data.first_used},
-          {"epoch", data.epoch},
-          {"used", data.used}};
+  Json json = {{"seed", data.seed},
+               {"num_samples", data.num_samples},
+               {"num_takers", data.num_takers},
+               {"samples_per_step", data.samples_per_step},
+               {"first_step", data.first_step},
+               {"first_epoch", data.first_epoch},
+               {"first_used", data.first_used},
+               {"epoch", data.epoch},
+               {"used", data.used}};
+  if (!data.tokenizer.empty()) json["tokenizer"] = data.tokenizer;
+  if (!data.content.empty()) json["content"] = data.content;
+  return json;
 }
 
 // What follows throws on anything that is not as it should be.
@@ -144,6 +147,9 @@ DataPosition DataOf(const Json& json) {
     *field = json.at(name).get<int64_t>();
     if (*field < 0) throw std::runtime_error(std::string(name) + " is negative");
   }
+  // Checkpoints of older versions have neither.
+  if (json.contains("tokenizer")) json.at("tokenizer").get_to(data.tokenizer);
+  if (json.contains("content")) json.at("content").get_to(data.content);
   return data;
 }
 

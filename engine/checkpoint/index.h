@@ -74,6 +74,10 @@ struct DataPosition {
   // Of the next step.
   int64_t epoch = 0;
   int64_t used = 0;
+  // What the data are: as model::Corpus has it. Empty: not known, as of checkpoints of older
+  // versions and of imported ones.
+  std::string tokenizer;
+  std::string content;
 };
 
 struct Index {

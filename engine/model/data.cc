@@ -9,10 +9,12 @@
 #include <fstream>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "engine/checkpoint/blocks.h"
 #include "engine/model/initialize.h"
 #include "trace/base/mapped_file.h"
 #include "trace/base/text.h"
@@ -121,6 +123,8 @@ Status NoText(const std::string& path, std::string_view key) {
       "{}: {} is no UTF-8 text; name a text file, or convert it (iconv -t UTF-8)", key, path));
 }
 
+std::string Digits(uint64_t checksum) { return fmt::format("{:016x}", checksum); }
+
 Status NothingIn(const std::string& path, std::string_view key) {
   return Status::Error(
       fmt::format("{}: {} has no text in it; name another file or folder", key, path));
@@ -142,6 +146,8 @@ Result<Corpus> LoadCorpus(const std::string& path, std::string_view key) {
     ++corpus.num_files;
   }
   if (corpus.bytes.empty()) return NothingIn(path, key);
+  corpus.tokenizer = kByteTokens;
+  corpus.content = Digits(checkpoint::HashOf(std::as_bytes(std::span(corpus.bytes))));
   return corpus;
 }
 
@@ -167,6 +173,8 @@ Result<Corpus> LoadTokens(const std::string& path, const TokenizeOptions& option
   corpus.tokens = tokens->tokens();
   corpus.is_masked = tokens->is_masked();
   corpus.num_documents = tokens->num_documents();
+  corpus.tokenizer = Digits(options.tokenizer->ids_fingerprint());
+  corpus.content = Digits(tokens->checksum());
   corpus.token_storage = tokens;
   if (corpus.tokens.empty()) return NothingIn(path, options.key);
   return corpus;

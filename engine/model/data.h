@@ -13,6 +13,8 @@
 
 namespace shardscope::model {
 
+inline constexpr std::string_view kByteTokens = "bytes";
+
 struct Corpus {
   std::string bytes;                 // all files, one after the other: a token is a byte
   std::span<const uint32_t> tokens;  // with a tokenizer, instead: as in a TokenFile
@@ -21,6 +23,9 @@ struct Corpus {
   int64_t num_documents = 0;     // of tokens
   int64_t num_files = 0;         // that were UTF-8 text
   int64_t num_broken_links = 0;  // left out: they lead nowhere, or in a circle
+  // For a checkpoint, which says of other data that they are others. Empty: not known.
+  std::string tokenizer;  // kByteTokens, or Tokenizer::ids_fingerprint() in hexadecimal digits
+  std::string content;    // a checksum of all tokens, likewise
 
   int64_t num_tokens() const {
     return static_cast<int64_t>(tokens.empty() ? bytes.size() : tokens.size());

@@ -43,6 +43,16 @@ TEST_F(CorpusTest, TakesUtf8FilesSortedByPathAndSkipsHiddenBuildAndRuns) {
   EXPECT_EQ(corpus->num_files, 2);
 }
 
+TEST_F(CorpusTest, OtherBytesHaveAnotherChecksum) {
+  Write("a.txt", "one");
+  const Corpus one = *LoadCorpus(folder_.string());
+  EXPECT_EQ(one.tokenizer, "bytes");
+  EXPECT_EQ(one.content.size(), 16u);
+  EXPECT_EQ(LoadCorpus(folder_.string())->content, one.content);
+  Write("a.txt", "two");
+  EXPECT_NE(LoadCorpus(folder_.string())->content, one.content);
+}
+
 TEST_F(CorpusTest, MissingAndEmptyAreErrorsThatNameThePath) {
   const Result<Corpus> missing = LoadCorpus((folder_ / "none").string());
   ASSERT_FALSE(missing.ok());

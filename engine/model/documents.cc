@@ -105,12 +105,22 @@ Status Documents::AppendMessages(const std::vector<tokenizer::Message>& messages
   }
   const Result<std::vector<tokenizer::Span>> spans = chat_->Spans(messages);
   if (!spans.ok()) return OfTemplate(spans.status(), *tokenizer_);
+  std::string text;
+  std::vector<tokenizer::Extent> answers;
   for (const tokenizer::Span& span : *spans) {
-    ids_.clear();
-    SHARDSCOPE_RETURN_IF_ERROR(encoder_.Encode(span.text, &ids_));
-    for (const tokenizer::TokenId id : ids_) {
-      tokens->push_back(static_cast<uint32_t>(id) | (span.is_answer ? 0 : kNotCounted));
-    }
+    if (span.is_answer) answers.push_back({text.size(), text.size() + span.text.size()});
+    text += span.text;
+  }
+  ids_.clear();
+  extents_.clear();
+  // As a whole: a word may reach over the border of an answer, and so may a token.
+  SHARDSCOPE_RETURN_IF_ERROR(encoder_.EncodeWithExtents(text, &ids_, &extents_));
+  size_t next = 0;  // the first answer that does not end before the token
+  for (size_t i = 0; i < ids_.size(); ++i) {
+    const tokenizer::Extent& extent = extents_[i];
+    while (next < answers.size() && answers[next].end <= extent.start) ++next;
+    const bool is_answer = next < answers.size() && answers[next].start < extent.end;
+    tokens->push_back(static_cast<uint32_t>(ids_[i]) | (is_answer ? 0 : kNotCounted));
   }
   is_masked_ = true;
   End(kNotCounted, tokens);

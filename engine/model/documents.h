@@ -41,6 +41,7 @@ class Documents {
   tokenizer::Encoder encoder_;
   std::optional<tokenizer::ChatTemplate> chat_;  // once a conversation has come
   std::vector<tokenizer::TokenId> ids_;
+  std::vector<tokenizer::Extent> extents_;  // of ids_, of a conversation
   int64_t count_ = 0;
   bool is_masked_ = false;
 };

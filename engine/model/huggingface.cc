@@ -27,6 +27,8 @@ class Fields {
       : place_(std::move(place)), object_(object), status_(*status) {}
 
   bool Has(const char* name) const { return object_.contains(name) && !object_.at(name).is_null(); }
+  // Whether it is named at all, if only as null.
+  bool Names(const char* name) const { return object_.contains(name); }
   const Json& At(const char* name) const { return object_.at(name); }
 
   int64_t Count(const char* name, std::optional<int64_t> otherwise = std::nullopt) {
@@ -139,16 +141,26 @@ void ReadRotary(const std::string& place, Fields* fields, Status* status, ModelC
   config->rope_scaling = scaling;
 }
 
+constexpr int64_t kDefaultWindow = 4096;  // of transformers' MistralConfig and Qwen2Config
+
+// Where it is not named each class of transformers has its own default; null is one for each head.
+int64_t KeyValueHeads(const std::string& architecture, int64_t heads, Fields* fields) {
+  constexpr const char* kName = "num_key_value_heads";
+  if (fields->Names(kName)) return fields->Count(kName, heads);
+  if (architecture == "MistralForCausalLM") return 8;
+  return architecture == "Qwen2ForCausalLM" ? 32 : heads;
+}
+
 // Attention to all positions before, in every layer.
 void CheckWindow(const std::string& architecture, int64_t seq, Fields* fields) {
-  int64_t window = seq;
-  if (architecture == "MistralForCausalLM" && fields->Has("sliding_window")) {
-    window = fields->Count("sliding_window");
-  } else if (architecture == "Qwen2ForCausalLM" && fields->Flag("use_sliding_window")) {
-    window = fields->Count("sliding_window", 4096);
-  }
+  constexpr const char* kName = "sliding_window";
+  const bool is_used = architecture == "MistralForCausalLM" ||
+                       (architecture == "Qwen2ForCausalLM" && fields->Flag("use_sliding_window"));
+  const bool is_none = fields->Names(kName) && !fields->Has(kName);  // null
+  if (!is_used || is_none) return;
+  const int64_t window = fields->Count(kName, kDefaultWindow);
   if (window >= seq) return;
-  fields->Wrong("sliding_window",
+  fields->Wrong(kName,
                 fmt::format("={} is shorter than model.seq={}: lower model.seq, as attention "
                             "always sees all that came before",
                             window, seq));
@@ -271,7 +283,7 @@ Result<ModelConfig> ReadFolderConfig(const std::string& folder, int64_t seq) {
   config.layers = fields.Count("num_hidden_layers");
   config.dim = fields.Count("hidden_size");
   config.heads = fields.Count("num_attention_heads");
-  config.kv_heads = fields.Count("num_key_value_heads", config.heads);
+  config.kv_heads = KeyValueHeads(architecture, config.heads, &fields);
   config.ffn = fields.Count("intermediate_size");
   config.vocab = fields.Count("vocab_size");
   if (fields.Has("head_dim")) config.stated_head_dim = fields.Count("head_dim");

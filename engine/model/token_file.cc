@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kMagic = 0x31'4e45'4b4f'5453;  // "STOKEN1"
+constexpr uint64_t kMagic = 0x32'4e45'4b4f'5453;  // "STOKEN2"; another number when ids change
 constexpr std::string_view kSuffix = ".tokens";
 
 // FNV-1a over words of eight bytes: of data that is read anyway.
@@ -130,6 +130,7 @@ Result<std::shared_ptr<const TokenFile>> TokenFile::Map(const std::string& path,
   std::shared_ptr<TokenFile> file(new TokenFile(std::move(mapped)));
   file->tokens_ = ids;
   file->num_documents_ = footer.num_documents;
+  file->checksum_ = footer.checksum;
   file->is_masked_ = footer.is_masked != 0;
   return std::shared_ptr<const TokenFile>(std::move(file));
 }

@@ -52,6 +52,8 @@ class TokenFile {
 
   std::span<const uint32_t> tokens() const { return tokens_; }
   int64_t num_documents() const { return num_documents_; }
+  // Of the tokens, with what the loss leaves out.
+  uint64_t checksum() const { return checksum_; }
   // Whether the loss leaves any token out.
   bool is_masked() const { return is_masked_; }
 
@@ -63,6 +65,7 @@ class TokenFile {
   MappedFile file_;
   std::span<const uint32_t> tokens_;
   int64_t num_documents_ = 0;
+  uint64_t checksum_ = 0;
   bool is_masked_ = false;
 };
 

@@ -123,6 +123,36 @@ TEST_F(TokenFileTest, OfConversationsTheLossCountsWhatTheAssistantSays) {
   EXPECT_TRUE(corpus->is_masked);
 }
 
+// As transformers has it: the newline of the header and the answer's are one token.
+TEST_F(TokenFileTest, ATokenThatReachesIntoAnAnswerCounts) {
+  tokenizer::TokenizerFiles files = ByteTokenizer();
+  Json json = Json::parse(files.tokenizer);
+  const std::string newline = "\u010a";
+  json["model"]["vocab"][newline + newline] = 259;
+  json["model"]["vocab"][newline + newline + newline] = 260;
+  json["model"]["merges"] =
+      Json::array({Json::array({newline, newline}), Json::array({newline + newline, newline})});
+  const Json split = {{"type", "Split"},
+                      {"pattern", {{"Regex", R"(\p{L}+|\s*[\r\n]+|\s+)"}}},
+                      {"behavior", "Isolated"}};
+  const Json bytes = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};
+  json["pre_tokenizer"] = {{"type", "Sequence"}};
+  json["pre_tokenizer"]["pretokenizers"] = Json::array({split, bytes});
+  files.tokenizer = json.dump();
+  files.chat_template =
+      "{% for m in messages %}{{ ('<a>' if m.role == 'assistant' else '<u>') + '\n' + m.content + "
+      "'<e>' + '\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<a>\n' }}{% endif %}";
+  options_.tokenizer = Made(files);
+  Write("a.jsonl", R"({"messages":[{"role":"user","content":"q"},)"
+                   R"({"role":"assistant","content":"\n\nhi"}]})");
+  const Result<Corpus> corpus = Load();
+  ASSERT_TRUE(corpus.ok()) << corpus.message();
+  constexpr uint32_t kNot = kNotCounted;
+  EXPECT_EQ(Ids(*corpus),
+            (std::vector<uint32_t>{kAsk | kNot, '\n' | kNot, 'q' | kNot, kEnd | kNot, '\n' | kNot,
+                                   kAnswer | kNot, 260, 'h', 'i', kEnd, '\n' | kNot, kEnd | kNot}));
+}
+
 TEST_F(TokenFileTest, WhatIsWrongIsSaidWithFileAndLine) {
   const auto has = [&](const std::string& text, const std::string& part) {
     const std::string error = ErrorOf("x.jsonl", "{\"text\":\"a\"}\n" + text);
@@ -199,6 +229,22 @@ TEST_F(TokenFileTest, TheCacheIsUsedAgainUnlessAnythingHasChanged) {
   EXPECT_EQ((*TokenFile::Open({path}, options_))->tokens()[3], kAsk);
   EXPECT_EQ(CacheFiles().size(), 3u);
   EXPECT_EQ((*first)->tokens()[2], uint32_t{'c'});  // still mapped
+}
+
+TEST_F(TokenFileTest, TokensAndTokenizerHaveAChecksumEach) {
+  Write("a.txt", "abc");
+  const Corpus first = *Load();
+  EXPECT_EQ(first.content.size(), 16u);
+  EXPECT_EQ(first.tokenizer.size(), 16u);
+  Write("a.txt", "abd");
+  EXPECT_NE(Load()->content, first.content);
+  EXPECT_EQ(Load()->tokenizer, first.tokenizer);
+  Write("a.txt", "abc");
+  tokenizer::TokenizerFiles files = ByteTokenizer();
+  files.config = R"({"eos_token":"<u>"})";  // other tokens, of the same ids
+  options_.tokenizer = Made(files);
+  EXPECT_NE(Load()->content, first.content);
+  EXPECT_EQ(Load()->tokenizer, first.tokenizer);
 }
 
 TEST_F(TokenFileTest, ADamagedFileOfTheCacheIsMadeAgain) {

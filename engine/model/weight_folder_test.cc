@@ -127,6 +127,21 @@ TEST_F(FolderTest, ReadsWhatConfigJsonSays) {
   EXPECT_EQ(*Config(), *all);
 }
 
+TEST_F(FolderTest, KeyValueHeadsThatAreNotNamedAreThoseOfTransformers) {
+  config_["num_attention_heads"] = 64;
+  config_["head_dim"] = 2;
+  for (const auto& [architecture, heads] :
+       {std::pair{"LlamaForCausalLM", 64}, {"MistralForCausalLM", 8}, {"Qwen2ForCausalLM", 32}}) {
+    config_["architectures"] = json::array({architecture});
+    config_.erase("num_key_value_heads");
+    EXPECT_EQ(ConfigError(), "no error");
+    EXPECT_EQ(Config()->kv_heads, heads) << architecture;
+    config_["num_key_value_heads"] = nullptr;
+    EXPECT_EQ(ConfigError(), "no error");
+    EXPECT_EQ(Config()->kv_heads, 64) << architecture;
+  }
+}
+
 TEST_F(FolderTest, WhatNoKeySaysHasTheNamesOfConfigJson) {
   const ModelConfig plain;
   EXPECT_EQ(FieldsBesideKeys(plain).at("rope_theta"), "10000");
@@ -182,6 +197,12 @@ TEST_F(FolderTest, FieldsThatCannotBeTrainedAreNamed) {
   EXPECT_EQ(ConfigError(), "no error");
   config_["sliding_window"] = 15;
   EXPECT_THAT(ConfigError(), HasSubstr("sliding_window=15 is shorter than model.seq=16"));
+  config_["sliding_window"] = nullptr;
+  EXPECT_EQ(ConfigError(), "no error");
+  EXPECT_TRUE(Config(5000).ok());
+  config_.erase("sliding_window");
+  EXPECT_EQ(ConfigError(), "no error");
+  EXPECT_THAT(Config(5000).message(), HasSubstr("sliding_window=4096 is shorter than model.seq"));
   Write("config.json", "{\"architectures\": [");
   EXPECT_THAT(Config().message(), HasSubstr("no JSON object"));
   Write("config.json", std::string(100000, '['));

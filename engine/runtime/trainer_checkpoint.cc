@@ -37,18 +37,10 @@ Status LiveTrainer::OpenResume(Job* job) {
       .num_ranks = job->training.num_ranks,
       .samples_per_step = job->training.batch * job->training.micro_batches,
       .seed = job->training.seed};
-  // An imported checkpoint has no place in the data.
-  const bool has_data = index.data.num_samples > 0;
-  const auto seq = index.config.find("model.seq");
-  const bool is_same_seq =
-      seq != index.config.end() && seq->second == options_.config.Get("model.seq");
-  if (has_data && is_same_seq && index.data.num_samples != shape.num_samples) {
-    resume_.notes.push_back(fmt::format(
-        "the data have {}, and had {} when {} was written: they begin anew, in another order",
-        Counted(shape.num_samples, "sample"), index.data.num_samples, folder));
-  }
+  const std::string note = OtherDataNote(*resume_.from, options_.config, *job);
+  if (!note.empty()) resume_.notes.push_back(note);
   job->first_step = index.step;
-  job->data_start = DataStart(index, shape, NumTakers(*job));
+  job->data_start = DataStart(index, shape, NumTakers(*job), /*is_other_data=*/!note.empty());
   return Status::Ok();
 }
 
@@ -157,7 +149,9 @@ CheckpointHead LiveTrainer::CheckpointHeadOf(int64_t step, const Regime& regime)
                     .first_epoch = sampler.shape().start.epoch,
                     .first_used = sampler.shape().start.used,
                     .epoch = position.epoch,
-                    .used = position.used}};
+                    .used = position.used,
+                    .tokenizer = ranks_->job().corpus->tokenizer,
+                    .content = ranks_->job().corpus->content}};
   for (size_t at = 0; at < plan::kNumMeshDimensions; ++at) {
     const auto dimension = static_cast<plan::MeshDimension>(at);
     index.mesh[std::string(Name(dimension))] = mesh.size(dimension);

@@ -40,9 +40,9 @@ class ChatTemplate {
 
   // The conversation cut where answers begin and end: what the template writes of the messages
   // before an answer, with the prompt for one, and what it adds with it; white space behind an
-  // answer is not part of it. Spans are tokenised one by one, as a prompt is when text is
-  // generated. Errors: no message of the assistant, or a template that writes the beginning of a
-  // conversation differently when more follows.
+  // answer is not part of it. Together they are what Render() gives of all messages. Errors: no
+  // message of the assistant, or a template that writes the beginning of a conversation differently
+  // when more follows.
   Result<std::vector<Span>> Spans(const std::vector<Message>& messages) const;
 
  private:

@@ -50,6 +50,21 @@ Status Unsupported(std::string_view what, std::string_view kind) {
                        ", which is not supported: only byte-level BPE is (GPT-2, Llama 3, Qwen2)");
 }
 
+// Of everything but the merges, which come first, as `merges` is of them.
+uint64_t IdsFingerprint(const Json& json, uint64_t merges) {
+  const Json& model = At(json, "model");
+  uint64_t sum = merges;
+  const auto add = [&sum](const Json& part) {
+    // Keys are sorted: two files that say the same are the same.
+    sum = Fnv1a(part.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n', sum);
+  };
+  for (const char* part : {"vocab", "ignore_merges", "fuse_unk", "unk_token"}) add(At(model, part));
+  for (const char* part : {"normalizer", "added_tokens", "pre_tokenizer", "post_processor"}) {
+    add(At(json, part));
+  }
+  return sum;
+}
+
 // The token that tokenizer_config.json names: a text, or an object with it.
 std::string NamedToken(const Json& config, const char* key) {
   const Json& value = At(config, key);
@@ -81,6 +96,7 @@ Status TokenizerParser::Parse(const TokenizerFiles& files) {
   tokenizer_->has_config_ = !files.config.empty();
   tokenizer_->is_own_file_ = !files.chat_template.empty();
   if (!files.chat_template.empty()) tokenizer_->chat_template_ = files.chat_template;
+  tokenizer_->ids_fingerprint_ = IdsFingerprint(json, tokenizer_->ids_fingerprint_);
   tokenizer_->fingerprint_ = kFnvBasis;
   for (const std::string* text : {&files.tokenizer, &files.config, &files.chat_template}) {
     tokenizer_->fingerprint_ = Fnv1a(*text + '\n', tokenizer_->fingerprint_);
@@ -146,6 +162,10 @@ Status TokenizerParser::ReadMerges(const Json& merges) {
       return Status::Error(where + " is neither two tokens nor a text");
     }
   }
+  uint64_t& sum = tokenizer_->ids_fingerprint_;
+  sum = kFnvBasis;
+  for (const auto& [left, right] : pairs)
+    sum = Fnv1a("\n", Fnv1a(right, Fnv1a(" ", Fnv1a(left, sum))));
   return tokenizer_->vocabulary_.AddMerges(pairs);
 }
 

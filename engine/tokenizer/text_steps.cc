@@ -97,6 +97,42 @@ bool IsSurelyNfc(std::string_view text) {
   return true;
 }
 
+// A part of a text that becomes the same whatever stands beside it.
+struct Stretch {
+  Extent source;
+  Extent normal;
+  bool is_same = false;  // byte for byte
+};
+
+// All of `text`: cut in front of plain characters, neighbours that stay as they are taken together.
+std::vector<Stretch> StretchesOf(Normalizer normalizer, std::string_view text) {
+  std::vector<Stretch> stretches;
+  std::string storage;
+  size_t normal = 0;
+  for (size_t start = 0; start < text.size();) {
+    size_t end = start;
+    for (std::string_view rest = text.substr(start); !rest.empty();) {
+      const std::optional<char32_t> point = TakeCodePoint(&rest);
+      if (end > start && (!point || IsPlainNfc(*point))) break;
+      end = text.size() - rest.size();
+      if (!point) break;
+    }
+    if (end == start) end = start + 1;  // no UTF-8: `text` has none of it
+    const std::string_view source = text.substr(start, end - start);
+    const std::string_view changed = Normalize(normalizer, source, &storage);
+    const bool is_same = changed == source;
+    if (is_same && !stretches.empty() && stretches.back().is_same) {
+      stretches.back().source.end = end;
+      stretches.back().normal.end += changed.size();
+    } else {
+      stretches.push_back({{start, end}, {normal, normal + changed.size()}, is_same});
+    }
+    normal += changed.size();
+    start = end;
+  }
+  return stretches;
+}
+
 }  // namespace
 
 uint32_t AddedTokens::NextOf(uint32_t node, char byte) const {
@@ -162,6 +198,25 @@ std::string_view Normalize(Normalizer normalizer, std::string_view text, std::st
   if (size < 0) return text;  // out of memory; valid UTF-8 has no other error
   storage->assign(reinterpret_cast<const char*>(composed), static_cast<size_t>(size));
   return *storage;
+}
+
+void MoveToSource(Normalizer normalizer, std::string_view text, std::span<Extent> extents) {
+  const std::vector<Stretch> stretches = StretchesOf(normalizer, text);
+  // That a byte of the normal form is of: the last that does not begin behind it.
+  const auto stretch_of = [&](size_t byte) -> const Stretch& {
+    const auto behind = std::upper_bound(
+        stretches.begin(), stretches.end(), byte,
+        [](size_t at, const Stretch& stretch) { return at < stretch.normal.start; });
+    return *(behind - 1);
+  };
+  for (Extent& extent : extents) {
+    const Stretch& first = stretch_of(extent.start);
+    const Stretch& last = stretch_of(std::max(extent.end, extent.start + 1) - 1);
+    const size_t in_first = first.is_same ? extent.start - first.normal.start : 0;
+    const size_t in_last = last.is_same ? extent.end - last.normal.start : 0;
+    extent = {first.source.start + in_first,
+              last.is_same ? last.source.start + in_last : last.source.end};
+  }
 }
 
 }  // namespace shardscope::tokenizer

@@ -1,9 +1,12 @@
 // What happens to a text before BPE: it is cut at added tokens, normalised, and cut into words.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +16,13 @@
 #include "trace/base/status.h"
 
 namespace shardscope::tokenizer {
+
+// Bytes of a text: from `start` to before `end`.
+struct Extent {
+  size_t start = 0;
+  size_t end = 0;
+  bool operator==(const Extent&) const = default;
+};
 
 // A token that is found in the text itself, as "<|im_start|>".
 struct AddedToken {
@@ -59,6 +69,10 @@ enum class Normalizer { kNone, kNfc };
 // The text in its normal form: `text` itself where it is in it already, else in `storage`. `text`
 // is valid UTF-8.
 std::string_view Normalize(Normalizer normalizer, std::string_view text, std::string* storage);
+
+// `extents`, which lie in the normal form of `text`, become those in `text` itself. What lies
+// inside of characters that were composed with one another is all of them.
+void MoveToSource(Normalizer normalizer, std::string_view text, std::span<Extent> extents);
 
 // One step of a pre-tokeniser; each works on the pieces that the one before it left.
 struct SplitStep {

@@ -1,7 +1,9 @@
 #include "engine/tokenizer/tokenizer.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "trace/base/check.h"
 #include "trace/base/text.h"
 
 namespace shardscope::tokenizer {
@@ -78,6 +80,15 @@ Status Encoder::EncodeWhole(std::string_view text, std::vector<TokenId>* ids) {
   return Status::Ok();
 }
 
+Status Encoder::EncodeWithExtents(std::string_view text, std::vector<TokenId>* ids,
+                                  std::vector<Extent>* extents) {
+  SHARDSCOPE_CHECK(extents->size() == ids->size());
+  extents_ = extents;
+  const Status status = Encode(text, ids);
+  extents_ = nullptr;
+  return status;
+}
+
 Status Encoder::Encode(std::string_view text, std::vector<TokenId>* ids) {
   if (const size_t good = WellFormedBytes(text); good < text.size()) {
     return Status::Error("the text is no UTF-8 at byte " + std::to_string(good));
@@ -86,11 +97,18 @@ Status Encoder::Encode(std::string_view text, std::vector<TokenId>* ids) {
   while (done < text.size()) {
     const std::optional<AddedTokens::Found> found = tokenizer_->raw_tokens_.Find(text, done);
     const size_t end = found ? found->start : text.size();
-    const std::string_view piece =
-        Normalize(tokenizer_->normalizer_, text.substr(done, end - done), &normal_form_);
+    const std::string_view source = text.substr(done, end - done);
+    const std::string_view piece = Normalize(tokenizer_->normalizer_, source, &normal_form_);
+    const size_t first = ids->size();
     SHARDSCOPE_RETURN_IF_ERROR(EncodeNormalized(piece, ids));
+    if (extents_ != nullptr) {
+      const std::span<Extent> added = std::span(*extents_).subspan(first);
+      if (piece.data() != source.data()) MoveToSource(tokenizer_->normalizer_, source, added);
+      for (Extent& extent : added) extent = {done + extent.start, done + extent.end};
+    }
     if (!found) break;
     ids->push_back(found->id);
+    if (extents_ != nullptr) extents_->push_back({found->start, found->end});
     done = found->end;
   }
   return Status::Ok();
@@ -101,38 +119,65 @@ Status Encoder::EncodeNormalized(std::string_view text, std::vector<TokenId>* id
   while (done < text.size()) {
     const std::optional<AddedTokens::Found> found = tokenizer_->normalized_tokens_.Find(text, done);
     const size_t end = found ? found->start : text.size();
-    if (end > done) SHARDSCOPE_RETURN_IF_ERROR(EncodePiece(text.substr(done, end - done), 0, ids));
+    if (end > done) {
+      SHARDSCOPE_RETURN_IF_ERROR(EncodePiece(text.substr(done, end - done), done, 0, ids));
+    }
     if (!found) break;
     ids->push_back(found->id);
+    if (extents_ != nullptr) extents_->push_back({found->start, found->end});
     done = found->end;
   }
   return Status::Ok();
 }
 
-Status Encoder::EncodePiece(std::string_view piece, size_t step, std::vector<TokenId>* ids) {
+void Encoder::AppendExtents(std::string_view word, size_t start, const std::vector<TokenId>& ids) {
+  size_t at = 0;
+  for (size_t i = extents_->size(); i < ids.size(); ++i) {
+    // Unknown bytes have a token whose text says nothing of how many they are.
+    const size_t bytes = tokenizer_->vocabulary_.BytesOf(ids[i]).size();
+    const size_t end = i + 1 == ids.size() ? word.size() : std::min(at + bytes, word.size());
+    extents_->push_back({start + at, start + end});
+    at = end;
+  }
+}
+
+Status Encoder::EncodePiece(std::string_view piece, size_t start, size_t step,
+                            std::vector<TokenId>* ids) {
   if (step == tokenizer_->steps_.size()) {
     bpe_.Encode(piece, ids);
+    if (extents_ != nullptr) AppendExtents(piece, start, *ids);
     return Status::Ok();
   }
-  const SplitStep& split = tokenizer_->steps_[step];
-  std::string with_space;
-  if (split.adds_space && piece.front() != ' ') {
-    with_space.append(" ").append(piece);
-    piece = with_space;
+  if (!tokenizer_->steps_[step].adds_space || piece.front() == ' ') {
+    return CutPiece(piece, start, step, ids);
   }
-  if (!split.expression) return EncodePiece(piece, step + 1, ids);
+  const std::string with_space = std::string(" ").append(piece);
+  const size_t first = ids->size();
+  SHARDSCOPE_RETURN_IF_ERROR(CutPiece(with_space, start, step, ids));
+  if (extents_ == nullptr) return Status::Ok();
+  for (Extent& extent : std::span(*extents_).subspan(first)) {
+    extent = {std::max(extent.start, start + 1) - 1, std::max(extent.end, start + 1) - 1};
+  }
+  return Status::Ok();
+}
+
+Status Encoder::CutPiece(std::string_view piece, size_t start, size_t step,
+                         std::vector<TokenId>* ids) {
+  const SplitStep& split = tokenizer_->steps_[step];
+  if (!split.expression) return EncodePiece(piece, start, step + 1, ids);
   size_t done = 0;
   while (done < piece.size()) {
     SHARDSCOPE_ASSIGN_OR_RETURN(const Matcher::Match match,
                                 matcher_.Find(*split.expression, piece, done));
     const size_t gap_end = match.found ? match.start : piece.size();
     if (split.keeps_gaps && gap_end > done) {
-      SHARDSCOPE_RETURN_IF_ERROR(EncodePiece(piece.substr(done, gap_end - done), step + 1, ids));
+      SHARDSCOPE_RETURN_IF_ERROR(
+          EncodePiece(piece.substr(done, gap_end - done), start + done, step + 1, ids));
     }
     if (!match.found) break;
     if (split.keeps_matches) {
-      SHARDSCOPE_RETURN_IF_ERROR(
-          EncodePiece(piece.substr(match.start, match.end - match.start), step + 1, ids));
+      SHARDSCOPE_RETURN_IF_ERROR(EncodePiece(piece.substr(match.start, match.end - match.start),
+                                             start + match.start, step + 1, ids));
     }
     done = match.end;
   }

@@ -63,6 +63,9 @@ class Tokenizer {
 
   // A checksum of everything that decides about ids: two that are equal encode alike.
   uint64_t fingerprint() const { return fingerprint_; }
+  // The same of what tokenizer.json says of text and ids alone: however that file is laid out, and
+  // whatever end of text and chat template stand beside it.
+  uint64_t ids_fingerprint() const { return ids_fingerprint_; }
 
  private:
   std::string PathOf(const char* name) const {
@@ -89,6 +92,7 @@ class Tokenizer {
   bool has_config_ = false;
   bool is_own_file_ = false;  // the chat template: of chat_template.jinja
   uint64_t fingerprint_ = 0;
+  uint64_t ids_fingerprint_ = 0;
 };
 
 // One thread at a time; keeps what frequent words became.
@@ -99,18 +103,29 @@ class Encoder {
   // Appends the ids of `text`. Error: it is no UTF-8 (with the place), or an expression that gave
   // up.
   Status Encode(std::string_view text, std::vector<TokenId>* ids);
-  // The same between the tokens that the post-processor puts before and behind a text.
+  // The same, and of each token the bytes of `text` that it is of, appended to `extents`, which is
+  // as long as `ids`: white space that an added token takes with it, too; characters that become
+  // one when the text is normalised are all of its token. A space that the pre-tokeniser adds is of
+  // no byte.
+  Status EncodeWithExtents(std::string_view text, std::vector<TokenId>* ids,
+                           std::vector<Extent>* extents);
+  // As Encode(), between the tokens that the post-processor puts before and behind a text.
   Status EncodeWhole(std::string_view text, std::vector<TokenId>* ids);
 
  private:
   Status EncodeNormalized(std::string_view text, std::vector<TokenId>* ids);
-  // Cuts `piece` by step `step` and those behind it.
-  Status EncodePiece(std::string_view piece, size_t step, std::vector<TokenId>* ids);
+  // What becomes of `piece`, which is at byte `start` of the normal form, by step `step` and those
+  // behind it.
+  Status EncodePiece(std::string_view piece, size_t start, size_t step, std::vector<TokenId>* ids);
+  Status CutPiece(std::string_view piece, size_t start, size_t step, std::vector<TokenId>* ids);
+  // Of the last of `ids`, which `word` became.
+  void AppendExtents(std::string_view word, size_t start, const std::vector<TokenId>& ids);
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   Bpe bpe_;
   Matcher matcher_;
   std::string normal_form_;
+  std::vector<Extent>* extents_ = nullptr;  // while somebody asks for them
 };
 
 // Bytes as UTF-8, each that begins no well-formed character replaced by U+FFFD as Unicode

@@ -132,6 +132,66 @@ TEST(EncoderTest, TextThatIsNoUtf8IsAnErrorWithItsPlace) {
   EXPECT_EQ(status.message(), "the text is no UTF-8 at byte 3");
 }
 
+std::vector<Extent> Extents(const Json& json, std::string_view text, const Ids& expected) {
+  const auto tokenizer = Parse(json);
+  EXPECT_TRUE(tokenizer.ok()) << tokenizer.message();
+  Encoder encoder(*tokenizer);
+  Ids ids;
+  std::vector<Extent> extents;
+  EXPECT_TRUE(encoder.EncodeWithExtents(text, &ids, &extents).ok());
+  EXPECT_EQ(ids, expected);
+  Ids plain;
+  EXPECT_TRUE(encoder.Encode(text, &plain).ok());
+  EXPECT_EQ(ids, plain);
+  return extents;
+}
+
+TEST(ExtentTest, TokensAreOfTheBytesTheyStandFor) {
+  EXPECT_EQ(Extents(SmallTokenizer(), "xab<|end|>\n [X]\u00e9", {'x', 256, 260, 261, 0xc3, 0xa9}),
+            (std::vector<Extent>{{0, 1}, {1, 3}, {3, 10}, {10, 15}, {15, 16}, {16, 17}}));
+}
+
+TEST(ExtentTest, WhatIsComposedIsAllOfItsCharacters) {
+  Json json = SmallTokenizer();
+  json["normalizer"] = {{"type", "NFC"}};
+  EXPECT_EQ(Extents(json, "ab<|end|>abe\u0301ab", {256, 260, 256, 0xc3, 0xa9, 256}),
+            (std::vector<Extent>{{0, 2}, {2, 9}, {9, 11}, {11, 14}, {11, 14}, {14, 16}}));
+}
+
+TEST(ExtentTest, ASpaceThatIsAddedIsOfNoByte) {
+  Json json = SmallTokenizer();
+  json["pre_tokenizer"]["add_prefix_space"] = true;
+  EXPECT_EQ(Extents(json, "ab<|end|>b", {' ', 256, 260, ' ', 'b'}),
+            (std::vector<Extent>{{0, 0}, {0, 2}, {2, 9}, {9, 9}, {9, 10}}));
+}
+
+TEST(FingerprintTest, OfIdsIsOfTokenizerJsonAloneHoweverItIsLaidOut) {
+  const Json json = SmallTokenizer();
+  const auto of = [](const std::string& text, const std::string& config = "") {
+    const auto tokenizer =
+        Tokenizer::Parse({.tokenizer = text, .config = config, .chat_template = ""});
+    EXPECT_TRUE(tokenizer.ok()) << tokenizer.message();
+    return (*tokenizer)->ids_fingerprint();
+  };
+  const uint64_t plain = of(json.dump());
+  EXPECT_EQ(of(json.dump(2), R"({"eos_token":"<|end|>","chat_template":"x"})"), plain);
+  Json older = json;
+  older["version"] = "1.0";
+  for (Json& merge : older["model"]["merges"]) {
+    merge = merge[0].get<std::string>() + " " + merge[1].get<std::string>();
+  }
+  EXPECT_EQ(of(older.dump()), plain);
+  Json changed = json;
+  changed["pre_tokenizer"]["use_regex"] = false;
+  EXPECT_NE(of(changed.dump()), plain);
+  changed = json;
+  std::swap(changed["model"]["merges"][0], changed["model"]["merges"][2]);
+  EXPECT_NE(of(changed.dump()), plain);
+  changed = json;
+  std::swap(changed["model"]["vocab"]["a"], changed["model"]["vocab"]["b"]);
+  EXPECT_NE(of(changed.dump()), plain);
+}
+
 TEST(DecodeTest, BrokenCharactersAndUnknownIds) {
   const auto tokenizer = *Parse(SmallTokenizer());
   EXPECT_EQ(tokenizer->Decode(Ids{'a', 0xe4, 0xbd, 0xa0, 'b'}, true), "a\u4f60b");

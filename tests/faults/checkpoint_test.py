@@ -123,6 +123,51 @@ class CheckpointTest(ProgramTest):
         self.data.write_text(self.data.read_text() + "and then some more, which was not there before")
         done = self.run_program(*again, self.root / "c")
         self.assertRegex(done.stdout, r"the data have \d+ samples, and had \d+ when .*step-2 was written: they begin anew")
+        done = self.run_program(TRAIN, "--resume", run, "--out", self.root / "d", "--set", "train.steps=3", "model.seq=12")
+        self.assertRegex(done.stdout, r"model.seq is 12, and was 16 when .*step-2 was written: the data begin anew")
+
+    def test_other_data_of_the_same_length_are_said(self):
+        run, _ = self.train("a", "train.steps=2", "checkpoint.every=2")
+        other = self.root / "other.txt"
+        other.write_text(self.data.read_text()[::-1])
+        again = [TRAIN, "--resume", run, "--set", "train.steps=3", f"data.path={other}", "--out"]
+        self.assertRegex(self.run_program(*again, self.root / "b").stdout, r"the data are others than when .*step-2 was written: they begin anew")
+        other.write_text(self.data.read_text())  # what counts is what they are, not where
+        self.assertNotIn("begin anew", self.run_program(*again, self.root / "c").stdout)
+
+    def test_another_tokenizer_is_one_error_that_names_both(self):
+        kinds = material.kinds(material.train(100))
+        ours, moved, other = self.root / "ours", self.root / "moved", self.root / "other"
+        material.write_folder(ours, kinds["qwen2"])
+        material.write_folder(other, kinds["llama3"])  # of as many tokens, which are cut from the text in another way
+        run, _ = self.train("a", "train.steps=2", "checkpoint.every=2", "model.vocab=400", f"data.tokenizer={ours}", f"data.cache={self.root / 'cache'}")
+        fingerprint = json.loads((run / "checkpoints" / "step-2" / "index.json").read_text())["data"]["tokenizer"]
+
+        def again(name, *settings, check=True):
+            return self.run_program(TRAIN, "--resume", run, "--out", self.root / name, "--set", "train.steps=3", *settings, check=check)
+
+        def refused(there, remedy, *settings):
+            done = again("b", *settings, check=False)
+            self.assertEqual(done.returncode, 1, done.stdout)
+            self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+            self.assertIn("step-2 was trained with the tokenizer of", done.stderr)
+            self.assertIn(f"{ours} (fingerprint {fingerprint}), and here the data would be read with {there}", done.stderr)
+            self.assertTrue(done.stderr.strip().endswith(remedy), done.stderr)
+            self.assertFalse((self.root / "b").exists())
+
+        remedy = "set data.tokenizer to the one that it was trained with"
+        refused(f"the tokenizer of {other} (fingerprint ", remedy, f"data.tokenizer={other}")
+        refused("bytes as tokens", remedy, "data.tokenizer=bytes")
+        # Elsewhere, laid out in another way, with more in it that says nothing of ids.
+        material.write_folder(moved, kinds["qwen2"], model_max_length=5)
+        (moved / "tokenizer.json").write_text(json.dumps(kinds["qwen2"], indent=1))
+        self.assertNotIn("begin anew", again("c", f"data.tokenizer={moved}").stdout)
+        (ours / "tokenizer.json").write_text((other / "tokenizer.json").read_text())
+        refused(f"the tokenizer of {ours} (fingerprint ", remedy)
+        run, _ = self.train("bytes", "train.steps=2", "checkpoint.every=2", "model.vocab=400")
+        done = again("b", f"data.tokenizer={other}", f"data.cache={self.root / 'cache'}", check=False)
+        self.assertIn("step-2 was trained with bytes as tokens, and here the data would be read with the tokenizer of", done.stderr)
+        self.assertTrue(done.stderr.strip().endswith("set data.tokenizer=bytes"), done.stderr)
 
     def test_settings_that_are_damaged_are_said(self):
         run, _ = self.train("a", "train.steps=2", "checkpoint.every=1")

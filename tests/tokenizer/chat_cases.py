@@ -1,5 +1,7 @@
 """Chat templates in the style of Llama 3, Qwen2 and ChatML, and what transformers makes of conversations with them."""
 
+import json
+
 import material
 
 LLAMA3 = ("{{- bos_token }}\n{%- if messages[0]['role'] == 'system' %}\n    {%- set system_message = messages[0]['content']|trim %}\n    {%- set messages = messages[1:] %}\n"
@@ -25,6 +27,44 @@ CONVERSATIONS = [
     [message("system", " Be brief. "), message("user", "What is 1+1?\n"), message("assistant", "  2  ")],
     [message("user", "\u4f60\u597d"), message("assistant", "\u4f60\u597d\u3002\n\nWhat?"), message("user", "'quoted' \"text\" <|im_end|> {{ x }}"), message("assistant", "")],
 ]
+
+# ChatML with what is the assistant's marked for transformers.
+MARKED = material.CHATML.replace("{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}",
+                                 "{{'<|im_start|>' + message['role'] + '\n'}}{% if message['role'] == 'assistant' %}{% generation %}{{message['content'] + '<|im_end|>'}}"
+                                 "{% endgeneration %}{% else %}{{message['content'] + '<|im_end|>'}}{% endif %}{{'\n'}}")
+# Where words and tokens reach over the border of an answer, or are not the bytes of the text.
+ANSWERS = ["Hello!", "\n\nhello", "\n", " \n\n  x", "", "  2  ", "the\n\n", "e\u0301\u0301 A\u030angstro\u0308m \u1112\u1161\u11ab", "cafe\u0301! caf\u00e9!", "  [MASK]  [MASK] ",
+           "[MASK]", "qzone", "\u4f60\u597d\u3002", "a<|end|>b", "12 345"]
+
+
+def mask_kinds():
+    """tokenizer.json of the kinds whose ids and marks of conversations are compared."""
+    newline = material.byte_characters()[ord("\n")]
+    kinds = material.kinds(material.train(100) + [(newline, newline), (newline * 2, newline)])
+    # As Qwen2's own file has it: else transformers finds no token where an answer begins with white space, and marks nothing.
+    untrimmed = {"post_processor": material.byte_level(use_regex=False, trim_offsets=False)}
+    return {"qwen2": {**kinds["qwen2"], **untrimmed}, "odd_tokens": {**kinds["odd_tokens"], **untrimmed}, "gpt2_space": kinds["gpt2_space"], "digits": kinds["digits"]}
+
+
+def mask_conversations():
+    return [[message("user", "Hi\n"), message("assistant", answer), message("user", "[MASK]"), message("assistant", answer)] for answer in ANSWERS]
+
+
+def masks():
+    """Of each kind and conversation: ids, as ~id where they are not the assistant's."""
+    import tokenizers
+    import transformers
+    result = {}
+    for name, kind in mask_kinds().items():
+        tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizers.Tokenizer.from_str(json.dumps(kind)),
+                                                         add_prefix_space=name == "gpt2_space")  # it would set false
+
+        def of(messages):
+            said = tokenizer.apply_chat_template(messages, chat_template=MARKED, return_dict=True, return_assistant_tokens_mask=True)
+            return " ".join(str(number if marked else ~number) for number, marked in zip(said["input_ids"], said["assistant_masks"]))
+
+        result[name] = [of(messages) for messages in mask_conversations()]
+    return result
 
 
 def theirs():

@@ -111,7 +111,7 @@ def main():
         return 0
     if options.theirs:
         import chat_cases
-        print(json.dumps({"tokenizers": theirs(), "chat": chat_cases.theirs()}))
+        print(json.dumps({"tokenizers": theirs(), "chat": chat_cases.theirs(), "masks": chat_cases.masks()}))
         return 0
     answer = subprocess.run([str(python()), "-B", __file__, "--theirs"], capture_output=True, text=True)
     if answer.returncode != 0:

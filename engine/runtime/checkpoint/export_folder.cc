@@ -61,6 +61,16 @@ Json DrawnConfig(const model::ModelConfig& model) {
           {"eos_token_id", nullptr}};
 }
 
+// By which transformers finds the class, where config.json names only that of the weights.
+std::string ModelTypeOf(const Json& config) {
+  const auto list = config.find("architectures");
+  const bool is_named =
+      list != config.end() && list->is_array() && !list->empty() && list->front().is_string();
+  const std::string name = is_named ? list->front().get<std::string>() : "";
+  if (name == "MistralForCausalLM") return "mistral";
+  return name == "Qwen2ForCausalLM" ? "qwen2" : "llama";
+}
+
 Status WriteSynced(const std::string& path, std::string_view bytes) {
   return checkpoint::WriteText(path, bytes).status();
 }
@@ -130,6 +140,8 @@ class FolderWriter {
       json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
       if (!json.is_object()) return Status::Error(path + "/config.json is no JSON object any more");
     }
+    const auto type = json.find("model_type");
+    if (type == json.end() || type->is_null()) json["model_type"] = ModelTypeOf(json);
     json.erase("dtype");  // transformers 5 calls it so, and reads the older name too
     json["torch_dtype"] = options_.is_bf16 ? "bfloat16" : "float32";
     return WriteSynced(folder_ + "/config.json", json.dump(2) + "\n");

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/checkpoint/safetensors.h"
+#include "engine/model/data.h"
 #include "engine/model/huggingface.h"
 #include "engine/model/safetensors.h"
 #include "trace/base/text.h"
@@ -21,6 +22,35 @@ namespace {
 bool MayDiffer(const std::string& key) {
   if (key.starts_with("lora.")) return key == "lora.path";
   return !key.starts_with("model.") || key == "model.seq" || key == "model.path";
+}
+
+std::string ValueOf(const checkpoint::Index& index, const std::string& key) {
+  const auto found = index.config.find(key);
+  return found == index.config.end() ? "" : found->second;
+}
+
+// `tokenizer`: as model::Corpus has it, of a run with these keys.
+std::string TokenizerText(const std::string& tokenizer, const std::string& data_tokenizer,
+                          const std::string& model_path) {
+  if (tokenizer == model::kByteTokens) return "bytes as tokens";
+  return fmt::format("the tokenizer of {} (fingerprint {})",
+                     data_tokenizer.empty() ? model_path : data_tokenizer, tokenizer);
+}
+
+// Ids of another tokenizer are of other text than the model has learned them for.
+Status CheckTokenizer(const checkpoint::Checkpoint& from, const config::Config& config,
+                      const std::string& tokenizer) {
+  const checkpoint::Index& index = from.index();
+  const std::string& before = index.data.tokenizer;
+  if (before.empty() || tokenizer.empty() || before == tokenizer) return Status::Ok();
+  return Status::Error(fmt::format(
+      "{} was trained with {}, and here the data would be read with {}, whose ids mean something "
+      "else: {}",
+      from.folder(),
+      TokenizerText(before, ValueOf(index, "data.tokenizer"), ValueOf(index, "model.path")),
+      TokenizerText(tokenizer, config.Get("data.tokenizer"), config.Get("model.path")),
+      before == model::kByteTokens ? "set data.tokenizer=bytes"
+                                   : "set data.tokenizer to the one that it was trained with"));
 }
 
 std::string ShapeText(const std::vector<int64_t>& shape) {
@@ -74,6 +104,7 @@ Status CheckResume(const checkpoint::Checkpoint& from, const config::Config& con
                     from.folder(), key, value, config.Get(key), key));
   }
   SHARDSCOPE_RETURN_IF_ERROR(CheckArithmetic(from, job.model, config.Get("model.path")));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckTokenizer(from, config, job.corpus->tokenizer));
   const plan::ModelDescription model =
       model::DescribeModel(job.model, plan::UnitPolicy(), job.training.batch);
   size_t num_parameters = 0;
@@ -127,15 +158,37 @@ Status CheckArithmetic(const checkpoint::Checkpoint& from, const model::ModelCon
   return Status::Ok();
 }
 
+std::string OtherDataNote(const checkpoint::Checkpoint& from, const config::Config& config,
+                          const Job& job) {
+  const checkpoint::DataPosition& data = from.index().data;
+  if (data.num_samples == 0) return "";
+  const std::string seq = ValueOf(from.index(), "model.seq");
+  if (!seq.empty() && seq != config.Get("model.seq")) {
+    return fmt::format(
+        "model.seq is {}, and was {} when {} was written: the data begin anew, in another order",
+        config.Get("model.seq"), seq, from.folder());
+  }
+  const int64_t num_samples = model::NumSamples(job.corpus->num_tokens(), job.model.seq);
+  if (data.num_samples != num_samples) {
+    return fmt::format(
+        "the data have {}, and had {} when {} was written: they begin anew, in another order",
+        Counted(num_samples, "sample"), data.num_samples, from.folder());
+  }
+  const std::string& content = job.corpus->content;
+  if (data.content.empty() || content.empty() || data.content == content) return "";
+  return fmt::format("the data are others than when {} was written: they begin anew",
+                     from.folder());
+}
+
 model::Sampler::Start DataStart(const checkpoint::Index& from, const model::Sampler::Shape& shape,
-                                int num_takers) {
+                                int num_takers, bool is_other_data) {
   const checkpoint::DataPosition& data = from.data;
-  const bool is_same = data.seed == shape.seed && data.num_samples == shape.num_samples &&
-                       data.num_takers == num_takers &&
-                       data.samples_per_step == shape.samples_per_step;
-  if (is_same) return {data.first_step, data.first_epoch, data.first_used};
   // Of other data, or in another order, what was used says nothing.
-  const bool has_order = data.seed == shape.seed && data.num_samples == shape.num_samples;
+  const bool has_order =
+      !is_other_data && data.seed == shape.seed && data.num_samples == shape.num_samples;
+  const bool is_same =
+      has_order && data.num_takers == num_takers && data.samples_per_step == shape.samples_per_step;
+  if (is_same) return {data.first_step, data.first_epoch, data.first_used};
   return {from.step, data.epoch, has_order ? data.used : 0};
 }
 

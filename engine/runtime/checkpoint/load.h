@@ -13,7 +13,8 @@
 
 namespace shardscope::runtime {
 
-// Whether the run can go on from the checkpoint: the same model, and steps left to train.
+// Whether the run can go on from the checkpoint: the same model and tokenizer, and steps left to
+// train.
 Status CheckResume(const checkpoint::Checkpoint& from, const config::Config& config,
                    const Job& job);
 
@@ -22,10 +23,15 @@ Status CheckResume(const checkpoint::Checkpoint& from, const config::Config& con
 Status CheckArithmetic(const checkpoint::Checkpoint& from, const model::ModelConfig& model,
                        const std::string& folder);
 
+// What is said of data that are not those of which the checkpoint has a place; empty: they are, as
+// far as that is known, or it has none, as an imported one.
+std::string OtherDataNote(const checkpoint::Checkpoint& from, const config::Config& config,
+                          const Job& job);
+
 // Where the run's sampler begins: as the checkpoint's if it takes the same samples in each step,
-// else with the first sample that was not used yet.
+// else with the first sample that was not used yet, which of other data is the first.
 model::Sampler::Start DataStart(const checkpoint::Index& from, const model::Sampler::Shape& shape,
-                                int num_takers);
+                                int num_takers, bool is_other_data);
 
 // The state of one rank. On its host thread, before its first step. `missing` gets the names of
 // state tensors that the checkpoint does not have; they stay zero.
