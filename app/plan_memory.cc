@@ -160,7 +160,9 @@ std::string LargestTable(const MemoryPlan& plan) {
 std::string PrintText(const MemoryPlan& plan) {
   std::string text = Heading(plan) +
                      "\nPeak of the rank that needs most; at most: in any order of execution, with "
-                     "what is live then\n" +
+                     "what is live then, temporaries included (slow links come near it); in issue "
+                     "order: listed buffers alone, freed when the host issues that: a run takes "
+                     "more\n" +
                      TakesTable(plan);
   if (plan.rows.front().footprint.has_checkpoint_copy) {
     text +=

@@ -4,6 +4,7 @@ import contextlib
 import importlib.util
 import json
 import os
+import pathlib
 import re
 import sqlite3
 import subprocess
@@ -14,6 +15,12 @@ from programs import APP, ROOT, TINY, ProgramTest
 spec = importlib.util.spec_from_file_location("memory_bench", ROOT / "tests" / "bench" / "memory.py")
 memory = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(memory)
+
+
+def bf16_copies_operands():
+    """Whether matrix products in bf16 may copy their operands, of which the bound is not exact (engine/model/matmul_scratch.h)."""
+    flags = set(re.search(r"^flags\s*:(.*)$|\Z", pathlib.Path("/proc/cpuinfo").read_text(), re.M)[0].split())
+    return not {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= flags or "avx512_bf16" in flags
 
 
 class MemoryTest(ProgramTest):
@@ -127,7 +134,14 @@ class MemoryTest(ProgramTest):
         slow = ("link.bandwidth=50MB/s", "link.host.bandwidth=50MB/s", "train.steps=10")
         for at, (policy, key) in enumerate((("strategy=full", "train.batch"), ("strategy=ddp", "model.layers"), ("strategy=zero1", "model.dim"),
                                             ("strategy=full", "model.seq"), ("strategy=full model.kind=llama", "model.layers"),
-                                            ("strategy=zero1 offload=optimizer", "train.batch"), ("offload=optimizer", "model.dim"))):
+                                            ("strategy=zero1 offload=optimizer", "train.batch"), ("offload=optimizer", "model.dim"),
+                                            ("model.kind=llama checkpointing=full", "train.batch"),
+                                            ("model.kind=llama lora.rank=4 checkpointing=full offload=all", "train.batch"),
+                                            ("model.kind=llama precision.param=bf16", "train.batch"),
+                                            ("model.kind=llama lora.rank=4 precision.param=bf16", "train.batch"),
+                                            ("model.kind=llama lora.rank=4 precision.param=bf16 checkpointing=full offload=all", "train.batch"))):
+            if "bf16" in policy and bf16_copies_operands():
+                continue
             settings = (*policy.split(), *slow, "model.dim=48", "model.heads=2", "train.batch=2")
             given = self.plan_memory(*settings, limit=f"{limit}B")["rows"][0]
             largest = given["largest"][key]

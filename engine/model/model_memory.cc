@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/model/matmul_scratch.h"
+
 namespace shardscope::model {
 namespace {
 
@@ -26,14 +28,9 @@ int64_t AllHiddenColumns(const ModelConfig& config, int64_t segment) {
 // What forward and backward of a segment take for themselves: tensors of segments.cc that are live
 // together, and what LibTorch 2.11 allocates inside its ops.
 
-// In bf16, matrix products copy their operands into blocks of oneDNN's and add in fp32; how depends
-// on the CPU. Here each is copied whole, padded to whole blocks. Others take nothing.
+// At most, on this CPU.
 int64_t MatmulBytes(const ModelConfig& config, int64_t rows, int64_t columns, int64_t inner) {
-  if (plan::BytesOf(config.dtype) != 2) return 0;
-  constexpr int64_t kWorkspace = 8192;
-  const auto padded = [](int64_t elements) { return (elements + 63) / 64 * 64; };
-  const int64_t copies = padded(rows) * padded(inner) + padded(inner) * padded(columns);
-  return 2 * copies + 4 * padded(rows) * padded(columns) + kWorkspace;
+  return MatmulScratchBytes(MatmulScratchOf(config.dtype), rows, columns, inner);
 }
 
 // Attention on the CPU (FlashAttentionKernel.cpp) works on one tile of queries by keys at a time.
@@ -59,11 +56,20 @@ int64_t AttentionForwardBytes(const ModelConfig& config) {
          tile.queries * (2 + config.head_dim()) * config.wide_bytes();
 }
 
+// Scores are in the wide type and are their own sums. Of what is put out in bf16 the gradients of
+// keys and values are largest.
+int64_t TileProductBytes(const ModelConfig& config, const Tile& tile) {
+  if (MatmulScratchOf(config.dtype) == MatmulScratch::kSums) {
+    return MatmulBytes(config, tile.keys, config.head_dim(), tile.queries);
+  }
+  return MatmulBytes(config, tile.queries, tile.keys, config.head_dim());
+}
+
 int64_t AttentionBackwardBytes(const ModelConfig& config) {
   const Tile tile = TileOf(config);
   // Scores and their gradients, and a sum for each query.
   return 2 * (tile.scores_bytes + tile.reduced_bytes) + tile.queries * config.wide_bytes() +
-         MatmulBytes(config, tile.queries, tile.keys, config.head_dim());
+         TileProductBytes(config, tile);
 }
 
 // What is live together in a segment's backward, beside the products of matrices.
@@ -97,18 +103,55 @@ int64_t HiddenBackwardBytes(const ModelConfig& config, int64_t segment, int64_t 
   return most;
 }
 
+bool HasAdapter(const ModelConfig& config, int64_t segment) {
+  const SegmentKind kind = KindOf(config, segment);
+  return config.lora.rank > 0 && (kind == SegmentKind::kAttention || kind == SegmentKind::kMlp) &&
+         std::ranges::any_of(ParametersOf(config, segment),
+                             [](const auto& parameter) { return IsAdapter(parameter.name); });
+}
+
+// Two of what an adapter's A puts out; at most.
+int64_t AdapterRowsBytes(const ModelConfig& config, int64_t segment, int64_t tokens) {
+  if (!HasAdapter(config, segment)) return 0;
+  return 2 * tokens * config.lora.rank * plan::BytesOf(config.dtype);
+}
+
+// Of products with an adapter what MatmulBytes() counts; at most.
+int64_t AdapterProductBytes(const ModelConfig& config, int64_t segment, int64_t tokens) {
+  if (!HasAdapter(config, segment)) return 0;
+  const int64_t rank = config.lora.rank;
+  int64_t widest = std::max(config.dim, config.inner_columns());
+  if (KindOf(config, segment) == SegmentKind::kAttention) {
+    widest = std::max(config.dim, (IsLlama(config) ? 1 : 3) * config.query_columns());
+  }
+  return std::max({MatmulBytes(config, tokens, widest, rank),
+                   MatmulBytes(config, tokens, rank, widest),
+                   MatmulBytes(config, widest, rank, tokens)});
+}
+
+int64_t AdapterBytes(const ModelConfig& config, int64_t segment, int64_t tokens) {
+  return AdapterRowsBytes(config, segment, tokens) + AdapterProductBytes(config, segment, tokens);
+}
+
 // As LlamaAttentionBackward() and LlamaMlpBackward() take and leave what they need; each returns
 // [T, dim], and then that is on both sides of the norm.
 int64_t LlamaBackwardBytes(const ModelConfig& config, int64_t segment, int64_t tokens) {
   const Sizes sizes = SizesOf(config, tokens);
-  const int64_t behind_norm = HiddenBackwardBytes(config, segment, tokens);
+  // An adapter's products come behind those of the weight that it is beside, never during them.
+  const int64_t adapters = AdapterProductBytes(config, segment, tokens);
+  const int64_t behind_norm = std::max(adapters, HiddenBackwardBytes(config, segment, tokens));
+  const auto output_of = [&](int64_t inputs) {
+    return std::max(adapters, LinearBackwardBytes(config, tokens, config.dim, inputs));
+  };
+  const int64_t rows = AdapterRowsBytes(config, segment, tokens);
   if (KindOf(config, segment) == SegmentKind::kMlp) {
-    const int64_t down = LinearBackwardBytes(config, tokens, config.dim, config.inner_columns());
-    return std::max(
-        {3 * sizes.inner + down - sizes.hidden, 2 * sizes.inner + behind_norm, sizes.hidden});
+    const int64_t down = output_of(config.inner_columns());
+    return rows + std::max({3 * sizes.inner + down - sizes.hidden, 2 * sizes.inner + behind_norm,
+                            sizes.hidden});
   }
-  const int64_t output = LinearBackwardBytes(config, tokens, config.dim, config.query_columns());
-  return std::max({sizes.attended + output - sizes.hidden,
+  const int64_t output = output_of(config.query_columns());
+  return rows +
+         std::max({sizes.attended + output - sizes.hidden,
                    sizes.attended + sizes.qkv + AttentionBackwardBytes(config) - sizes.hidden,
                    2 * sizes.qkv - sizes.hidden, sizes.qkv + behind_norm, sizes.hidden});
 }
@@ -201,26 +244,6 @@ int64_t ActivationBytes(const ModelConfig& config, int64_t segment, int64_t batc
   return 0;
 }
 
-namespace {
-
-// Two of what an adapter's A puts out, and of products with it what MatmulBytes() counts; at most.
-int64_t AdapterBytes(const ModelConfig& config, int64_t segment, int64_t tokens) {
-  const SegmentKind kind = KindOf(config, segment);
-  const bool has_any =
-      config.lora.rank > 0 && (kind == SegmentKind::kAttention || kind == SegmentKind::kMlp) &&
-      std::ranges::any_of(ParametersOf(config, segment),
-                          [](const auto& parameter) { return IsAdapter(parameter.name); });
-  if (!has_any) return 0;
-  const int64_t rank = config.lora.rank;
-  const int64_t widest = std::max({config.dim, config.inner_columns(), 3 * config.query_columns()});
-  const int64_t products = std::max({MatmulBytes(config, tokens, widest, rank),
-                                     MatmulBytes(config, tokens, rank, widest),
-                                     MatmulBytes(config, widest, rank, tokens)});
-  return 2 * tokens * rank * plan::BytesOf(config.dtype) + products;
-}
-
-}  // namespace
-
 int64_t WeightBackwardTemporaryBytes(const ModelConfig& config, int64_t segment, int64_t batch) {
   int64_t most = 0;
   for (const int64_t columns : HiddenColumns(config, segment)) {
@@ -273,9 +296,8 @@ int64_t BackwardTemporaryBytes(const ModelConfig& config, int64_t segment, int64
       return 0;
     case SegmentKind::kAttention:
     case SegmentKind::kMlp:
-      return AdapterBytes(config, segment, tokens) +
-             (IsLlama(config) ? LlamaBackwardBytes(config, segment, tokens)
-                              : GptBackwardBytes(config, segment, tokens));
+      if (IsLlama(config)) return LlamaBackwardBytes(config, segment, tokens);
+      return AdapterBytes(config, segment, tokens) + GptBackwardBytes(config, segment, tokens);
     case SegmentKind::kHead: {  // at last the gradient on both sides of the norm
       const int64_t own_tokens = tokens / config.sequence_ranks;
       if (config.logits_block > 0) return BlockedBackwardBytes(config, own_tokens);

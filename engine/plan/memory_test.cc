@@ -80,6 +80,22 @@ TEST(Memory, BackwardOfFsdp2HoldsFourUnitBuffers) {
             (kBlock + kRoot) * 4);
 }
 
+// However late a stream comes to a release, the next copy-in comes behind it.
+TEST(Memory, Fsdp2FreesAnOutputOnTheStreamThatTakesTheNextOne) {
+  const Schedule schedule = Build(TwoRanks(Preset::kFsdp2));
+  const Program& program = schedule.programs.front();
+  int num_freed = 0;
+  for (const Op& op : program.ops) {
+    for (const BufferId id : op.frees) {
+      if (program.buffers[static_cast<size_t>(id)].kind != BufferKind::kAllGatherOutput) continue;
+      EXPECT_EQ(schedule.streams[static_cast<size_t>(op.stream)].role, StreamRole::kCopy)
+          << OpName(schedule, op);
+      ++num_freed;
+    }
+  }
+  EXPECT_GT(num_freed, 0);
+}
+
 // Between its forward and its backward a unit's part among k ranks stays: 1/k of it.
 TEST(Memory, ReshardToFewerRanksKeepsTheirPartOfEachUnit) {
   Policy policy;

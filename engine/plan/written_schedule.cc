@@ -21,8 +21,11 @@ constexpr size_t kMaxScheduleBytes = size_t{256} << 20;
 // All of an op but when it runs. Buffers are the same in both, so their ids say which.
 std::string WorkText(const Op& op) {
   const Category category = CategoryOf(op.kind);
+  // A release does nothing but free: files of before outputs were freed on the copy-in stream stay
+  // usable.
   const bool may_change_stream =
-      op.stream != 0 && (category == Category::kCommunication || category == Category::kCopy);
+      op.stream != 0 && (category == Category::kCommunication || category == Category::kCopy ||
+                         op.kind == OpKind::kRelease);
   return fmt::format("{} {} {} {} {} {} {} {} {}", op.communicator, op.peer, op.root,
                      Name(op.dtype), op.payload_bytes, op.wire_bytes,
                      may_change_stream ? kNone : op.stream, fmt::join(op.reads, ","),

@@ -156,12 +156,14 @@ class Fsdp2Builder final : public StepBuilder {
   // no-op if nothing is held
   void ReleaseOutput(HeldOutput& held) {
     if (held.unit == kNone) return;
-    Op release = MakeOp(OpKind::kRelease, held.unit, kAllGatherStream);
+    // The next copy-in takes its memory from the output freed here, so it is freed on that stream:
+    // two outputs are never there at once but where the Schedule says so.
+    Op release = MakeOp(OpKind::kRelease, held.unit, kCopyInStream);
     release.frees = {held.buffer};
     release.dependencies = {AfterEvent(held.copy_out)};
     Emit(std::move(release));
-    // The next copy-in takes its memory from the output freed here, so its stream waits as well.
-    Op wait = MakeOp(OpKind::kRelease, held.unit, kCopyInStream);
+    // FSDP2 lets both streams wait (_wait_all_gather_streams_on_event).
+    Op wait = MakeOp(OpKind::kRelease, held.unit, kAllGatherStream);
     wait.dependencies = {AfterEvent(held.copy_out)};
     Emit(std::move(wait));
     held = HeldOutput();

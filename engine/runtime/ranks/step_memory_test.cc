@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/model/matmul_scratch.h"
 #include "engine/plan/memory.h"
 #include "engine/runtime/cpu_device.h"
 #include "engine/runtime/memory/memory_pool.h"
@@ -367,7 +368,7 @@ class OneByOne {
 };
 
 // Over sizes at which attention changes its tiles. What matrix products of bf16 need depends on the
-// CPU, all else is exact.
+// CPU, all else is exact; where they only add in fp32, it is known but for the edges of blocks.
 TEST(ExecutedBoundTest, TemporariesOfSegmentsAreKnownBefore) {
   struct Size {
     int64_t seq, dim, heads;
@@ -402,6 +403,11 @@ TEST(ExecutedBoundTest, TemporariesOfSegmentsAreKnownBefore) {
                      (run.model.logits_block > 0 ? ", logits in blocks" : ""));
         if (dtype == plan::DType::kBf16) {
           EXPECT_LE(bytes, unlisted.temporary_bytes(op));
+          const bool is_head = is_llama && op.kind == plan::OpKind::kForward &&
+                               op.segment == std::ssize(running.schedule.segments) - 1;
+          if (is_head && model::MatmulScratchOf(dtype) == model::MatmulScratch::kSums) {
+            EXPECT_LE(unlisted.temporary_bytes(op), bytes + 512);
+          }
         } else {
           EXPECT_EQ(bytes, unlisted.temporary_bytes(op));
         }

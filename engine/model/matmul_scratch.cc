@@ -1,0 +1,70 @@
+#include "engine/model/matmul_scratch.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace shardscope::model {
+namespace {
+
+// Instructions by which LibTorch and oneDNN choose a way.
+struct CpuTypes {
+  bool is_known = false;  // there is AVX-512 for fp32, which oneDNN's gemm of bf16 is for
+  bool has_bf16 = false;
+  bool has_fp16 = false;
+};
+
+// Leaf 7 of CPUID (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2A). What
+// has AMX has both.
+CpuTypes AskCpu() {
+  CpuTypes types;
+#if defined(__x86_64__)
+  unsigned eax = 0;
+  unsigned ebx = 0;
+  unsigned ecx = 0;
+  unsigned edx = 0;
+  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return types;
+  // AVX512F, AVX512DQ, AVX512BW, AVX512VL: mkldnn_bf16_device_check() of LibTorch
+  constexpr unsigned kAvx512 = 1U << 16 | 1U << 17 | 1U << 30 | 1U << 31;
+  types.is_known = (ebx & kAvx512) == kAvx512;
+  types.has_fp16 = (edx & 1U << 23) != 0;
+  if (__get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) == 0) return types;
+  types.has_bf16 = (eax & 1U << 5) != 0;
+#endif
+  return types;
+}
+
+constexpr int64_t RoundedUp(int64_t elements) { return (elements + 63) / 64 * 64; }
+
+}  // namespace
+
+MatmulScratch MatmulScratchOf(plan::DType dtype) {
+  static const CpuTypes types = AskCpu();
+  if (plan::BytesOf(dtype) != 2) return MatmulScratch::kNone;
+  if (!types.is_known) return MatmulScratch::kCopies;
+  if (dtype == plan::DType::kBf16) {
+    return types.has_bf16 ? MatmulScratch::kCopies : MatmulScratch::kSums;
+  }
+  return types.has_fp16 ? MatmulScratch::kCopies : MatmulScratch::kNone;
+}
+
+int64_t MatmulScratchBytes(MatmulScratch scratch, int64_t rows, int64_t columns, int64_t inner) {
+  constexpr int64_t kFp32Bytes = 4;
+  switch (scratch) {
+    case MatmulScratch::kNone:
+      return 0;
+    case MatmulScratch::kSums: {  // gemm_based_common.hpp of oneDNN; a block's edge, and a scale
+      constexpr int64_t kEdge = 128;
+      return kFp32Bytes * RoundedUp(rows * columns) + kEdge + kFp32Bytes;
+    }
+    case MatmulScratch::kCopies: {
+      constexpr int64_t kWorkspace = 8192;
+      const int64_t copies =
+          RoundedUp(rows) * RoundedUp(inner) + RoundedUp(inner) * RoundedUp(columns);
+      return 2 * copies + kFp32Bytes * RoundedUp(rows) * RoundedUp(columns) + kWorkspace;
+    }
+  }
+  return 0;
+}
+
+}  // namespace shardscope::model
