@@ -154,7 +154,7 @@ def take_a_lesson(stage):
 
 
 def close_a_run(stage):
-    """Ctrl+W: the start page, with the run among the recent ones; a click opens it again."""
+    """Ctrl+W: the start page, with the run among the recent ones, beside a picture of its steps; a click opens it again."""
     app = stage.open(stage.finished())
     app.until("its spans", lambda shown: shown.all("timeline", "op_run:"))
     app.key("ctrl+w")
