@@ -18,7 +18,7 @@ TEST(Paths, RelativeOnesBecomeAbsolute) {
                            {"data.path", "./some text.txt"},
                            {"eval.path", "/held/./out"},
                            {"data.tokenizer", "bytes"},
-                           {"run.name", "a/b"}})
+                           {"run.name", "a"}})
                   .ok());
   MakePathsAbsolute(&config);
   const std::string here = fs::current_path().string();
@@ -26,7 +26,7 @@ TEST(Paths, RelativeOnesBecomeAbsolute) {
   EXPECT_EQ(config.Get("data.path"), here + "/some text.txt");
   EXPECT_EQ(config.Get("eval.path"), "/held/./out");
   EXPECT_EQ(config.Get("data.tokenizer"), "bytes");
-  EXPECT_EQ(config.Get("run.name"), "a/b");
+  EXPECT_EQ(config.Get("run.name"), "a");
   EXPECT_EQ(config.Get("lora.path"), "");
   EXPECT_FALSE(config.IsExplicit("lora.path"));
 }

@@ -256,6 +256,11 @@ TEST(MemoryOptionsTest, EachOptionSavesSomewhere) {
     configs.push_back(
         Small({{"model.layers", "8"}, {"model.seq", "8"}, {"train.batch", "1"}, {key, "3"}}));
   }
+  configs.push_back(Small({{"preset", "fsdp1"},
+                           {"model.layers", "8"},
+                           {"model.seq", "8"},
+                           {"train.batch", "1"},
+                           {"prefetch.forward", "3"}}));
   configs.push_back(Small({{"strategy", "zero2"},
                            {"zero.reduce_bucket_size", "20000"},
                            {"model.layers", "8"},
