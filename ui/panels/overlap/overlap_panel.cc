@@ -14,6 +14,7 @@
 #include "ui/timeline/labels.h"
 #include "ui/values.h"
 #include "ui/verdict.h"
+#include "ui/widgets/bar_stack.h"
 #include "ui/widgets/buttons.h"
 #include "ui/widgets/labels.h"
 #include "ui/widgets/tooltip.h"
@@ -344,20 +345,11 @@ void OverlapPanel::DrawBar(const ui::Context& context, const OverlapBar& bar, co
                            ui::DrawLog* log) const {
   if (tallest_ns_ <= 0) return;
   const ui::OpColors& colors = context.theme->op;
-  const float x1 = std::max(box.x0 + 1, box.x1 - (box.x1 - box.x0 > 3 ? 1.0F : 0.0F));
-  const auto scale = static_cast<double>(box.y1 - box.y0) / tallest_ns_;
-  double below_ns = 0;
-  const auto part = [&](double ns, ui::Color color) {
-    const float y1 = box.y1 - std::round(static_cast<float>(below_ns * scale));
-    below_ns += ns;
-    const float y0 = box.y1 - std::round(static_cast<float>(below_ns * scale));
-    if (y0 >= y1) return;
-    ImGui::GetWindowDrawList()->AddRectFilled({box.x0, std::max(y0, box.y0)}, {x1, y1}, color);
-  };
-  part(bar.compute_ns, colors.forward);
-  part(bar.exposed_ns, colors.exposed);
-  part(bar.exposed_copy_ns, colors.copy);
-  part(bar.idle_ns, colors.idle);
+  widgets::DrawBarStack(box, tallest_ns_,
+                        {{bar.compute_ns, colors.forward},
+                         {bar.exposed_ns, colors.exposed},
+                         {bar.exposed_copy_ns, colors.copy},
+                         {bar.idle_ns, colors.idle}});
   if (!log->enabled() || bar.first_step != bar.last_step) return;
   const std::string id = std::to_string(bar.first_step);
   log->Real("compute:" + id, "", bar.compute_ns, "ns", box);

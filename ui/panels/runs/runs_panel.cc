@@ -1,6 +1,7 @@
 #include "ui/panels/runs/runs_panel.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "ui/panels/runs/start_cards.h"
 #include "ui/run_folder.h"
 #include "ui/text.h"
+#include "ui/widgets/bar_stack.h"
 #include "ui/widgets/buttons.h"
 #include "ui/widgets/fields.h"
 #include "ui/widgets/labels.h"
@@ -47,19 +49,13 @@ void DrawPicture(const PanelFrame& frame, const ui::RunEntry& run, const ui::Box
   if (tallest_ns <= 0) return;
   const ui::OpColors& colors = frame.context.theme->op;
   const float pitch = (box.x1 - box.x0) / static_cast<float>(run.picture.size());
-  const auto scale = static_cast<double>(box.y1 - box.y0) / tallest_ns;
   for (size_t at = 0; at < run.picture.size(); ++at) {
     const ui::PictureBar& bar = run.picture[at];
     const float x0 = box.x0 + pitch * static_cast<float>(at);
-    float y1 = box.y1;
-    const auto part = [&](double ns, ui::Color color) {
-      const float y0 = y1 - static_cast<float>(ns * scale);
-      ImGui::GetWindowDrawList()->AddRectFilled({x0, y0}, {x0 + 0.8F * pitch, y1}, color);
-      y1 = y0;
-    };
-    part(bar.compute_ns, colors.forward);
-    part(bar.exposed_ns, colors.exposed);
-    part(bar.idle_ns, colors.idle);
+    widgets::DrawBarStack({x0, box.y0, x0 + pitch, box.y1}, tallest_ns,
+                          {{bar.compute_ns, colors.forward},
+                           {bar.exposed_ns, colors.exposed},
+                           {bar.idle_ns, colors.idle}});
   }
   frame.log->Int("picture:" + run.path, "", static_cast<int64_t>(run.picture.size()), "", box);
 }
@@ -115,12 +111,6 @@ std::string PresetName(const std::string& path) {
   return std::filesystem::path(path).stem().string();
 }
 
-// What keeps a folder from taking a run; empty if nothing does.
-std::string FolderError(const PanelFrame& frame, const std::string& folder) {
-  if (folder.empty()) return frame.Tr(Text::kRunsFolderEmpty);
-  return ui::WhyFolderIsTaken(frame.context.language, folder);
-}
-
 std::string_view GroupOf(const config::KeyInfo& key) {
   const size_t dot = key.name.find('.');
   return dot == std::string::npos ? std::string_view() : std::string_view(key.name).substr(0, dot);
@@ -165,6 +155,17 @@ void RunsPanel::DrawStartingPoint(const PanelFrame& frame) {
     form_.SetPreset(chosen == 0 ? std::string() : presets[static_cast<size_t>(chosen) - 1]);
   }
   if (!form_.base_error().empty()) ErrorLine(frame, form_.base_error());
+}
+
+const std::string& RunsPanel::FolderError(const PanelFrame& frame, const std::string& folder) {
+  const ui::Language language = frame.context.language;
+  const auto second = static_cast<int64_t>(frame.context.time_seconds);
+  if (checked_.second != second || checked_.folder != folder || checked_.language != language) {
+    checked_ = {
+        folder, language, second,
+        folder.empty() ? frame.Tr(Text::kRunsFolderEmpty) : ui::WhyFolderIsTaken(language, folder)};
+  }
+  return checked_.error;
 }
 
 void RunsPanel::DrawFolder(const PanelFrame& frame) {

@@ -2,8 +2,10 @@
 // where none is open also the start page, with cards of what can be begun with one click.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
+#include "ui/language.h"
 #include "ui/panel.h"
 #include "ui/panels/runs/new_run_form.h"
 
@@ -27,9 +29,18 @@ class RunsPanel : public ui::Panel {
   void DrawChanged(const PanelFrame& frame);
   void DrawCards(const PanelFrame& frame);
   void DrawNewRun(const PanelFrame& frame);
+  // What keeps a folder from taking a run; empty if nothing does. Read once a second, not in each
+  // frame: it lists the folder.
+  const std::string& FolderError(const PanelFrame& frame, const std::string& folder);
 
   std::string open_path_;
   std::string folder_;
+  struct CheckedFolder {
+    std::string folder;
+    ui::Language language = ui::Language::kEnglish;
+    int64_t second = -1;
+    std::string error;
+  } checked_;
   std::string search_;
   int shown_keys_ = 0;         // ShownKey::times when it last showed one
   bool reveals_form_ = false;  // scrolls to it
