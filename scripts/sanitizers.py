@@ -108,7 +108,7 @@ class Sanitizer:
 ALL = (
     Sanitizer("tsan", "thread sanitizer", 0.5, ("race",), {"plan_oracle_test": "has one thread"}),
     Sanitizer("asan", "address and undefined-behaviour sanitizers", 0.5, ("overflow", "leak", "undefined"),
-              {"ui_live_window_test": "asks for answers within half a second, which the sanitizer takes by itself"}),
+              {"ui_live_window_test": "counts frames of a window, which ui_window_test opens, too"}),
 )
 
 
