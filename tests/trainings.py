@@ -20,11 +20,11 @@ def train(build, run, ranks, *settings):
 
 
 class Training:
-    """A training of two ranks in the background, three steps after its start; killed if it is not ended."""
+    """A training in the background, three steps after its start; killed if it is not ended."""
 
-    def __init__(self, build, folder, *settings):
+    def __init__(self, build, folder, *settings, ranks=2):
         self.run = pathlib.Path(folder) / "run"
-        self.process = subprocess.Popen(command_of(build, self.run, 2, "train.steps=1000000", *settings), stdout=subprocess.DEVNULL,
+        self.process = subprocess.Popen(command_of(build, self.run, ranks, "train.steps=1000000", *settings), stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL)
         try:
             self.wait(lambda: is_steerable(self.run))

@@ -66,8 +66,8 @@ struct Costs {
     const auto at = [this](double share) {
       return ms[static_cast<size_t>(share * static_cast<double>(ms.size() - 1))];
     };
-    return fmt::format(R"({{"median":{:.3f},"p95":{:.3f},"max":{:.3f}}})", at(0.5), at(0.95),
-                       ms.back());
+    return fmt::format(R"({{"median":{:.3f},"p95":{:.3f},"p99":{:.3f},"max":{:.3f}}})", at(0.5),
+                       at(0.95), at(0.99), ms.back());
   }
 };
 

@@ -2,7 +2,8 @@
 //   recorder_bench writer ROWS FOLDER           spans into a file, on one core, then finished
 //   recorder_bench record FOLDER                one Record() call of each kind
 //   recorder_bench ranks RATE SECONDS FOLDER    8 threads that record op runs at RATE a second in
-//                                               all, each with a memory event, 1 in 10 a collective
+//                                               all, each with a memory event, 1 in 10 a
+//                                               collective, 100 a step
 //   recorder_bench bound BYTES SECONDS FOLDER   op runs and memory events as fast as the writer
 //                                               takes them, with record.max_bytes=BYTES
 #include <fmt/format.h>
@@ -34,7 +35,8 @@ namespace shardscope {
 namespace {
 
 constexpr int kRanks = 8;
-constexpr int kBursts = 1000;  // a second
+constexpr int kBursts = 1000;        // a second
+constexpr int64_t kOpsOfStep = 100;  // of a rank
 
 int64_t CpuNs(clockid_t clock) {
   timespec time = {};
@@ -101,7 +103,7 @@ record::OpRecord OpAt(schema::PlanOpId plan_op, int64_t rank, int64_t i, int64_t
   record::OpRecord op;
   op.run.plan_op = plan_op;
   op.run.rank = rank;
-  op.run.step = i / 100;
+  op.run.step = i / kOpsOfStep;
   op.run.track = schema::TrackId(1 + rank);
   op.run.issued_ns = op.run.ready_ns = op.run.started_ns = now_ns;
   op.run.ended_ns = now_ns + 1000;
@@ -128,8 +130,12 @@ schema::MemoryEventRow EventAt(int64_t rank, int64_t i, int64_t now_ns) {
   event.bytes = i % 2 == 0 ? 4096 : -4096;
   event.category = "activation";
   event.unit = "block0";
-  event.step = i / 100;
+  event.step = i / kOpsOfStep;
   return event;
+}
+
+schema::StepRow StepOf(int64_t rank, int64_t step, int64_t start_ns, int64_t now_ns) {
+  return {{}, rank, step, schema::ScheduleId(1), start_ns, now_ns, 1, 1.0, 1.0};
 }
 
 // Median over bursts that fit the ring; the writer empties it between them.
@@ -187,6 +193,7 @@ void TimedRecord(record::Recorder* recorder, const Row& row, Calls* calls, int64
 void RunRank(record::Recorder* recorder, int rank, int64_t rate, int64_t seconds, Calls* calls) {
   const int64_t begin_ns = MonotonicNs();
   int64_t recorded = 0;
+  int64_t step_start_ns = begin_ns;
   for (int64_t burst = 1; burst <= seconds * kBursts; ++burst) {
     SleepUntilNs(begin_ns + burst * (kNsPerSecond / kBursts));
     const int64_t due = burst * rate / kBursts / kRanks;
@@ -198,6 +205,9 @@ void RunRank(record::Recorder* recorder, int rank, int64_t rate, int64_t seconds
       const int64_t now_ns = MonotonicNs();
       TimedRecord(recorder, OpAt(schema::PlanOpId(1), rank, recorded, now_ns), calls, &longest_ns);
       TimedRecord(recorder, EventAt(rank, recorded, now_ns), calls, &longest_ns);
+      if (recorded % kOpsOfStep < kOpsOfStep - 1) continue;
+      recorder->Record(StepOf(rank, recorded / kOpsOfStep, step_start_ns, now_ns));
+      step_start_ns = now_ns;
     }
     rusage after = {};
     getrusage(RUSAGE_THREAD, &after);
@@ -229,6 +239,10 @@ int Ranks(int64_t rate, int64_t seconds, const std::string& folder) {
   plan_op.kind = "forward";
   plan_op.category = "compute";
   recorder->Add(plan_op);
+  for (int64_t rank = 0; rank < kRanks; ++rank) {
+    recorder->Add(schema::RankRow{rank, "bench", 1, "cpu"});
+    recorder->Add(schema::TrackRow{{}, rank, "compute", "compute", 1});
+  }
   std::array<Calls, kRanks> calls = {};
   std::vector<std::thread> threads;
   for (int rank = 0; rank < kRanks; ++rank) {

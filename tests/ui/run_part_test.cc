@@ -1,7 +1,11 @@
 // A run that does not fit into memory: other steps are loaded when they are asked for.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "tests/ui/harness.h"
 #include "trace/base/text.h"
@@ -15,25 +19,40 @@ constexpr double kSeconds = 60;  // of the worst machine
 constexpr int64_t kMs = 1'000'000;
 constexpr int64_t kSteps = 64;
 
+// A run of one rank.
+class Run {
+ public:
+  explicit Run(const std::string& folder) : recorder_(query::OpenRecorder(folder)) {
+    recorder_->Add(schema::RankRow{0, "host", 1, "cpu"});
+    track_ = recorder_->Add(schema::TrackRow{{}, 0, "compute", "compute", 1});
+    op_ = query::AddPlanOp(recorder_.get(), "F block0", "forward", "compute");
+  }
+  void Record(int64_t step) {
+    const int64_t start_ns = (100 + 10 * step) * kMs;
+    record::OpRecord run = query::OpAt(op_, 0, step, start_ns, start_ns + 4 * kMs);
+    run.run.track = track_;
+    recorder_->Record(run);
+    schema::StepRow row;
+    row.step = step;
+    row.start_ns = start_ns;
+    row.end_ns = start_ns + 10 * kMs;
+    recorder_->Record(row);
+  }
+  void Flush() { SHARDSCOPE_CHECK(recorder_->Flush().ok()); }
+  void Finish() { SHARDSCOPE_CHECK(recorder_->Finish().ok()); }
+
+ private:
+  std::unique_ptr<record::Recorder> recorder_;
+  schema::TrackId track_;
+  query::PlanOpId op_;
+};
+
 class RunPartTest : public testing::Test {
  protected:
   RunPartTest() {
-    const auto recorder = query::OpenRecorder(folder_.path());
-    recorder->Add(schema::RankRow{0, "host", 1, "cpu"});
-    const schema::TrackId track = recorder->Add(schema::TrackRow{{}, 0, "compute", "compute", 1});
-    const auto op = query::AddPlanOp(recorder.get(), "F block0", "forward", "compute");
-    for (int64_t step = 0; step < kSteps; ++step) {
-      const int64_t start_ns = (100 + 10 * step) * kMs;
-      record::OpRecord run = query::OpAt(op, 0, step, start_ns, start_ns + 4 * kMs);
-      run.run.track = track;
-      recorder->Record(run);
-      schema::StepRow row;
-      row.step = step;
-      row.start_ns = start_ns;
-      row.end_ns = start_ns + 10 * kMs;
-      recorder->Record(row);
-    }
-    SHARDSCOPE_CHECK(recorder->Finish().ok());
+    Run run(folder_.path());
+    for (int64_t step = 0; step < kSteps; ++step) run.Record(step);
+    run.Finish();
     SHARDSCOPE_CHECK(harness_.shell().Open(folder_.path()).ok());
   }
 
@@ -135,6 +154,46 @@ TEST_F(RunPartTest, BookmarksInOtherPartsSaySo) {
   ASSERT_TRUE(harness_.Until([&] { return Contains(text(late), "630.000 ms"); }, kSeconds));
   EXPECT_TRUE(Contains(text(early), "not loaded")) << text(early);
   EXPECT_TRUE(Contains(text(never), "not in this run")) << text(never);
+}
+
+// A run that goes on has its last steps; earlier ones are there again once it is over.
+TEST(LiveRunPart, HasTheLastStepsWhileTheRunGoesOn) {
+  const query::TestFolder folder;
+  Run run(folder.path());
+  run.Record(0);
+  run.Flush();
+  Harness harness({}, {}, false, 1);  // bytes of memory
+  ASSERT_TRUE(harness.shell().Open(folder.path()).ok());
+  const auto shows = [&](int64_t step) {
+    return harness.Until(
+        [&] { return harness.log().Find("timeline", "step:" + std::to_string(step)) != nullptr; },
+        kSeconds);
+  };
+  for (int64_t step = 1; step < kSteps; ++step) {
+    run.Record(step);
+    run.Flush();
+    ASSERT_TRUE(shows(step)) << step;
+  }
+  ASSERT_TRUE(
+      harness.Until([&] { return harness.context().snapshot->part.has_value(); }, kSeconds));
+  EXPECT_GT(harness.context().snapshot->part->first_step, 8);
+  EXPECT_LT(harness.context().snapshot->ranks.at(0).op_runs.size(), size_t{kSteps - 8});
+  EXPECT_THAT(harness.log().Find("banner", "part")->text,
+              testing::StartsWith("The last steps are loaded, from "));
+
+  const std::vector<ui::Command> commands = {ui::GoToLink{{.step = 0}}, ui::LoadAllSteps{}};
+  for (const ui::Command& command : commands) {
+    harness.shell().Post(ui::Command(command));
+    ASSERT_TRUE(harness.Until([&] { return !harness.context().notice.text.empty(); }, kSeconds));
+    EXPECT_THAT(harness.context().notice.text, testing::HasSubstr("no longer in memory"));
+    EXPECT_FALSE(harness.context().snapshot->part->Contains(0));
+  }
+
+  run.Finish();
+  const auto is_over = [&] { return !query::MayGrow(harness.context().snapshot->state); };
+  ASSERT_TRUE(harness.Until(is_over, kSeconds));
+  harness.shell().Post(ui::GoToLink{{.step = 0}});
+  EXPECT_TRUE(shows(0));
 }
 
 }  // namespace

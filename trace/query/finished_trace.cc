@@ -69,12 +69,6 @@ Status ReadSpansOf(const FirstSteps& steps, size_t most_rows, store::FinishedSou
   return Status::Ok();
 }
 
-// What this process has is mostly of the run that is closed for this one.
-int64_t MemoryToUse(const ReadLimits& limits, const RunMemory& needed) {
-  if (limits.memory_bytes > 0) return limits.memory_bytes;
-  return std::min(kMostBytesOfRows + needed.by_ranks, MemoryToTake(!limits.keeps_own));
-}
-
 // Of all files together; times are those of the first one.
 store::StepBounds Joined(const store::StepBounds& all, const store::StepBounds& one) {
   if (all.last_step < all.first_step) return one;
@@ -113,6 +107,11 @@ void AddDerived(store::FinishedSource* source, const std::atomic<bool>& stopping
 }
 
 }  // namespace
+
+int64_t MemoryToUse(const ReadLimits& limits, const RunMemory& needed) {
+  if (limits.memory_bytes > 0) return limits.memory_bytes;
+  return std::min(kMostBytesOfRows + needed.by_ranks, MemoryToTake(!limits.keeps_own));
+}
 
 Result<std::unique_ptr<LiveTrace>> FinishedTrace::OpenLarge(const store::RunFiles& run,
                                                             const std::function<void()>& on_change,

@@ -50,6 +50,10 @@ class PublishingTrace : public LiveTrace {
   Status status_ GUARDED_BY(mutex_);
 };
 
+// For the rows of a run that needs so much; what this process has is mostly of the run that is
+// closed for this one.
+int64_t MemoryToUse(const ReadLimits& limits, const RunMemory& needed);
+
 // A large finished run. The first Snapshot (`loading`) has the steps around the newest change of a
 // knob, or the last ones; the second and last one, from a thread of its own, has everything, or as
 // many steps around those as fit into memory (`part`).

@@ -18,6 +18,7 @@
 #include "trace/base/mutex.h"
 #include "trace/base/status.h"
 #include "trace/base/units.h"
+#include "trace/query/bounded_builder.h"
 #include "trace/query/finished_trace.h"
 #include "trace/query/rows.h"
 #include "trace/query/run_part.h"
@@ -61,9 +62,9 @@ class News {
 class Follower final : public PublishingTrace {
  public:
   Follower(std::unique_ptr<store::Source> source, std::string folder, std::string name,
-           std::function<void()> on_change)
+           std::function<void()> on_change, int64_t memory_bytes)
       : source_(std::move(source)),
-        builder_(std::move(folder), std::move(name)),
+        builder_(std::move(folder), std::move(name), memory_bytes),
         on_change_(std::move(on_change)) {
     Publish(builder_.Publish(store::SourceState::kLive));
   }
@@ -94,8 +95,9 @@ class Follower final : public PublishingTrace {
     const bool ended = source_->state() != store::SourceState::kLive;
     // The state is published only with the last rows.
     *done = ended && !more;
-    builder_.Add(batch);
-    if (!news_.In(batch) && !*done) return more;
+    const bool is_news = news_.In(batch);
+    builder_.Add(std::move(batch));
+    if (!is_news && !*done) return more;
     Publish(builder_.Publish(*done ? source_->state() : store::SourceState::kLive));
     changed_ = true;
     return more;
@@ -123,7 +125,7 @@ class Follower final : public PublishingTrace {
   }
 
   std::unique_ptr<store::Source> source_;  // reader thread
-  SnapshotBuilder builder_;                // reader thread
+  BoundedBuilder builder_;                 // reader thread
   News news_;                              // reader thread
   const std::function<void()> on_change_;
   bool changed_ = false;  // reader thread
@@ -181,14 +183,15 @@ Result<std::unique_ptr<LiveTrace>> LiveTrace::Open(const std::string& path,
   if (finished != nullptr) return finished;
   Result<std::unique_ptr<store::RunSource>> source = store::RunSource::Open(run);
   if (!source.ok()) return source.status();
-  return Follow(std::move(source).value(), run.path, run.name, std::move(on_change));
+  return Follow(std::move(source).value(), run.path, run.name, std::move(on_change), limits);
 }
 
 Result<std::unique_ptr<LiveTrace>> LiveTrace::Follow(std::unique_ptr<store::Source> source,
                                                      std::string folder, std::string name,
-                                                     std::function<void()> on_change) {
+                                                     std::function<void()> on_change,
+                                                     const ReadLimits& limits) {
   auto follower = std::make_unique<Follower>(std::move(source), std::move(folder), std::move(name),
-                                             std::move(on_change));
+                                             std::move(on_change), MemoryToUse(limits, {}));
   SHARDSCOPE_RETURN_IF_ERROR(follower->Start());
   return std::unique_ptr<LiveTrace>(std::move(follower));
 }

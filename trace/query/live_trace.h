@@ -19,12 +19,14 @@ struct RunFiles;
 
 namespace shardscope::query {
 
-// What of a finished run is read, if all of it would take more memory than it shall.
+// What of a run is read, if all of it would take more memory than it shall: of one that goes on its
+// last steps (trace/query/bounded_builder.h).
 struct ReadLimits {
   // For the rows and what is made of them; 0: 3 GB of rows, or most of what is free.
   int64_t memory_bytes = 0;
-  std::optional<int64_t> around_step;  // none: the newest change of a knob, or the last steps
-  bool keeps_own = false;              // what this process has is not freed for the run
+  // Of a finished run; none: the newest change of a knob, or the last steps.
+  std::optional<int64_t> around_step;
+  bool keeps_own = false;  // what this process has is not freed for the run
 };
 
 class LiveTrace {
@@ -39,7 +41,8 @@ class LiveTrace {
   // `name` are those of the Snapshots.
   static Result<std::unique_ptr<LiveTrace>> Follow(std::unique_ptr<store::Source> source,
                                                    std::string folder, std::string name,
-                                                   std::function<void()> on_change = {});
+                                                   std::function<void()> on_change = {},
+                                                   const ReadLimits& limits = {});
   virtual ~LiveTrace() = default;
 
   // The newest Snapshot; never null. Any thread, never blocks on I/O.

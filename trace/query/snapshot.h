@@ -166,6 +166,12 @@ struct RankRows {
 // Of a Snapshot with only some rows: larger than that of any complete one.
 inline constexpr uint64_t kLoadingGeneration = uint64_t{1} << 62;
 
+// Generations whose rows are not those of the ones before differ above these bits.
+inline constexpr int kGenerationBits = 40;
+inline bool HaveSameRows(uint64_t a, uint64_t b) {
+  return a >> kGenerationBits == b >> kGenerationBits;
+}
+
 struct DerivedRows;  // trace/query/summary.h
 
 // What a Snapshot has of a run that does not fit into memory: these steps, as if it had no others.

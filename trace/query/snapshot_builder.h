@@ -1,6 +1,7 @@
 // SnapshotBuilder: rows of a Source into Snapshots. Owner and only user: one reader thread.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 
@@ -22,6 +23,12 @@ class SnapshotBuilder {
 
   // A Snapshot of all rows so far; shares their storage with earlier ones.
   SnapshotPtr Publish(store::SourceState state);
+
+  // All that a Snapshot would have now.
+  const Snapshot& rows() const { return current_; }
+
+  // The next Snapshot has the one after this.
+  void SetGeneration(uint64_t generation) { current_.generation = generation; }
 
   // Only rows of this part of the run come.
   void SetPart(const RunPart& part) { current_.part = part; }

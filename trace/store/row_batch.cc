@@ -29,6 +29,10 @@ class TableRows final : public TypedRows<Row> {
     for (Row& row : rows) target.push_back(std::move(row));
     rows.clear();
   }
+  void CopyTo(AnyRows* to) const override {
+    std::vector<Row>& target = static_cast<TypedRows<Row>*>(to)->rows;
+    target.insert(target.end(), rows.begin(), rows.end());
+  }
   void RemoveLast() override { rows.pop_back(); }
   void Clear() override { rows.clear(); }
   void RemoveThroughStep([[maybe_unused]] size_t first, [[maybe_unused]] int64_t step) override {

@@ -54,6 +54,8 @@ class AnyRows {
 
   // Moves all rows to the end of others of the same table.
   virtual void MoveTo(AnyRows* to) = 0;
+  // Likewise copies of them.
+  virtual void CopyTo(AnyRows* to) const = 0;
   virtual void RemoveLast() = 0;
   // Removes all rows, whose memory the next ones take.
   virtual void Clear() = 0;

@@ -57,7 +57,11 @@ struct Dispatcher {
     const auto& importing = shell.context_.importing;
     const bool goes_on =
         snapshot->loading || query::MayGrow(snapshot->state) || (importing && importing->previews);
-    if (snapshot->part) {
+    if (snapshot->part && goes_on) {
+      shell.Notify(
+          TrFormat(shell.context_.language, ui::Text::kStepNotKept, snapshot->part->first_step),
+          true);
+    } else if (snapshot->part) {
       shell.OpenAll();
     } else if (!goes_on) {
       shell.Notify(Tr(shell.context_.language, ui::Text::kAllStepsLoaded), false);
@@ -726,7 +730,10 @@ void Shell::UpdateLink() {
     return;
   }
   if (const auto step = timeline::StepInOtherPart(snapshot, link_->link)) {
-    return OpenAround(*step, options_.memory_bytes);
+    if (!query::MayGrow(snapshot.state)) return OpenAround(*step, options_.memory_bytes);
+    link_.reset();
+    return Notify(TrFormat(context_.language, ui::Text::kStepNotKept, snapshot.part->first_step),
+                  true);
   }
   ui::Link link = std::exchange(link_, std::nullopt)->link;
   if (snapshot.part && link.last_step) {  // of a range what is loaded

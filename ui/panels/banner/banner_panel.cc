@@ -140,16 +140,20 @@ void DrawPart(const ui::Context& context, const query::RunPart& part, const ui::
   const auto to_step = [](int64_t step) {
     return ui::GoToLink{{.step = static_cast<int32_t>(step)}};
   };
-  button("all", Text::kAllSteps, ui::LoadAllSteps{});
-  if (part.last_step < part.last_of_run) {
+  const bool goes_on = query::MayGrow(context.snapshot->state);
+  if (!goes_on) button("all", Text::kAllSteps, ui::LoadAllSteps{});
+  if (!goes_on && part.last_step < part.last_of_run) {
     button("later", Text::kLaterSteps, to_step(part.last_step + 1));
   }
-  if (part.first_step > part.first_of_run) {
+  if (!goes_on && part.first_step > part.first_of_run) {
     button("earlier", Text::kEarlierSteps, to_step(part.first_step - 1));
   }
+  const std::string needed = FormatBytes(part.needed_bytes);
   const std::string sentence =
-      ui::TrFormat(context.language, Text::kPartOfRun, part.first_step, part.last_step,
-                   part.first_of_run, part.last_of_run, FormatBytes(part.needed_bytes));
+      goes_on ? ui::TrFormat(context.language, Text::kPartOfLiveRun, part.first_step,
+                             part.first_of_run, needed)
+              : ui::TrFormat(context.language, Text::kPartOfRun, part.first_step, part.last_step,
+                             part.first_of_run, part.last_of_run, needed);
   const ui::Box drawn = widgets::DrawTextClipped(
       look, widgets::BoldOf(look), {box.x0 + look.Px(ui::kPanelPadding), box.y0 + look.Px(8)},
       end - box.x0 - look.Px(ui::kPanelPadding + 12), sentence);

@@ -52,7 +52,7 @@ std::shared_ptr<Findings> FindingsMaker::MakeReported(const FindingsRequest& req
   findings->figures = std::shared_ptr<const analysis::Figures>(report, &report->figures);
   findings->change = SummarizeChange(snapshot, report->steps);
   findings->report = std::move(report);
-  findings->loading = snapshot.loading;
+  findings->generation = snapshot.generation;
   return findings;
 }
 

@@ -4,6 +4,7 @@
 // Threads: as NewestWorker; the report is made on the worker's.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -39,7 +40,7 @@ struct Findings {
   std::shared_ptr<const analysis::RankOverview> ranks;
   std::shared_ptr<const analysis::CollectiveTable> collectives;
   std::shared_ptr<const std::vector<analysis::StepRow>> step_table;  // null: not asked for
-  bool loading = false;                                              // of a snapshot that was
+  uint64_t generation = 0;                                           // of the snapshot
 };
 using FindingsPtr = std::shared_ptr<const Findings>;
 

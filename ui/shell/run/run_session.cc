@@ -255,22 +255,27 @@ bool RunSession::Poll(double now_seconds, ui::Context* context) {
 }
 
 query::SnapshotPtr RunSession::TakeSnapshot(ui::Context* context) {
+  if (replacing_.old_snapshot != nullptr) {
+    replacing_.freeing =
+        std::async(std::launch::async, [old = std::exchange(replacing_.old_snapshot, nullptr),
+                                        index = std::exchange(replacing_.old_index, nullptr)] {});
+  }
   query::SnapshotPtr newest = trace_->Latest();
   if (newest != requested_) {
     const bool replaces = requested_ != nullptr && newest->generation < requested_->generation;
     requested_ = newest;
     if (replaces) {
-      next_index_ = std::make_unique<IndexMaker>(newest, wake_);
-    } else {
+      replacing_.next_index = std::make_unique<IndexMaker>(newest, wake_);
+    } else if (replacing_.next_index == nullptr) {
       shown_ = newest;
     }
   }
-  if (next_index_ != nullptr && next_index_->ready()) {
+  if (replacing_.next_index != nullptr && replacing_.next_index->ready()) {
     const FindingsPtr findings = worker_->Latest();
-    if (findings != nullptr && !findings->loading) {
-      index_ = next_index_->Take();
-      next_index_.reset();
-      shown_ = requested_;
+    if (findings != nullptr && query::HaveSameRows(findings->generation, requested_->generation)) {
+      replacing_.old_snapshot = std::exchange(shown_, requested_);
+      replacing_.old_index = std::exchange(index_, replacing_.next_index->Take());
+      replacing_.next_index.reset();
     }
   }
   if (!trace_->status().ok()) context->error = trace_->status().message();
@@ -291,7 +296,8 @@ void RunSession::Update(double now_seconds, ui::Context* context) {
   context->snapshot = std::move(snapshot);
   context->index = index_;
   const FindingsPtr findings = worker_->Latest();
-  if (findings != nullptr && findings->loading == context->snapshot->loading) {
+  if (findings != nullptr &&
+      query::HaveSameRows(findings->generation, context->snapshot->generation)) {
     Show(*findings, context);
   }
   Poll(now_seconds, context);

@@ -204,8 +204,16 @@ class RunSession {
   FindingsRequest asked_;         // what the worker was last asked for
   query::SnapshotPtr shown_;
   std::shared_ptr<timeline::RunIndex> index_;  // of shown_; panels read it
-  std::unique_ptr<IndexMaker> next_index_;     // of requested_, while it waits to be shown
-  FindingsMaker fixed_findings_;               // of a fixed snapshot
+  // Rows that take the place of all shown ones, and these afterwards: no frame waits until millions
+  // are freed.
+  struct Replacing {
+    std::unique_ptr<IndexMaker> next_index;  // of requested_, while it waits to be shown
+    query::SnapshotPtr old_snapshot;         // for one frame, in which panels take the next one
+    std::shared_ptr<timeline::RunIndex> old_index;
+    std::future<void> freeing;
+  };
+  Replacing replacing_;
+  FindingsMaker fixed_findings_;  // of a fixed snapshot
   std::unique_ptr<ControlLink> control_;
   std::unique_ptr<ReportWorker> worker_;
   std::unique_ptr<SearchWorker> search_worker_;    // from the first search on
