@@ -2,14 +2,19 @@
 
 import json
 import os
+import pathlib
 import shutil
 import struct
 import subprocess
+import sys
 import unittest
 
 import hugging_face
 import llama_cases
 from programs import BIN, TIMEOUT_S, TRAIN, ProgramTest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "tokenizer"))
+import material  # noqa: E402  (needs the path above)
 
 SHIM = BIN.parent / "tests" / "libdisk_shim.so"
 CASES = {case.name: {**case.config, "vocab_size": 256} for case in llama_cases.CASES}  # a token is a byte
@@ -247,6 +252,26 @@ class ExportFolderTest(ProgramTest):
         self.assertEqual(sorted(path.name for path in out.iterdir()), sorted([*beside, *names, "config.json", "model.safetensors.index.json"]))
         for name, text in beside.items():
             self.assertEqual((out / name).read_text(), text)
+
+    def test_another_tokenizer_is_neither_copied_nor_sampled_with(self):
+        kinds = material.kinds(material.train(100))
+        tokenizer = self.root / "tokenizer"
+        material.write_folder(tokenizer, kinds["qwen2"])
+        _, checkpoint = self.tune("run", {**CASES["llama"], "vocab_size": 400}, f"data.tokenizer={tokenizer}", f"data.cache={self.root / 'cache'}", steps=1)
+        fingerprint = json.loads((checkpoint / "index.json").read_text())["data"]["tokenizer"]
+        sample = [TRAIN, "sample", "--checkpoint", checkpoint, "--prompt", "the", "--tokens", 2]
+        self.run_program(*sample)
+        self.export(checkpoint, self.root / "ours")
+        self.assertEqual((self.root / "ours" / "tokenizer.json").read_bytes(), (tokenizer / "tokenizer.json").read_bytes())
+        (tokenizer / "tokenizer.json").write_text(json.dumps(kinds["llama3"]))
+        for use, done in (("the prompt would be read with", self.run_program(*sample, check=False)),
+                          ("the folder would get", self.export(checkpoint, self.root / "other", check=False))):
+            self.assertEqual(done.returncode, 1, done.stdout)
+            self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+            self.assertIn(f"step-1 was trained with the tokenizer of {tokenizer} (fingerprint {fingerprint}), and here {use} the tokenizer of "
+                          f"{tokenizer} (fingerprint ", done.stderr)
+            self.assertTrue(done.stderr.strip().endswith(f"put the tokenizer that it was trained with back to {tokenizer}"), done.stderr)
+        self.assertEqual([], [path.name for path in self.root.glob("other*")])
 
     def test_what_cannot_be_exported_is_said_and_leaves_nothing(self):
         gpt = self.train_from("gpt", "model.layers=1", "model.dim=24", "model.heads=3")

@@ -17,8 +17,8 @@ ENDLESS = "train.steps=1000000"
 
 
 class LaunchedTest(ProgramTest):
-    def start(self, name, *settings, ranks=2, extra=(), environment=None, of_rank=None):
-        """One process a rank; those of `of_rank` get settings of their own. Killed when the test ends."""
+    def start(self, name, *settings, ranks=2, extra=(), environment=None, of_rank=None, folders=None):
+        """One process a rank, started in its folder of `folders`; those of `of_rank` get settings of their own. Killed when the test ends."""
         out = self.root / name
         port = free_port()
         processes = []
@@ -28,7 +28,7 @@ class LaunchedTest(ProgramTest):
                          "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, **(environment or {})}
             processes.append(subprocess.Popen(
                 [str(a) for a in command], env={**os.environ, **{k: str(v) for k, v in variables.items()}},
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folders[rank] if folders else None))
             self.addCleanup(self.end, processes[-1])
         return out, processes
 
@@ -191,6 +191,23 @@ class ProcessesTest(LaunchedTest):
         for error in self.finish(processes, code=1):
             self.assertIn("rank 1 was given train.batch=3, rank 0 train.batch=2", error)
         self.assertFalse(out.exists())  # the corrected command may name it again
+
+    def test_relative_paths_of_processes_in_several_folders_are_refused(self):
+        folders = [(self.root / name).resolve() for name in ("here", "there")]
+        for folder in folders:
+            folder.mkdir()
+            (folder / "text.txt").write_text(self.data.read_text() + folder.name)
+        out, processes = self.start("relative", "train.steps=2", "data.path=text.txt", folders=folders)
+        for error in self.finish(processes, code=1):
+            self.assertIn(f"rank 1 was given data.path={folders[1]}/text.txt, rank 0 data.path={folders[0]}/text.txt", error)
+            self.assertIn("give absolute ones", error)
+        # One path, and other data behind it in each process.
+        _, processes = self.start("relative", "train.steps=2", "data.path=/proc/self/cwd/text.txt", folders=folders)
+        for error in self.finish(processes, code=1):
+            self.assertIn("rank 1 reads other data than rank 0", error)
+        self.assertFalse(out.exists())
+        _, processes = self.start("absolute", "train.steps=2", f"data.path={folders[0] / 'text.txt'}", folders=folders)
+        self.finish(processes)
 
     def test_what_does_not_go_with_a_launcher_is_refused(self):
         for settings, environment, fragment in (

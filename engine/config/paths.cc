@@ -2,6 +2,8 @@
 #include <filesystem>
 #include <string>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "engine/config/config.h"
 
@@ -20,16 +22,31 @@ std::string AbsoluteText(const std::string& path) {
   return (differs ? whole : normal).string();
 }
 
+// Empty where the value stays as it is: it names no file or folder, is absolute, or cannot become
+// so.
+std::string AbsoluteValue(const KeyInfo& key, const std::string& value) {
+  if (!key.is_path || value.empty() || value.front() == '/') return "";
+  if (key.name == "data.tokenizer" && value == "bytes") return "";
+  // An error: the folder's name is none that a value can have.
+  const Result<std::string> absolute = Canonical(key, AbsoluteText(value));
+  return absolute.ok() ? *absolute : "";
+}
+
 }  // namespace
 
 void MakePathsAbsolute(Config* config) {
   for (const KeyInfo& key : AllKeys()) {
-    const std::string& path = config->Get(key.name);
-    if (!key.is_path || path.empty() || path.front() == '/') continue;
-    if (key.name == "data.tokenizer" && path == "bytes") continue;
-    const std::string absolute = AbsoluteText(path);
-    // An error: the folder's name is none that a value can have, and what was given stays.
+    const std::string absolute = AbsoluteValue(key, config->Get(key.name));
     if (!absolute.empty()) (void)config->Set(key.name, absolute);
+  }
+  const std::vector<Change> changes = config->changes();
+  config->ClearChanges();
+  for (Change change : changes) {
+    for (auto& [name, value] : change.set) {
+      const std::string absolute = AbsoluteValue(*FindKey(name), value);
+      if (!absolute.empty()) value = absolute;
+    }
+    config->AddChange(std::move(change));
   }
 }
 

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <map>
 #include <string>
 
 #include "engine/config/config.h"
@@ -10,6 +11,7 @@ namespace shardscope::config {
 namespace {
 
 namespace fs = std::filesystem;
+using Settings = std::map<std::string, std::string>;
 
 TEST(Paths, RelativeOnesBecomeAbsolute) {
   Config config;
@@ -29,6 +31,21 @@ TEST(Paths, RelativeOnesBecomeAbsolute) {
   EXPECT_EQ(config.Get("run.name"), "a");
   EXPECT_EQ(config.Get("lora.path"), "");
   EXPECT_FALSE(config.IsExplicit("lora.path"));
+}
+
+TEST(Paths, RelativeOnesOfChangesBecomeAbsolute) {
+  Config config;
+  config.AddChange({.share = "1/2", .set = {{"schedule.file", "./mine.txt"}}});
+  config.AddChange({.step = 1, .set = {{"schedule.file", "/a/./b"}, {"prefetch.forward", "2"}}});
+  config.AddChange({.step = 1, .set = {{"schedule.file", ""}}});
+  MakePathsAbsolute(&config);
+  ASSERT_EQ(config.changes().size(), 3U);
+  EXPECT_EQ(config.changes()[0].set,
+            (Settings{{"schedule.file", "/a/./b"}, {"prefetch.forward", "2"}}));
+  EXPECT_EQ(config.changes()[1].set, (Settings{{"schedule.file", ""}}));
+  EXPECT_EQ(config.changes()[2].share, "1/2");
+  EXPECT_EQ(config.changes()[2].set,
+            (Settings{{"schedule.file", (fs::current_path() / "mine.txt").string()}}));
 }
 
 TEST(Paths, BehindALinkDotsLeadElsewhere) {

@@ -132,6 +132,10 @@ Status NothingIn(const std::string& path, std::string_view key) {
 
 }  // namespace
 
+std::string FingerprintOf(const tokenizer::Tokenizer* tokenizer) {
+  return tokenizer == nullptr ? std::string(kByteTokens) : Digits(tokenizer->ids_fingerprint());
+}
+
 Result<Corpus> LoadCorpus(const std::string& path, std::string_view key) {
   Corpus corpus;
   SHARDSCOPE_ASSIGN_OR_RETURN(const Place place, FilesAt(path, key, &corpus.num_broken_links));
@@ -146,7 +150,7 @@ Result<Corpus> LoadCorpus(const std::string& path, std::string_view key) {
     ++corpus.num_files;
   }
   if (corpus.bytes.empty()) return NothingIn(path, key);
-  corpus.tokenizer = kByteTokens;
+  corpus.tokenizer = FingerprintOf(nullptr);
   corpus.content = Digits(checkpoint::HashOf(std::as_bytes(std::span(corpus.bytes))));
   return corpus;
 }
@@ -173,7 +177,7 @@ Result<Corpus> LoadTokens(const std::string& path, const TokenizeOptions& option
   corpus.tokens = tokens->tokens();
   corpus.is_masked = tokens->is_masked();
   corpus.num_documents = tokens->num_documents();
-  corpus.tokenizer = Digits(options.tokenizer->ids_fingerprint());
+  corpus.tokenizer = FingerprintOf(options.tokenizer.get());
   corpus.content = Digits(tokens->checksum());
   corpus.token_storage = tokens;
   if (corpus.tokens.empty()) return NothingIn(path, options.key);

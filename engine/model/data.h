@@ -24,13 +24,16 @@ struct Corpus {
   int64_t num_files = 0;         // that were UTF-8 text
   int64_t num_broken_links = 0;  // left out: they lead nowhere, or in a circle
   // For a checkpoint, which says of other data that they are others. Empty: not known.
-  std::string tokenizer;  // kByteTokens, or Tokenizer::ids_fingerprint() in hexadecimal digits
+  std::string tokenizer;  // FingerprintOf() of what made tokens of the text
   std::string content;    // a checksum of all tokens, likewise
 
   int64_t num_tokens() const {
     return static_cast<int64_t>(tokens.empty() ? bytes.size() : tokens.size());
   }
 };
+
+// kByteTokens of null, else Tokenizer::ids_fingerprint() in hexadecimal digits.
+std::string FingerprintOf(const tokenizer::Tokenizer* tokenizer);
 
 // A file, or a folder: its UTF-8 files sorted by path, without hidden folders and folders called
 // `build` or `runs`. Errors, which begin with the key that gave `path`: not there, not readable,

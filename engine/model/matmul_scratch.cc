@@ -4,18 +4,16 @@
 #include <cpuid.h>
 #endif
 
+#include <cstdlib>
+#include <string>
+
+#include "trace/base/letter_case.h"
+
 namespace shardscope::model {
 namespace {
 
-// Instructions by which LibTorch and oneDNN choose a way.
-struct CpuTypes {
-  bool is_known = false;  // there is AVX-512 for fp32, which oneDNN's gemm of bf16 is for
-  bool has_bf16 = false;
-  bool has_fp16 = false;
-};
-
 // Leaf 7 of CPUID (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2A). What
-// has AMX has both.
+// has AMX has both: oneDNN takes it only where it finds them.
 CpuTypes AskCpu() {
   CpuTypes types;
 #if defined(__x86_64__)
@@ -34,12 +32,34 @@ CpuTypes AskCpu() {
   return types;
 }
 
+// cpu_isa_traits.cpp of oneDNN; LibTorch asks oneDNN which types it has.
+CpuTypes AskOneDnn() {
+  for (const char* name : {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"}) {
+    const char* max_isa = std::getenv(name);
+    if (max_isa != nullptr && *max_isa != '\0') return Limited(AskCpu(), max_isa);
+  }
+  return AskCpu();
+}
+
 constexpr int64_t RoundedUp(int64_t elements) { return (elements + 63) / 64 * 64; }
 
 }  // namespace
 
+CpuTypes Limited(CpuTypes types, std::string_view max_isa) {
+  const std::string isa = Lower(max_isa);
+  if (isa == "sse41" || isa == "avx" || isa.starts_with("avx2")) return {};
+  const bool has_bf16 = isa != "avx512_core" && isa != "avx512_core_vnni";
+  types.has_bf16 &= has_bf16;
+  types.has_fp16 &= has_bf16 && isa != "avx512_core_bf16";
+  return types;
+}
+
 MatmulScratch MatmulScratchOf(plan::DType dtype) {
-  static const CpuTypes types = AskCpu();
+  static const CpuTypes types = AskOneDnn();
+  return MatmulScratchOf(dtype, types);
+}
+
+MatmulScratch MatmulScratchOf(plan::DType dtype, const CpuTypes& types) {
   if (plan::BytesOf(dtype) != 2) return MatmulScratch::kNone;
   if (!types.is_known) return MatmulScratch::kCopies;
   if (dtype == plan::DType::kBf16) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "engine/plan/op.h"
 
@@ -14,8 +15,20 @@ enum class MatmulScratch : uint8_t {
   kCopies,  // oneDNN's kernels for the type: operands in blocks too
 };
 
-// On this CPU. Where it is not known which way is taken: kCopies, which takes most.
+// Instructions by which LibTorch and oneDNN choose a way.
+struct CpuTypes {
+  bool is_known = false;  // there is AVX-512 for fp32, which oneDNN's gemm of bf16 is for
+  bool has_bf16 = false;
+  bool has_fp16 = false;
+};
+// What of them oneDNN uses where ONEDNN_MAX_CPU_ISA, or DNNL_MAX_CPU_ISA, is `max_isa`. A name that
+// oneDNN does not know bounds nothing.
+CpuTypes Limited(CpuTypes types, std::string_view max_isa);
+
+// On this CPU, with those variables. Where it is not known which way is taken: kCopies, which takes
+// most.
 MatmulScratch MatmulScratchOf(plan::DType dtype);
+MatmulScratch MatmulScratchOf(plan::DType dtype, const CpuTypes& types);
 
 // At most, of [rows, inner] times [inner, columns]; of kSums to the byte but for the scale.
 int64_t MatmulScratchBytes(MatmulScratch scratch, int64_t rows, int64_t columns, int64_t inner);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace shardscope::model {
 namespace {
 
@@ -10,6 +12,31 @@ TEST(MatmulScratchTest, OnlyTypesOfTwoBytesTakeAny) {
   EXPECT_EQ(MatmulScratchOf(plan::DType::kFp64), MatmulScratch::kNone);
   // Never less than its sums: an unknown CPU counts as one that takes most.
   EXPECT_NE(MatmulScratchOf(plan::DType::kBf16), MatmulScratch::kNone);
+}
+
+TEST(MatmulScratchTest, TheWayIsThatOfTheInstructionsWhichOneDnnMayUse) {
+  constexpr CpuTypes kAmx{.is_known = true, .has_bf16 = true, .has_fp16 = true};
+  const auto of = [&](const char* max_isa) {
+    const CpuTypes types = Limited(kAmx, max_isa);
+    return std::pair(MatmulScratchOf(plan::DType::kBf16, types),
+                     MatmulScratchOf(plan::DType::kFp16, types));
+  };
+  constexpr MatmulScratch kNone = MatmulScratch::kNone;
+  constexpr MatmulScratch kSums = MatmulScratch::kSums;
+  constexpr MatmulScratch kCopies = MatmulScratch::kCopies;
+  for (const char* all : {"", "ALL", "default", "AVX512_CORE_FP16", "AVX512_CORE_AMX", "AVX10_1"}) {
+    EXPECT_EQ(of(all), std::pair(kCopies, kCopies)) << all;
+  }
+  EXPECT_EQ(of("AVX512_CORE_BF16"), std::pair(kCopies, kNone));
+  for (const char* without : {"AVX512_CORE", "avx512_core_vnni"}) {
+    EXPECT_EQ(of(without), std::pair(kSums, kNone)) << without;
+  }
+  for (const char* unknown : {"SSE41", "AVX", "AVX2", "AVX2_VNNI_2"}) {
+    EXPECT_EQ(of(unknown), std::pair(kCopies, kCopies)) << unknown;
+  }
+  // A bound gives a CPU nothing.
+  EXPECT_EQ(MatmulScratchOf(plan::DType::kBf16, Limited({.is_known = true}, "AVX512_CORE_AMX")),
+            kSums);
 }
 
 TEST(MatmulScratchTest, SumsAreAsLargeAsWhatIsPutOutInFp32) {

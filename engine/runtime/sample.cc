@@ -47,6 +47,11 @@ TextSampler::TextSampler(const model::ModelConfig& config, model::ParameterMap p
 
 Result<TextSampler> TextSampler::Open(const std::string& path) {
   SHARDSCOPE_ASSIGN_OR_RETURN(const WholeModel whole, WholeModel::Open(path));
+  SHARDSCOPE_ASSIGN_OR_RETURN(auto tokenizer, TokenizerOf(whole.config()));
+  const std::string& named = whole.config().Get("data.tokenizer");
+  SHARDSCOPE_RETURN_IF_ERROR(whole.CheckTokenizer(
+      tokenizer.get(), named.empty() ? whole.config().Get("model.path") : named,
+      "the prompt would be read with"));
   model::ModelConfig model = whole.model();
   model::ParameterMap parameters;
   for (const plan::Parameter& parameter : model::AllParameters(model)) {
@@ -54,7 +59,6 @@ Result<TextSampler> TextSampler::Open(const std::string& path) {
   }
   model.dtype = parameters.begin()->second.scalar_type() == at::kDouble ? plan::DType::kFp64
                                                                         : plan::DType::kFp32;
-  SHARDSCOPE_ASSIGN_OR_RETURN(auto tokenizer, TokenizerOf(whole.config()));
   return TextSampler(model, std::move(parameters), std::move(tokenizer));
 }
 

@@ -449,6 +449,7 @@ Status LiveTrainer::AgreeOnRun() {
     for (const auto& [key, value] : options_.config.Values()) {
       if (IsShared(key)) text += key + "=" + value + "\n";
     }
+    text += ranks_->job().corpus->content + "\n";
   }
   const int rank = options_.launch->rank;
   text = transport::BroadcastText(&ranks_->transport(), ranks_->size(), rank, text);
@@ -468,9 +469,19 @@ Status LiveTrainer::TakeRun(std::string_view text) {
     const std::string leaders(TakeField(&text, '\n'));
     if (mine != leaders) {
       return Status::Error(fmt::format(
-          "rank {} was given {}, rank 0 {}: all processes of a run need the same settings",
-          options_.launch->rank, mine, leaders));
+          "rank {} was given {}, rank 0 {}: all processes of a run need the same settings{}",
+          options_.launch->rank, mine, leaders,
+          config::FindKey(key)->is_path
+              ? "; a relative path is one in the folder where a process starts: give absolute ones"
+              : ""));
     }
+  }
+  // Also where no key names them, or a path leads elsewhere on another machine.
+  if (TakeField(&text, '\n') != ranks_->job().corpus->content) {
+    return Status::Error(fmt::format(
+        "rank {} reads other data than rank 0: all processes of a run need the same; set data.path "
+        "to the absolute path of a file or folder that all of them see",
+        options_.launch->rank));
   }
   Result<RunFolder> folder = RunFolder::Attach(path);
   if (!folder.ok()) return folder.status();

@@ -16,6 +16,7 @@
 #include "engine/model/huggingface.h"
 #include "engine/model/reference_model.h"
 #include "engine/runtime/checkpoint/whole_model.h"
+#include "engine/tokenizer/tokenizer.h"
 #include "trace/base/input_file.h"
 #include "trace/base/output_file.h"
 #include "trace/base/output_folder.h"
@@ -106,6 +107,7 @@ class FolderWriter {
   }
 
   Status Write(Exported* exported) {
+    SHARDSCOPE_RETURN_IF_ERROR(CheckTokenizer());
     SHARDSCOPE_RETURN_IF_ERROR(WriteConfig());
     SHARDSCOPE_RETURN_IF_ERROR(
         CopyFile(whole_.config().Get("model.path"), "generation_config.json"));
@@ -155,6 +157,18 @@ class FolderWriter {
     std::error_code error;
     const fs::path path = fs::absolute(tokenizer, error);
     return fs::is_directory(path, error) ? path.string() : path.parent_path().string();
+  }
+
+  // Of what would be copied.
+  Status CheckTokenizer() const {
+    const std::string folder = TokenizerFolder();
+    std::error_code error;
+    if (whole_.checkpoint().index().data.tokenizer.empty() || folder.empty() ||
+        !fs::exists(folder + "/tokenizer.json", error)) {
+      return Status::Ok();
+    }
+    SHARDSCOPE_ASSIGN_OR_RETURN(const auto tokenizer, tokenizer::Tokenizer::Load(folder));
+    return whole_.CheckTokenizer(tokenizer.get(), folder, "the folder would get");
   }
 
   // Where `from` has it.

@@ -27,7 +27,8 @@ struct Exported {
 // Holds one parameter at a time, twice. config.json is that of model.path, or made for a llama that
 // was drawn; the tokenizer's files are those of data.tokenizer or model.path. On an error `out` is
 // as it was. Errors: no whole checkpoint; a gpt, which that layout does not have; no adapters where
-// they are asked for; `out` has something in it, or cannot be written.
+// they are asked for; a tokenizer that is not the run's; `out` has something in it, or cannot be
+// written.
 Result<Exported> ExportFolder(const ExportOptions& options);
 
 }  // namespace shardscope::runtime

@@ -29,28 +29,15 @@ std::string ValueOf(const checkpoint::Index& index, const std::string& key) {
   return found == index.config.end() ? "" : found->second;
 }
 
-// `tokenizer`: as model::Corpus has it, of a run with these keys.
-std::string TokenizerText(const std::string& tokenizer, const std::string& data_tokenizer,
-                          const std::string& model_path) {
-  if (tokenizer == model::kByteTokens) return "bytes as tokens";
-  return fmt::format("the tokenizer of {} (fingerprint {})",
-                     data_tokenizer.empty() ? model_path : data_tokenizer, tokenizer);
+// `fingerprint`: model::FingerprintOf() a tokenizer.
+std::string TokenizerText(const std::string& fingerprint, const std::string& path) {
+  if (fingerprint == model::kByteTokens) return "bytes as tokens";
+  return fmt::format("the tokenizer of {} (fingerprint {})", path, fingerprint);
 }
 
-// Ids of another tokenizer are of other text than the model has learned them for.
-Status CheckTokenizer(const checkpoint::Checkpoint& from, const config::Config& config,
-                      const std::string& tokenizer) {
-  const checkpoint::Index& index = from.index();
-  const std::string& before = index.data.tokenizer;
-  if (before.empty() || tokenizer.empty() || before == tokenizer) return Status::Ok();
-  return Status::Error(fmt::format(
-      "{} was trained with {}, and here the data would be read with {}, whose ids mean something "
-      "else: {}",
-      from.folder(),
-      TokenizerText(before, ValueOf(index, "data.tokenizer"), ValueOf(index, "model.path")),
-      TokenizerText(tokenizer, config.Get("data.tokenizer"), config.Get("model.path")),
-      before == model::kByteTokens ? "set data.tokenizer=bytes"
-                                   : "set data.tokenizer to the one that it was trained with"));
+// What a run with these keys names, unless its tokens are bytes.
+std::string TokenizerPath(const std::string& data_tokenizer, const std::string& model_path) {
+  return data_tokenizer.empty() ? model_path : data_tokenizer;
 }
 
 std::string ShapeText(const std::vector<int64_t>& shape) {
@@ -104,7 +91,13 @@ Status CheckResume(const checkpoint::Checkpoint& from, const config::Config& con
                     from.folder(), key, value, config.Get(key), key));
   }
   SHARDSCOPE_RETURN_IF_ERROR(CheckArithmetic(from, job.model, config.Get("model.path")));
-  SHARDSCOPE_RETURN_IF_ERROR(CheckTokenizer(from, config, job.corpus->tokenizer));
+  const bool had_bytes = index.data.tokenizer == model::kByteTokens;
+  SHARDSCOPE_RETURN_IF_ERROR(CheckTokenizer(
+      from, {.fingerprint = job.corpus->tokenizer,
+             .path = TokenizerPath(config.Get("data.tokenizer"), config.Get("model.path")),
+             .use = "the data would be read with",
+             .remedy = had_bytes ? "set data.tokenizer=bytes"
+                                 : "set data.tokenizer to the one that it was trained with"}));
   const plan::ModelDescription model =
       model::DescribeModel(job.model, plan::UnitPolicy(), job.training.batch);
   size_t num_parameters = 0;
@@ -130,6 +123,19 @@ Status CheckResume(const checkpoint::Checkpoint& from, const config::Config& con
   return Status::Error(
       fmt::format("{} has all steps behind it (train.steps={}): set train.steps to more than {}",
                   from.folder(), job.training.steps, index.step));
+}
+
+Status CheckTokenizer(const checkpoint::Checkpoint& from, const TokenizerHere& here) {
+  const std::string& before = from.index().data.tokenizer;
+  if (before.empty() || here.fingerprint.empty() || before == here.fingerprint) {
+    return Status::Ok();
+  }
+  const std::string path =
+      TokenizerPath(ValueOf(from.index(), "data.tokenizer"), ValueOf(from.index(), "model.path"));
+  return Status::Error(
+      fmt::format("{} was trained with {}, and here {} {}, whose ids mean something else: {}",
+                  from.folder(), TokenizerText(before, path), here.use,
+                  TokenizerText(here.fingerprint, here.path), here.remedy));
 }
 
 Status CheckArithmetic(const checkpoint::Checkpoint& from, const model::ModelConfig& model,

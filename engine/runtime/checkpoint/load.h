@@ -18,6 +18,16 @@ namespace shardscope::runtime {
 Status CheckResume(const checkpoint::Checkpoint& from, const config::Config& config,
                    const Job& job);
 
+struct TokenizerHere {
+  std::string fingerprint;  // as model::Corpus has it
+  std::string path;
+  std::string use;     // for the error: "the data would be read with"
+  std::string remedy;  // where it is another one
+};
+// Whether it is the tokenizer of the checkpoint, as far as that is known: ids of another one are of
+// other text than the model has learned them for.
+Status CheckTokenizer(const checkpoint::Checkpoint& from, const TokenizerHere& here);
+
 // Whether it has the arithmetic with which the checkpoint's weights were trained, as far as that is
 // known: config.json of `folder`, which is empty where no folder gives the model, may have changed.
 Status CheckArithmetic(const checkpoint::Checkpoint& from, const model::ModelConfig& model,

@@ -12,6 +12,7 @@
 
 #include "engine/checkpoint/folder.h"
 #include "engine/footprint/footprint.h"
+#include "engine/model/data.h"
 #include "engine/model/reference_model.h"
 #include "engine/model/safetensors.h"
 #include "engine/runtime/checkpoint/load.h"
@@ -70,6 +71,19 @@ Status WholeModel::CheckParameters() const {
     if (!type.ok()) return type.status();
   }
   return Status::Ok();
+}
+
+// The keys are the checkpoint's, so that only files can have changed.
+Status WholeModel::CheckTokenizer(const tokenizer::Tokenizer* tokenizer, const std::string& path,
+                                  const std::string& use) const {
+  const bool had_bytes = checkpoint_.index().data.tokenizer == model::kByteTokens;
+  return runtime::CheckTokenizer(
+      checkpoint_, {.fingerprint = model::FingerprintOf(tokenizer),
+                    .path = path,
+                    .use = use,
+                    .remedy = (had_bytes ? "take the tokenizer.json away from "
+                                         : "put the tokenizer that it was trained with back to ") +
+                              path});
 }
 
 Result<at::Tensor> WholeModel::Read(const plan::Parameter& parameter) const {

@@ -9,6 +9,7 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/config/config.h"
 #include "engine/model/model_config.h"
+#include "engine/tokenizer/tokenizer.h"
 #include "trace/base/status.h"
 
 namespace shardscope::runtime {
@@ -25,6 +26,10 @@ class WholeModel {
   // Of the run: what says which model and tokenizer it had; every other key has its default.
   const config::Config& config() const { return config_; }
   const model::ModelConfig& model() const { return model_; }
+  // Whether the run had this tokenizer (null: a token is a byte), which is now at `path`. `use`: as
+  // TokenizerHere.
+  Status CheckTokenizer(const tokenizer::Tokenizer* tokenizer, const std::string& path,
+                        const std::string& use) const;
 
   // A parameter of model::AllParameters(model()), in fp64 if the run kept it so, else in fp32.
   Result<at::Tensor> Read(const plan::Parameter& parameter) const;
