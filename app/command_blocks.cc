@@ -12,6 +12,7 @@
 #include "app/import/import_progress.h"
 #include "app/say.h"
 #include "trace/analysis/blocks.h"
+#include "trace/analysis/from_start.h"
 #include "trace/analysis/moment.h"
 #include "trace/analysis/text_table.h"
 #include "trace/base/text.h"
@@ -109,16 +110,15 @@ std::string PrintBlocksText(const query::Snapshot& snapshot, const LiveBlocks& b
                             size_t limit) {
   const query::BlocksQuery& asked = blocks.asked;
   const auto seconds = [&](int64_t time_ns) {
-    return static_cast<double>(time_ns - snapshot.start_ns) / 1e9;
+    return analysis::SecondsFromStart(snapshot, time_ns);
   };
   std::string text =
-      fmt::format("rank {}, {:.6f} s from the start: {} live in {} blocks\n", asked.rank,
+      fmt::format("rank {}, {} s from the start: {} live in {} blocks\n", asked.rank,
                   seconds(asked.at_ns), FormatBytes(blocks.live_bytes), blocks.live.size());
   text += PrintTable(blocks.live, asked.at_ns, limit);
   if (asked.since_ns) {
-    text +=
-        fmt::format("since {:.6f} s: {} came (+ above), {} are gone\n", seconds(*asked.since_ns),
-                    FormatBytes(blocks.came_bytes), FormatBytes(blocks.gone_bytes));
+    text += fmt::format("since {} s: {} came (+ above), {} are gone\n", seconds(*asked.since_ns),
+                        FormatBytes(blocks.came_bytes), FormatBytes(blocks.gone_bytes));
     if (!blocks.gone.empty()) text += PrintTable(blocks.gone, asked.at_ns, limit);
   }
   return Printable(text, "\n");

@@ -14,6 +14,7 @@
 
 #include "app/import/import_progress.h"
 #include "app/say.h"
+#include "trace/analysis/from_start.h"
 #include "trace/analysis/memory_change.h"
 #include "trace/analysis/moment.h"
 #include "trace/analysis/moment_words.h"
@@ -133,15 +134,14 @@ std::string CategoryText(const RankMoment& moment, query::MemoryCategory categor
 }
 
 std::string PrintMomentText(const query::Snapshot& snapshot, const analysis::Moment& moment) {
-  std::string text = fmt::format("{:.6f} s from the start",
-                                 static_cast<double>(moment.time_ns - snapshot.start_ns) / 1e9);
+  std::string text = analysis::SecondsFromStart(snapshot, moment.time_ns) + " s from the start";
   // As --at counts it: a step begins with its first rank, while others may be in the one before.
   const auto newest = std::ranges::max_element(moment.ranks, {}, &RankMoment::step);
   if (newest != moment.ranks.end() && newest->step >= 0) {
     const Result<Interval> times = analysis::TimesOfStep(snapshot, newest->step);
     const int64_t start_ns = times.ok() ? times->start_ns : newest->step_start_ns;
-    text += fmt::format(", step {} + {:.3f} ms", newest->step,
-                        static_cast<double>(moment.time_ns - start_ns) / 1e6);
+    text += fmt::format(", step {} + {} ms", newest->step,
+                        analysis::ExactMs(moment.time_ns - start_ns));
   }
   text += "\n";
   for (const RankMoment& rank : moment.ranks) {
@@ -164,8 +164,8 @@ std::string Signed(int64_t bytes) {
 // What came and what went, in all, by category and by unit.
 std::string PrintChangesText(const query::Snapshot& snapshot, const analysis::Moment& since,
                              const analysis::Moment& moment) {
-  std::string text = fmt::format("live then, beside {:.6f} s from the start\n",
-                                 static_cast<double>(since.time_ns - snapshot.start_ns) / 1e9);
+  std::string text = fmt::format("live then, beside {} s from the start\n",
+                                 analysis::SecondsFromStart(snapshot, since.time_ns));
   for (const MemoryChange& change : MemoryChanges(since, moment)) {
     text += fmt::format("  rank {}: {}\n", change.rank, Signed(change.bytes));
     for (size_t at = 0; at < change.categories.size(); ++at) {

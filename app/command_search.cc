@@ -13,6 +13,7 @@
 
 #include "app/import/import_progress.h"
 #include "app/say.h"
+#include "trace/analysis/from_start.h"
 #include "trace/analysis/search.h"
 #include "trace/analysis/text_table.h"
 #include "trace/base/text.h"
@@ -72,8 +73,8 @@ std::string PrintFoundText(const query::Snapshot& snapshot, const SearchResult& 
       fmt::format("\n{:>14}  {:>8}  {:>4}  {:>5}  name\n", "from start", "takes", "rank", "step");
   for (const SearchHit& hit : found.hits) {
     const bool is_moment = hit.what == analysis::HitKind::kMarker;
-    text += fmt::format("{:>11.3f} ms  {:>8}  {:>4}  {:>5}  {}\n",
-                        static_cast<double>(hit.start_ns - snapshot.start_ns) / 1e6,
+    text += fmt::format("{:>11} ms  {:>8}  {:>4}  {:>5}  {}\n",
+                        analysis::MsFromStart(snapshot, hit.start_ns),
                         is_moment ? "" : FormatDuration(hit.end_ns - hit.start_ns),
                         hit.rank < 0 ? "" : std::to_string(hit.rank),
                         hit.step == -1 ? "" : std::to_string(hit.step),

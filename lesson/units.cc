@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "trace/base/text.h"
+#include "trace/base/unit_factors.h"
 
 namespace shardscope::lesson {
 namespace {
@@ -20,22 +21,32 @@ struct Unit {
   double factor;
 };
 
+constexpr Unit Size(std::string_view name) {
+  return {name, UnitKind::kBytes, *FactorOf(kSizeUnits, name)};
+}
+constexpr Unit Time(std::string_view name) {
+  return {name, UnitKind::kTime, *FactorOf(kDurationUnits, name)};
+}
+constexpr Unit Rate(std::string_view name) {
+  return {name, UnitKind::kRate, *FactorOf(kSizeUnits, name.substr(0, name.find('/')))};
+}
+
 constexpr double kKibi = 1024;
 constexpr Unit kUnits[] = {
     {"", UnitKind::kCount, 1},
     {"M", UnitKind::kCount, 1e6},
-    {"B", UnitKind::kBytes, 1},
-    {"kB", UnitKind::kBytes, 1e3},
-    {"MB", UnitKind::kBytes, 1e6},
-    {"GB", UnitKind::kBytes, 1e9},
+    Size("B"),
+    Size("kB"),
+    Size("MB"),
+    Size("GB"),
     {"KiB", UnitKind::kBytes, kKibi},
     {"MiB", UnitKind::kBytes, kKibi* kKibi},
     {"GiB", UnitKind::kBytes, kKibi* kKibi* kKibi},
-    {"us", UnitKind::kTime, 1e-6},
-    {"ms", UnitKind::kTime, 1e-3},
-    {"s", UnitKind::kTime, 1},
-    {"MB/s", UnitKind::kRate, 1e6},
-    {"GB/s", UnitKind::kRate, 1e9},
+    Time("us"),
+    Time("ms"),
+    Time("s"),
+    Rate("MB/s"),
+    Rate("GB/s"),
     {"%", UnitKind::kShare, 1},
     {"x", UnitKind::kFactor, 1},
 };

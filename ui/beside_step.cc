@@ -7,6 +7,7 @@
 
 #include "trace/analysis/breakdown.h"
 #include "trace/analysis/moment.h"
+#include "trace/query/find_track.h"
 
 namespace shardscope::ui {
 namespace {
@@ -94,8 +95,7 @@ std::shared_ptr<const BesideStep> StepBeside(const query::Snapshot& a, const Com
   if (beside->step_b < 0) return beside;
   const Interval times_b = analysis::TimesOfStep(b, beside->step_b).value();
   beside->b_ns = times_b.end_ns - times_b.start_ns;
-  std::map<query::TrackId, query::TrackRole> role_of_track;
-  for (const query::Track& track : b.tracks) role_of_track[track.id] = track.role;
+  const auto role_of_track = query::RolesOfTracks(b);
   for (const query::RankRows& rows : b.ranks) {
     if (a.FindRank(rows.rank) == nullptr) {
       ++beside->num_missing_ranks;

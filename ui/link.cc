@@ -95,17 +95,9 @@ std::optional<LinkProblem> ReadRank(std::string_view value, Link* link) {
 
 // "0-3,7", ascending.
 std::optional<LinkProblem> ReadRanks(std::string_view value, Link* link) {
-  for (const std::string_view part : Split(value, ',')) {
-    const size_t dash = part.find('-');
-    const std::optional<int32_t> first = ParseInteger<int32_t>(part.substr(0, dash), 0);
-    const std::optional<int32_t> last =
-        dash == std::string_view::npos ? first : ParseInteger<int32_t>(part.substr(dash + 1), 0);
-    if (!first || !last || *last < *first) return LinkProblem::kNoRanks;
-    if (!link->ranks.empty() && *first <= link->ranks.back()) return LinkProblem::kNoRanks;
-    const auto count = static_cast<size_t>(*last - *first) + 1;
-    if (link->ranks.size() + count > kMostRanks) return LinkProblem::kNoRanks;
-    for (size_t at = 0; at < count; ++at) link->ranks.push_back(*first + static_cast<int32_t>(at));
-  }
+  const auto ranks = ParseNumbers(value, kMostRanks);
+  if (!ranks) return LinkProblem::kNoRanks;
+  link->ranks = *ranks;
   return std::nullopt;
 }
 

@@ -11,6 +11,8 @@
 #include "engine/simulate/simulate.h"
 #include "trace/analysis/breakdown.h"
 #include "trace/analysis/collectives.h"
+#include "trace/query/find_track.h"
+#include "trace/query/step_times.h"
 
 namespace shardscope::ui {
 namespace {
@@ -170,8 +172,7 @@ std::map<std::pair<int32_t, int32_t>, const query::PlanOp*> PlanOpsOf(
 // On which stream of a rank the ops of a step ran.
 std::map<query::PlanOpId, query::TrackRole> RolesOf(const query::Snapshot& snapshot,
                                                     const query::RankRows& rows, int32_t step) {
-  std::map<query::TrackId, query::TrackRole> of_track;
-  for (const query::Track& track : snapshot.tracks) of_track[track.id] = track.role;
+  const auto of_track = query::RolesOfTracks(snapshot);
   std::map<query::PlanOpId, query::TrackRole> roles;
   rows.op_runs.ForEachOfSteps(step, step, [&](const query::OpRun& run, size_t) {
     const auto track = of_track.find(run.track);
@@ -276,13 +277,10 @@ PlannedStep PlanStep(const query::Snapshot& snapshot, query::ScheduleId schedule
 PlanDifference CompareWithPlan(const query::Snapshot& snapshot, const PlannedStep& planned,
                                int32_t step) {
   PlanDifference difference{.step = step, .planned_ns = planned.length_ns};
-  int64_t start_ns = INT64_MAX;
-  int64_t end_ns = INT64_MIN;
+  if (const auto times = query::TimesOfSteps(snapshot, step, step)) {
+    difference.actual_ns = times->end_ns - times->start_ns;
+  }
   for (const query::RankRows& rows : snapshot.ranks) {
-    rows.steps.ForEachOfSteps(step, step, [&](const query::Step& row, size_t) {
-      start_ns = std::min(start_ns, row.start_ns);
-      end_ns = std::max(end_ns, row.end_ns);
-    });
     using Runs = std::vector<std::pair<const query::OpRun*, int32_t>>;
     Runs runs;
     std::map<query::TrackId, Runs> of_stream;
@@ -301,7 +299,6 @@ PlanDifference CompareWithPlan(const query::Snapshot& snapshot, const PlannedSte
     }
     for (const query::OpRunId id : late) difference.out_of_order.push_back({id, rows.rank});
   }
-  if (start_ns <= end_ns) difference.actual_ns = end_ns - start_ns;
   return difference;
 }
 

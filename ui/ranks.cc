@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "trace/analysis/hang.h"
+#include "trace/base/number_list.h"
 #include "trace/base/parse_number.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
@@ -15,26 +15,10 @@ namespace shardscope::ui {
 namespace {
 
 using FilterProblem = RankFilterError::Problem;
-using Range = std::pair<int32_t, int32_t>;  // both ends belong to it
 
-// "0-3,7"; empty: it is none.
-std::vector<Range> ParseRanges(std::string_view text) {
-  std::vector<Range> ranges;
-  for (const std::string_view part : Split(text, ',')) {
-    const size_t dash = part.find('-');
-    const std::optional<int32_t> first = ParseInteger<int32_t>(part.substr(0, dash), 0);
-    const std::optional<int32_t> last =
-        dash == std::string_view::npos ? first : ParseInteger<int32_t>(part.substr(dash + 1), 0);
-    if (!first || !last || *last < *first) return {};
-    ranges.emplace_back(*first, *last);
-  }
-  return ranges;
-}
-
-bool IsIn(const std::vector<Range>& ranges, int32_t number) {
-  return std::any_of(ranges.begin(), ranges.end(), [number](const Range& range) {
-    return number >= range.first && number <= range.second;
-  });
+bool IsIn(const std::vector<NumberRun>& runs, int32_t number) {
+  return std::ranges::any_of(
+      runs, [number](const NumberRun& run) { return number >= run.first && number <= run.last; });
 }
 
 int64_t Rounded(double value) { return std::llround(value); }
@@ -84,16 +68,16 @@ RankFilterResult FilterRanks(const std::vector<int32_t>& ranks,
     if (term.empty()) continue;
     const size_t equals = term.find('=');
     const bool is_dimension = equals != std::string_view::npos;
-    const std::vector<Range> ranges = ParseRanges(term.substr(is_dimension ? equals + 1 : 0));
+    const std::vector<NumberRun> runs = ParseRuns(term.substr(is_dimension ? equals + 1 : 0));
     std::optional<plan::MeshDimension> dimension;
     if (is_dimension) {
       dimension = words::ParseMeshDimension(term.substr(0, equals));
       if (!dimension) return RankFilterError{FilterProblem::kUnknownDimension, std::string(term)};
       if (!mesh) return RankFilterError{FilterProblem::kNoMesh, std::string(term)};
     }
-    if (ranges.empty()) return RankFilterError{FilterProblem::kNoNumbers, std::string(term)};
+    if (runs.empty()) return RankFilterError{FilterProblem::kNoNumbers, std::string(term)};
     std::erase_if(chosen, [&](int32_t rank) {
-      return !IsIn(ranges, dimension ? mesh->Coordinate(rank, *dimension) : rank);
+      return !IsIn(runs, dimension ? mesh->Coordinate(rank, *dimension) : rank);
     });
   }
   return chosen;

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "ui/text.h"
 
 namespace shardscope::ui {
@@ -92,6 +94,19 @@ TEST_F(SearchSteps, OpenASearchThatIsClosed) {
   ASSERT_EQ(commands.size(), 1u);
   ASSERT_TRUE(std::holds_alternative<ShowSearch>(commands[0]));
   EXPECT_TRUE(std::get<ShowSearch>(commands[0]).show);
+}
+
+// But where the app tells of more or less than the command line.
+TEST(SearchError, EnglishIsThatOfTheCommandLine) {
+  for (const analysis::SearchError& error :
+       std::vector<analysis::SearchError>{{Problem::kOpenQuote, "\"block", ""},
+                                          {Problem::kUnknownTerm, "color:red", ""},
+                                          {Problem::kNoNumber, "rank:x", "rank"},
+                                          {Problem::kNoDuration, "slower:5", ""},
+                                          {Problem::kTwice, "rank:1", "rank"},
+                                          {Problem::kNoValue, "exposed:1", ""}}) {
+    EXPECT_EQ(SearchErrorText(Language::kEnglish, error), SearchErrorSentence(error) + ".");
+  }
 }
 
 TEST(SearchError, IsSaidInBothLanguagesWithItsTerm) {

@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "engine/config/config.h"
@@ -14,6 +14,7 @@
 #include "trace/base/number_list.h"
 #include "trace/base/parse_number.h"
 #include "trace/base/text.h"
+#include "trace/base/unit_factors.h"
 #include "trace/base/units.h"
 
 namespace shardscope::config {
@@ -24,22 +25,16 @@ constexpr int64_t kMaxBlocksPerUnit = 128;
 constexpr int64_t kMaxMeshSize = 64;
 constexpr std::string_view kAuto = "auto:";
 
-template <size_t N>
-using Scale = std::array<std::pair<double, const char*>, N>;
-constexpr Scale<4> kDurations = {{{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}}};
-constexpr Scale<4> kSizes = {{{1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}, {1, "B"}}};
-
 // In the largest unit that keeps the number at least 1, with as many digits as give it back.
-template <size_t N>
-std::string WithUnit(double value, const Scale<N>& scale) {
-  for (const auto& [factor, unit] : scale)
-    if (value >= factor) return fmt::format("{}{}", value / factor, unit);
-  return fmt::format("{}{}", value, scale.back().second);
+std::string WithUnit(double value, std::span<const UnitFactor> units) {
+  for (const UnitFactor& unit : units)
+    if (value >= unit.factor) return fmt::format("{}{}", value / unit.factor, unit.name);
+  return fmt::format("{}{}", value, units.back().name);
 }
 
-std::string DurationText(double ns) { return ns == 0 ? "0s" : WithUnit(ns, kDurations); }
-std::string SizeText(double bytes) { return bytes == 0 ? "0" : WithUnit(bytes, kSizes); }
-std::string BandwidthText(double rate) { return WithUnit(rate, kSizes) + "/s"; }
+std::string DurationText(double ns) { return ns == 0 ? "0s" : WithUnit(ns, kDurationUnits); }
+std::string SizeText(double bytes) { return bytes == 0 ? "0" : WithUnit(bytes, kSizeUnits); }
+std::string BandwidthText(double rate) { return WithUnit(rate, kSizeUnits) + "/s"; }
 
 std::optional<double> ParseShare(std::string_view text) {
   if (!text.starts_with(kAuto)) return std::nullopt;
@@ -79,24 +74,6 @@ std::string UnitPolicyText(const plan::UnitPolicy& units) {
   return fmt::format("blocks:{}", units.blocks);
 }
 
-// "0-3,5", ascending; nullopt if it is not of that form, or names a block that no model has.
-std::optional<std::vector<int32_t>> ParseBlocks(std::string_view text) {
-  std::vector<int32_t> blocks;
-  for (const std::string_view part : Split(text, ',')) {
-    const auto ends = Split(part, '-');
-    const auto first = ParseInteger<int64_t>(Trim(ends.front()));
-    const auto last = ParseInteger<int64_t>(Trim(ends.back()));
-    if (ends.size() > 2 || !first || !last || *first < 0 || *first > *last ||
-        *last >= kMaxBlocksPerUnit || (!blocks.empty() && *first <= blocks.back())) {
-      return std::nullopt;
-    }
-    for (int64_t block = *first; block <= *last; ++block) {
-      blocks.push_back(static_cast<int32_t>(block));
-    }
-  }
-  return blocks;
-}
-
 std::optional<plan::ActivationCheckpointing> ParseCheckpointing(std::string_view text) {
   using plan::Checkpointing;
   if (text == "none") return plan::ActivationCheckpointing();
@@ -108,8 +85,8 @@ std::optional<plan::ActivationCheckpointing> ParseCheckpointing(std::string_view
                                          .every = static_cast<int>(*every)};
   }
   if (const std::string_view listed = After("blocks:", text); !listed.empty()) {
-    const auto blocks = ParseBlocks(listed);
-    if (!blocks) return std::nullopt;
+    const auto blocks = ParseNumbers(listed, kMaxBlocksPerUnit);
+    if (!blocks || blocks->back() >= kMaxBlocksPerUnit) return std::nullopt;
     return plan::ActivationCheckpointing{.mode = Checkpointing::kBlocks, .blocks = *blocks};
   }
   const auto budget = ParseBytes(After("budget:", text));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "trace/analysis/no_such_steps.h"
 #include "trace/analysis/scope.h"
 #include "trace/base/units.h"
+#include "trace/query/step_times.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -23,19 +25,16 @@ bool IsChosen(const std::vector<int32_t>& ranks, int32_t rank) {
 
 Result<Interval> TimeOfStep(const Snapshot& snapshot, int32_t step,
                             const std::vector<int32_t>& ranks) {
-  Interval time{std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()};
+  std::optional<Interval> time;
   int32_t first = std::numeric_limits<int32_t>::max();
   int32_t last = -1;
   for (const RankRows& rows : snapshot.ranks) {
     if (!IsChosen(ranks, rows.rank) || rows.steps.empty()) continue;
     first = std::min(first, rows.steps[0].step);
     last = std::max(last, rows.steps.back().step);
-    rows.steps.ForEachOfSteps(step, step, [&](const query::Step& row, size_t) {
-      time.start_ns = std::min(time.start_ns, row.start_ns);
-      time.end_ns = std::max(time.end_ns, row.end_ns);
-    });
+    query::AddTimesOfSteps(rows, step, step, &time);
   }
-  if (time.end_ns > time.start_ns) return time;
+  if (time && time->end_ns > time->start_ns) return *time;
   return NoSuchSteps(step, step, first, last);
 }
 

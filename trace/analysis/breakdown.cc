@@ -13,6 +13,7 @@
 #include "trace/analysis/derived.h"
 #include "trace/analysis/op_share.h"
 #include "trace/base/check.h"
+#include "trace/query/find_track.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -31,10 +32,8 @@ std::vector<Interval> Clip(const std::vector<Interval>& intervals, int64_t start
 }
 
 bool IsOnComputeTrack(const query::Snapshot& snapshot, query::TrackId track) {
-  for (const query::Track& candidate : snapshot.tracks) {
-    if (candidate.id == track) return candidate.role == query::TrackRole::kCompute;
-  }
-  return false;
+  const query::Track* found = query::FindTrack(snapshot, track);
+  return found != nullptr && found->role == query::TrackRole::kCompute;
 }
 
 Percentiles PercentilesOfField(const std::vector<const StepBreakdown*>& rows,

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "trace/base/collective_names.h"
+#include "trace/base/number_list.h"
 #include "trace/base/text.h"
 
 namespace shardscope::analysis {
@@ -460,15 +461,12 @@ std::string_view Name(Mismatch::Kind kind) {
 
 std::string RankList(const std::vector<int32_t>& ranks) {
   std::vector<std::string> parts;
-  for (size_t at = 0; at < ranks.size();) {
-    size_t end = at + 1;
-    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
-    if (end - at > 3) {
-      parts.push_back(fmt::format("{} to {}", ranks[at], ranks[end - 1]));
+  for (const NumberRun& run : RunsOf(ranks)) {
+    if (run.last - run.first > 2) {
+      parts.push_back(fmt::format("{} to {}", run.first, run.last));
     } else {
-      for (size_t one = at; one < end; ++one) parts.push_back(std::to_string(ranks[one]));
+      for (int32_t one = run.first; one <= run.last; ++one) parts.push_back(std::to_string(one));
     }
-    at = end;
   }
   return Join(parts, ", ");
 }

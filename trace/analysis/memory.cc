@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "trace/analysis/derived.h"
+#include "trace/query/step_times.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -151,17 +152,6 @@ MemoryPeak PeakOf(const query::RankRows& rows, Ledger ledger, const Window& wind
   return peak;
 }
 
-// nullopt: the rank has none of these steps.
-std::optional<Window> WindowOf(const query::RankRows& rows, int32_t first, int32_t last) {
-  std::optional<Window> window;
-  rows.steps.ForEachOfSteps(first, last, [&](const query::Step& step, size_t) {
-    if (!window) window = Window{step.start_ns, step.end_ns};
-    window->from_ns = std::min(window->from_ns, step.start_ns);
-    window->to_ns = std::max(window->to_ns, step.end_ns);
-  });
-  return window;
-}
-
 // Start -> latest end among all ranges of NCCL's own NVTX domain that began until then, which the
 // recorder names "NCCL: ...".
 std::map<int64_t, int64_t> NcclRanges(const query::Snapshot& snapshot,
@@ -199,9 +189,10 @@ std::vector<MemoryPeak> MemoryPeaksOfSteps(const query::Snapshot& snapshot, int3
                                            int32_t last) {
   std::vector<MemoryPeak> peaks;
   for (const query::RankRows& rows : snapshot.ranks) {
-    const auto window = WindowOf(rows, first, last);
-    peaks.push_back(window ? PeakOf(rows, Ledger::kExecution, *window)
-                           : MemoryPeak{.rank = rows.rank});
+    std::optional<Interval> times;
+    query::AddTimesOfSteps(rows, first, last, &times);
+    peaks.push_back(times ? PeakOf(rows, Ledger::kExecution, {times->start_ns, times->end_ns})
+                          : MemoryPeak{.rank = rows.rank});
   }
   return peaks;
 }

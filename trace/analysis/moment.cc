@@ -11,6 +11,7 @@
 #include "trace/analysis/scope.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
+#include "trace/query/step_times.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -231,16 +232,11 @@ void Moments::AddMemory(const Rank& rank, int64_t time_ns, RankMoment* moment) c
 }
 
 Result<Interval> TimesOfStep(const query::Snapshot& snapshot, int32_t step) {
-  Interval times{INT64_MAX, INT64_MIN};
+  if (const auto times = query::TimesOfSteps(snapshot, step, step)) return *times;
   StepNumbers all;
   for (const query::RankRows& rank : snapshot.ranks) {
-    for (const query::Step& row : rank.steps) {
-      all.Take(row.step);
-      if (row.step != step) continue;
-      times = {std::min(times.start_ns, row.start_ns), std::max(times.end_ns, row.end_ns)};
-    }
+    for (const query::Step& row : rank.steps) all.Take(row.step);
   }
-  if (times.start_ns <= times.end_ns) return times;
   return NoSuchSteps(step, step, all.first, all.last);
 }
 

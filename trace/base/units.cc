@@ -6,10 +6,12 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "trace/base/text.h"
 #include "trace/base/time.h"
+#include "trace/base/unit_factors.h"
 
 namespace shardscope {
 namespace {
@@ -42,12 +44,15 @@ std::optional<std::pair<double, std::string_view>> ParseNumberAndUnit(std::strin
   return std::pair(number, Trim(text.substr(static_cast<size_t>(end - text.data()))));
 }
 
-std::optional<double> DecimalFactor(std::string_view unit) {
-  if (unit == "B") return 1;
-  if (unit == "kB") return 1e3;
-  if (unit == "MB") return 1e6;
-  if (unit == "GB") return 1e9;
-  return std::nullopt;
+std::optional<int64_t> ParseWhole(std::string_view text, std::span<const UnitFactor> units) {
+  const auto parsed = ParseNumberAndUnit(text);
+  if (!parsed || parsed->first < 0) return std::nullopt;
+  if (parsed->second.empty() && parsed->first == 0) return 0;
+  const auto factor = FactorOf(units, parsed->second);
+  if (!factor) return std::nullopt;
+  const double whole = parsed->first * *factor;
+  if (whole > static_cast<double>(std::numeric_limits<int64_t>::max() / 2)) return std::nullopt;
+  return std::llround(whole);
 }
 
 }  // namespace
@@ -73,38 +78,17 @@ std::string FormatPercent(double share) {
 }
 
 std::optional<int64_t> ParseDuration(std::string_view text) {
-  const auto parsed = ParseNumberAndUnit(text);
-  if (!parsed || parsed->first < 0) return std::nullopt;
-  const auto [number, unit] = *parsed;
-  double factor = 0;
-  if (unit == "ns") factor = 1;
-  if (unit == "us") factor = 1e3;
-  if (unit == "ms") factor = 1e6;
-  if (unit == "s") factor = 1e9;
-  if (factor == 0 && !(unit.empty() && number == 0)) return std::nullopt;
-  const double nanoseconds = number * factor;
-  if (nanoseconds > static_cast<double>(std::numeric_limits<int64_t>::max() / 2))
-    return std::nullopt;
-  return std::llround(nanoseconds);
+  return ParseWhole(text, kDurationUnits);
 }
 
 std::optional<double> ParseBandwidth(std::string_view text) {
   const auto parsed = ParseNumberAndUnit(text);
   if (!parsed || parsed->first <= 0 || !parsed->second.ends_with("/s")) return std::nullopt;
-  const auto factor = DecimalFactor(parsed->second.substr(0, parsed->second.size() - 2));
+  const auto factor = FactorOf(kSizeUnits, parsed->second.substr(0, parsed->second.size() - 2));
   if (!factor) return std::nullopt;
   return parsed->first * *factor;
 }
 
-std::optional<int64_t> ParseBytes(std::string_view text) {
-  const auto parsed = ParseNumberAndUnit(text);
-  if (!parsed || parsed->first < 0) return std::nullopt;
-  if (parsed->second.empty() && parsed->first == 0) return 0;
-  const auto factor = DecimalFactor(parsed->second);
-  if (!factor) return std::nullopt;
-  const double bytes = parsed->first * *factor;
-  if (bytes > static_cast<double>(std::numeric_limits<int64_t>::max() / 2)) return std::nullopt;
-  return std::llround(bytes);
-}
+std::optional<int64_t> ParseBytes(std::string_view text) { return ParseWhole(text, kSizeUnits); }
 
 }  // namespace shardscope

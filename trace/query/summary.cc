@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <utility>
 
 #include "trace/query/rows.h"
 #include "trace/query/sane.h"
 #include "trace/query/snapshot_builder.h"
+#include "trace/query/step_times.h"
 #include "trace/store/finished_source.h"
 #include "trace/store/finisher.h"
 #include "trace/store/run_files.h"
@@ -219,15 +221,10 @@ std::vector<TimeRange> WindowsOf(const Snapshot& summary, const std::vector<Step
   }
   for (const StepRange& range : ranges) {
     const bool is_last = range.last >= store::kMaxStep;
-    TimeRange window{is_last ? end_ns : INT64_MAX, is_last ? INT64_MAX : INT64_MIN};
-    for (const RankRows& rows : summary.ranks) {
-      rows.steps.ForEachOfSteps(static_cast<int>(range.first), static_cast<int>(range.last),
-                                [&window](const Step& step, size_t) {
-                                  window.from_ns = std::min(window.from_ns, step.start_ns);
-                                  window.to_ns = std::max(window.to_ns, step.end_ns);
-                                });
-    }
-    if (window.from_ns > window.to_ns) continue;
+    const std::optional<Interval> times =
+        TimesOfSteps(summary, static_cast<int>(range.first), static_cast<int>(range.last));
+    if (!times && !is_last) continue;
+    TimeRange window{times ? times->start_ns : end_ns, is_last ? INT64_MAX : times->end_ns};
     if (windows.empty()) window.from_ns = 0;
     if (!windows.empty() && window.from_ns <= windows.back().to_ns) {
       windows.back().to_ns = std::max(windows.back().to_ns, window.to_ns);

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "trace/analysis/from_start.h"
 #include "trace/base/units.h"
 #include "ui/blocks.h"
 #include "ui/memory_choices.h"
@@ -34,10 +35,6 @@ constexpr float kMostMapShare = 0.42F;  // of the room that there is
 constexpr float kMostMapHeight = 260;
 constexpr float kBlockSwatch = 10;
 constexpr float kLeastLabelled = 17;  // high
-
-std::string Milliseconds(const ui::Context& context, int64_t time_ns) {
-  return fmt::format("{:.3f}", static_cast<double>(time_ns - context.snapshot->RunStartNs()) / 1e6);
-}
 
 // "activation  block0.mlp".
 std::string TitleOf(ui::Language language, const LiveBlock& block) {
@@ -148,7 +145,7 @@ void BlocksPanel::DrawHead(const Frame& frame) const {
                  widgets::Paragraph(frame.look, widgets::BoldOf(frame.look), live));
   const bool chosen = frame.context.blocks.at_ns.has_value() || frame.context.lens.is_on;
   const std::string when = TrFormat(language, chosen ? Text::kBlocksAt : Text::kBlocksAtPeak,
-                                    Milliseconds(frame.context, frame.at_ns()));
+                                    analysis::MsFromStart(*frame.context.snapshot, frame.at_ns()));
   frame.log->Int("at", when, frame.at_ns(), "ns",
                  widgets::Paragraph(frame.look, widgets::DimOf(frame.look), when));
   if (frame.context.blocks.at_ns && !frame.context.lens.is_on &&
@@ -190,9 +187,10 @@ void BlocksPanel::DrawSince(const Frame& frame) const {
     frame.log->Text("how", how, widgets::Paragraph(frame.look, widgets::FaintOf(frame.look), how));
     return;
   }
-  const std::string text = TrFormat(frame.context.language, Text::kBlocksSince,
-                                    Milliseconds(frame.context, *blocks.asked.since_ns),
-                                    FormatBytes(blocks.came_bytes), FormatBytes(blocks.gone_bytes));
+  const std::string text =
+      TrFormat(frame.context.language, Text::kBlocksSince,
+               analysis::MsFromStart(*frame.context.snapshot, *blocks.asked.since_ns),
+               FormatBytes(blocks.came_bytes), FormatBytes(blocks.gone_bytes));
   const ui::Box box = widgets::Paragraph(frame.look, widgets::TextOf(frame.look), text);
   frame.log->Int("came", text, blocks.came_bytes, "B", box);
   frame.log->Int("went", text, blocks.gone_bytes, "B", box);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "trace/analysis/from_start.h"
 #include "ui/link.h"
 #include "ui/text.h"
 #include "ui/timeline/link_place.h"
@@ -47,8 +48,7 @@ std::string WhenText(const ui::Context& context, size_t at) {
     return Tr(context.language, Text::kBookmarkInOtherPart);
   }
   if (!times) return Tr(context.language, Text::kBookmarkNowhere);
-  return fmt::format("{:.3f} ms",
-                     static_cast<double>(times->start_ns - context.snapshot->RunStartNs()) / 1e6);
+  return analysis::MsFromStart(*context.snapshot, times->start_ns) + " ms";
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "trace/analysis/from_start.h"
 #include "trace/analysis/names.h"
-#include "trace/base/time.h"
 #include "trace/base/units.h"
 #include "ui/values.h"
 
@@ -25,8 +25,7 @@ class RowList {
   // A moment, in ms since the start of the op's step.
   void Moment(const char* id, Text label, int64_t time_ns, const std::string& suffix = "") {
     const int64_t since_ns = time_ns - facts_.step_start_ns;
-    const double ms = static_cast<double>(since_ns) / static_cast<double>(kNsPerMs);
-    rows_.push_back({id, label, fmt::format("{:.3f} ms{}", ms, suffix), since_ns, "ns"});
+    rows_.push_back({id, label, analysis::ExactMs(since_ns) + " ms" + suffix, since_ns, "ns"});
   }
   void Duration(const char* id, Text label, int64_t duration_ns) {
     rows_.push_back({id, label, ui::FormatDuration(duration_ns), duration_ns, "ns"});
@@ -212,8 +211,7 @@ DetailRow Duration(const char* id, Text label, int64_t duration_ns) {
 // In ms since the start of its step, of the run if it is of no step.
 DetailRow Moment(const WorkFacts& facts, const char* id, Text label, int64_t time_ns) {
   const int64_t since_ns = time_ns - facts.step_start_ns;
-  const double ms = static_cast<double>(since_ns) / static_cast<double>(kNsPerMs);
-  return NumberRow(id, label, fmt::format("{:.3f} ms", ms), since_ns, "ns");
+  return NumberRow(id, label, analysis::ExactMs(since_ns) + " ms", since_ns, "ns");
 }
 
 std::string Size(const std::array<int32_t, 3>& size) {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "trace/analysis/from_start.h"
 #include "trace/base/text.h"
 #include "ui/search.h"
 #include "ui/text.h"
@@ -57,7 +58,7 @@ widgets::OverlayPlace PlaceOfSearch(const Look& look) {
 std::array<std::string, 4> CellsOf(const query::Snapshot& snapshot, const SearchHit& hit) {
   const bool is_moment = hit.what == analysis::HitKind::kMarker;
   return {is_moment ? "" : ui::FormatDuration(hit.end_ns - hit.start_ns),
-          fmt::format("{:.3f} ms", static_cast<double>(hit.start_ns - snapshot.RunStartNs()) / 1e6),
+          analysis::MsFromStart(snapshot, hit.start_ns) + " ms",
           hit.step < 0 ? "" : std::to_string(hit.step),
           hit.rank < 0 ? "" : std::to_string(hit.rank)};
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "trace/query/find_track.h"
 #include "ui/text.h"
 #include "ui/theme.h"
 #include "ui/values.h"
@@ -40,10 +41,8 @@ ui::SelectedOp OpOf(const ui::Context& context, const timeline::Hit& hit) {
 }
 
 LaneKind LaneOfTrack(const query::Snapshot& snapshot, query::TrackId track) {
-  for (const query::Track& one : snapshot.tracks) {
-    if (one.id == track) return timeline::LaneOf(one.role);
-  }
-  return LaneKind::kAllReduce;
+  const query::Track* found = query::FindTrack(snapshot, track);
+  return found == nullptr ? LaneKind::kAllReduce : timeline::LaneOf(found->role);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "trace/analysis/names.h"
 #include "trace/base/units.h"
+#include "trace/query/find_track.h"
 #include "ui/boxes.h"
 #include "ui/text.h"
 #include "ui/timeline/draw/decoration.h"
@@ -85,9 +86,8 @@ using widgets::Look;
 std::optional<float> HeightOf(const ui::Context& context, const TimelineOverlay::Frame& frame,
                               const WaitEnd& end) {
   LaneKind kind = LaneKind::kStream;
-  for (const query::Track& track : context.snapshot->tracks) {
-    if (end.is_op && track.id == end.track) kind = timeline::LaneOf(track.role);
-  }
+  const query::Track* track = end.is_op ? query::FindTrack(*context.snapshot, end.track) : nullptr;
+  if (track != nullptr) kind = timeline::LaneOf(track->role);
   const bool strip = kind == LaneKind::kCopy;
   if (strip) kind = LaneKind::kAllGather;
   for (const Lane& lane : frame.layout.lanes) {

@@ -9,19 +9,12 @@
 #include "trace/analysis/changes.h"
 #include "trace/analysis/largest_peak.h"
 #include "trace/analysis/memory.h"
+#include "trace/query/step_times.h"
 
 namespace shardscope::shell {
 namespace {
 
 constexpr auto kMinimumInterval = std::chrono::milliseconds(100);
-
-int64_t StartOfStep(const std::vector<analysis::StepBreakdown>& steps, int32_t step) {
-  int64_t start = 0;
-  for (const analysis::StepBreakdown& row : steps) {
-    if (row.step == step && (start == 0 || row.start_ns < start)) start = row.start_ns;
-  }
-  return start;
-}
 
 // Largest live bytes of any rank while it ran the steps [first, last].
 int64_t PeakBytes(const query::Snapshot& snapshot, int32_t first, int32_t last) {
@@ -103,8 +96,8 @@ ui::ChangeSummary SummarizeChange(const query::Snapshot& snapshot,
   change.valid = true;
   change.step = newest.step;
   change.markers = std::move(newest.markers);
-  change.time_ns = StartOfStep(steps, newest.step);
-  if (change.time_ns == 0) change.time_ns = change.markers.front().time_ns;
+  const auto times = query::TimesOfSteps(snapshot, newest.step, newest.step);
+  change.time_ns = times ? times->start_ns : change.markers.front().time_ns;
   change.complete = newest.complete();
   change.may_complete = newest.may_complete;
   change.before = newest.before;

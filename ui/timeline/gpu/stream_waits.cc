@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "trace/analysis/names.h"
+#include "trace/query/find_track.h"
 
 namespace shardscope::timeline {
 namespace {
@@ -15,10 +16,8 @@ using Verdict = StreamWait::Verdict;
 constexpr size_t kFarthest = 4096;
 
 int32_t RankOfTrack(const query::Snapshot& snapshot, query::TrackId track) {
-  for (const query::GpuStream& stream : snapshot.gpu_streams) {
-    if (stream.track == track) return stream.rank;
-  }
-  return -1;
+  const query::GpuStream* stream = query::FindStream(snapshot, track);
+  return stream == nullptr ? -1 : stream->rank;
 }
 
 const TrackLane* LaneOfTrack(const RankIndex& rank, query::TrackId track) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "trace/base/collective_names.h"
+#include "trace/query/find_track.h"
 
 namespace shardscope::timeline {
 namespace {
@@ -17,19 +18,17 @@ using query::SpanCategory;
 // "GPU 0 context 1 stream 7" is "stream 7" beside its rank; where several GPUs or contexts have a
 // stream of that number, the whole name tells them apart.
 std::string NameOf(const query::Snapshot& snapshot, query::TrackId track) {
-  for (const query::GpuStream& stream : snapshot.gpu_streams) {
-    if (stream.track != track) continue;
+  if (const query::GpuStream* stream = query::FindStream(snapshot, track)) {
     const auto alike = std::count_if(
         snapshot.gpu_streams.begin(), snapshot.gpu_streams.end(), [&](const auto& other) {
-          return other.rank == stream.rank && other.stream == stream.stream;
+          return other.rank == stream->rank && other.stream == stream->stream;
         });
-    if (alike == 1) return "stream " + std::to_string(stream.stream);
-    return "GPU " + std::to_string(stream.device) + " stream " + std::to_string(stream.stream);
+    if (alike == 1) return "stream " + std::to_string(stream->stream);
+    return "GPU " + std::to_string(stream->device) + " stream " + std::to_string(stream->stream);
   }
-  for (const query::Track& row : snapshot.tracks) {
-    if (row.id == track) return row.name.empty() ? "main thread" : row.name;
-  }
-  return "?";
+  const query::Track* row = query::FindTrack(snapshot, track);
+  if (row == nullptr) return "?";
+  return row->name.empty() ? "main thread" : row->name;
 }
 
 // One that is not known is drawn as an all-reduce.
@@ -37,13 +36,6 @@ OpClass CollectiveOf(std::string_view name) {
   const std::string_view kind = CollectiveKindOfKernel(name);
   if (kind == Name(OpClass::kSendReceive)) return OpClass::kSendReceive;
   return query::OpClassOf(kind, query::Category::kCommunication);
-}
-
-const query::GpuStream* StreamOf(const query::Snapshot& snapshot, query::TrackId track) {
-  for (const query::GpuStream& stream : snapshot.gpu_streams) {
-    if (stream.track == track) return &stream;
-  }
-  return nullptr;
 }
 
 }  // namespace
@@ -132,10 +124,10 @@ TrackLane& TrackIndex::LaneOf(const query::Snapshot& snapshot, query::TrackId tr
     lane.track = track;
     lane.name = NameOf(snapshot, track);
     lane.levels.resize(1);
-    for (const query::Track& known : snapshot.tracks) {
-      if (known.id == track) lane.position = known.position;
+    if (const query::Track* known = query::FindTrack(snapshot, track)) {
+      lane.position = known->position;
     }
-    if (const query::GpuStream* stream = StreamOf(snapshot, track)) {
+    if (const query::GpuStream* stream = query::FindStream(snapshot, track)) {
       lane.device = stream->device;
       lane.stream = stream->stream;
     }
@@ -223,12 +215,12 @@ void TrackIndex::TakeSpan(const query::Snapshot& snapshot, const query::Span& ro
 
 const TrackLane* TrackIndex::SharesChannel(const query::Snapshot& snapshot,
                                            const TrackLane& stream) const {
-  const query::GpuStream* own = StreamOf(snapshot, stream.track);
+  const query::GpuStream* own = query::FindStream(snapshot, stream.track);
   if (own == nullptr || !stream.has_channel) return nullptr;
   for (const TrackLane& other : streams_) {
     if (other.track == stream.track || !other.has_channel) continue;
     if (other.channel != stream.channel || other.channel_kind != stream.channel_kind) continue;
-    const query::GpuStream* theirs = StreamOf(snapshot, other.track);
+    const query::GpuStream* theirs = query::FindStream(snapshot, other.track);
     const bool same = theirs != nullptr && theirs->process == own->process &&
                       theirs->device == own->device && theirs->context == own->context;
     if (same) return &other;

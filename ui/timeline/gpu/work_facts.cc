@@ -6,16 +6,16 @@
 #include <utility>
 
 #include "trace/analysis/names.h"
+#include "trace/query/find_track.h"
 #include "ui/timeline/run_index.h"
 
 namespace shardscope::timeline {
 namespace {
 
 std::string TrackName(const query::Snapshot& snapshot, query::TrackId track) {
-  for (const query::Track& row : snapshot.tracks) {
-    if (row.id == track) return row.name.empty() ? "main thread" : row.name;
-  }
-  return "";
+  const query::Track* row = query::FindTrack(snapshot, track);
+  if (row == nullptr) return "";
+  return row->name.empty() ? "main thread" : row->name;
 }
 
 const std::string& NameAt(const query::Snapshot& snapshot, int32_t name) {
