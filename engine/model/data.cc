@@ -59,9 +59,12 @@ Result<std::optional<std::string>> ReadText(const fs::path& path, std::string_vi
   return std::optional<std::string>(std::move(text));
 }
 
+// What a run writes is no data, and grows while its processes start.
 bool IsSkippedFolder(const fs::path& path) {
   const std::string name = path.filename().string();
-  return name.starts_with(".") || name == "build" || name == "runs";
+  std::error_code error;
+  return name.starts_with(".") || name == "build" || name == "runs" ||
+         fs::exists(path / "run.toml", error);
 }
 
 Result<std::vector<fs::path>> ListFiles(const fs::path& folder, std::string_view key,

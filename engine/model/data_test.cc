@@ -37,6 +37,8 @@ TEST_F(CorpusTest, TakesUtf8FilesSortedByPathAndSkipsHiddenBuildAndRuns) {
   Write(".git/config", "hidden");
   Write("build/out.txt", "built");
   Write("runs/x/log.txt", "ran");
+  Write("out/run.toml", "[run]");
+  Write("out/log.txt", "ran");
   const Result<Corpus> corpus = LoadCorpus(folder_.string());
   ASSERT_TRUE(corpus.ok()) << corpus.message();
   EXPECT_EQ(corpus->bytes, "one\xc3\xa9two");
