@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -18,6 +17,7 @@
 #include "trace/analysis/memory_change.h"
 #include "trace/analysis/moment.h"
 #include "trace/analysis/moment_words.h"
+#include "trace/base/signed_text.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 #include "trace/query/live_trace.h"
@@ -156,10 +156,7 @@ std::string PrintMomentText(const query::Snapshot& snapshot, const analysis::Mom
   return Printable(text, "\n");
 }
 
-std::string Signed(int64_t bytes) {
-  const char* sign = bytes < 0 ? "-" : bytes > 0 ? "+" : "";
-  return sign + FormatBytes(std::abs(bytes));
-}
+std::string Signed(int64_t bytes) { return SignedText(static_cast<double>(bytes), FormatBytes); }
 
 // What came and what went, in all, by category and by unit.
 std::string PrintChangesText(const query::Snapshot& snapshot, const analysis::Moment& since,

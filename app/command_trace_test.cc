@@ -144,7 +144,8 @@ TEST(SqlCommand, NamesWhatThereIsInsteadOfAnUnknownTableOrColumn) {
 TEST(AllCommands, SayWhatAFileIsThatIsNoTrace) {
   TestFolder folder;
   const std::string file = folder.path() + "/torch.db";
-  std::ofstream(file) << "\x80\x02}(X\x08 segments]X\x0d device_traces]u.";
+  std::ofstream(file) << "\x80\x04}(\x8c\x08segments]\x8c\x0d"
+                         "device_traces]u.";
   std::vector<std::string> commands = {"report " + file, "tail " + file,
                                        "sql " + file + " \"SELECT 1\""};
 #ifdef SHARDSCOPE_UI

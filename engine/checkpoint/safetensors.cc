@@ -19,20 +19,6 @@ int64_t BytesOfDType(std::string_view dtype) {
   return 0;
 }
 
-std::string_view DTypeName(plan::DType dtype) {
-  switch (dtype) {
-    case plan::DType::kFp32:
-      return "F32";
-    case plan::DType::kBf16:
-      return "BF16";
-    case plan::DType::kFp16:
-      return "F16";
-    case plan::DType::kFp64:
-      return "F64";
-  }
-  return "";
-}
-
 int64_t TensorShape::bytes() const { return plan::NumElements(shape) * BytesOfDType(dtype); }
 
 std::string SafetensorsHead(std::span<const TensorShape> tensors, std::string_view format) {

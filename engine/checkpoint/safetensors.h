@@ -8,8 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/plan/op.h"
-
 namespace shardscope::checkpoint {
 
 struct TensorShape {
@@ -22,7 +20,6 @@ struct TensorShape {
 
 // Of an element, of any dtype that the format has. 0: it is none.
 int64_t BytesOfDType(std::string_view dtype);
-std::string_view DTypeName(plan::DType dtype);
 
 // The first bytes of a file with these tensors, in this order. Data begin at a multiple of 8 bytes.
 // The same tensors give the same bytes. `format`: of whom the tensors are, in the header's

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/config/config.h"
+#include "engine/config/rules.h"
 #include "trace/base/text.h"
 
 namespace shardscope::config {
@@ -32,10 +32,6 @@ std::vector<std::string> ListOf(const std::string& text) {
   return names;
 }
 
-std::string ShownHere(const Config& config, std::string_view key) {
-  return fmt::format("{}={}", key, config.Get(key));
-}
-
 Status CheckTargets(const Config& config) {
   const std::vector<std::string> chosen = ListOf(config.Get("lora.targets"));
   if (chosen == std::vector<std::string>{"all"}) return Status::Ok();
@@ -44,13 +40,12 @@ Status CheckTargets(const Config& config) {
   for (const auto& [name, parameter] : known) names.push_back(name);
   for (const std::string& name : chosen) {
     if (std::ranges::count(chosen, name) > 1) {
-      return Status::Error(
-          fmt::format("{} names {} twice", ShownHere(config, "lora.targets"), name));
+      return Status::Error(fmt::format("{} names {} twice", Shown(config, "lora.targets"), name));
     }
     if (std::ranges::find(names, name) != names.end()) continue;
     return Status::Error(fmt::format("{}: there is no layer {} with {}; there are {}, or all",
-                                     ShownHere(config, "lora.targets"), name,
-                                     ShownHere(config, "model.kind"), Join(names, ", ")));
+                                     Shown(config, "lora.targets"), name,
+                                     Shown(config, "model.kind"), Join(names, ", ")));
   }
   if (!chosen.empty()) return Status::Ok();
   return Status::Error(fmt::format(
@@ -79,13 +74,13 @@ Status CheckFrozen(const Config& config) {
     return Status::Error(fmt::format(
         "{}: there is no module {} with {}; there are embedding, head, blocks, block0 to block{}, "
         "and of each block .attention and .mlp",
-        ShownHere(config, "train.frozen"), name, ShownHere(config, "model.layers"), layers - 1));
+        Shown(config, "train.frozen"), name, Shown(config, "model.layers"), layers - 1));
   }
   const bool trains =
       std::ranges::any_of(modules, [](const auto& module) { return module.second; });
   if (trains) return Status::Ok();
   return Status::Error(fmt::format("{} leaves nothing to train: leave some modules out of it",
-                                   ShownHere(config, "train.frozen")));
+                                   Shown(config, "train.frozen")));
 }
 
 }  // namespace
@@ -111,20 +106,19 @@ Status CheckFineTuning(const Config& config) {
   for (const std::string_view key : {"lora.alpha", "lora.targets"}) {
     if (adapts || !MustHaveEffect(config, key)) continue;
     return Status::Error(fmt::format("{} has no effect with {}: set lora.rank=8, or leave it out",
-                                     ShownHere(config, key), ShownHere(config, "lora.rank")));
+                                     Shown(config, key), Shown(config, "lora.rank")));
   }
   if (adapts && freezes) {
     return Status::Error(
         fmt::format("{} has no effect with {}, which freezes all but the adapters: leave it out",
-                    ShownHere(config, "train.frozen"), ShownHere(config, "lora.rank")));
+                    Shown(config, "train.frozen"), Shown(config, "lora.rank")));
   }
   if (!adapts && !freezes) return Status::Ok();
   SHARDSCOPE_RETURN_IF_ERROR(adapts ? CheckTargets(config) : CheckFrozen(config));
   const std::string_view key = adapts ? "lora.rank" : "train.frozen";
   const auto refuse = [&](std::string_view other, std::string_view why, std::string_view remedy) {
     return Status::Error(fmt::format("{} does not go with {}, {}: set {}, or leave {} out",
-                                     ShownHere(config, key), ShownHere(config, other), why, remedy,
-                                     key));
+                                     Shown(config, key), Shown(config, other), why, remedy, key));
   };
   if (config.Get("run.device") == "cuda") {
     return refuse("run.device", "on which all parameters are trained", "run.device=cpu");

@@ -107,6 +107,11 @@ TEST(Offload, OfTheOptimizerIsForWhatIsSharded) {
   };
   EXPECT_TRUE(has(refused({{"strategy", "ddp"}}), "set strategy=zero1 or strategy=full, or "));
   EXPECT_TRUE(has(refused({{"preset", "double_buffer"}}), "set preset=fsdp2"));
+  EXPECT_TRUE(
+      has(refused({{"run.ranks", "4"}, {"mesh.tensor", "2"}, {"tensor.sequence_parallel", "true"}}),
+          "offload=optimizer does not go with tensor.sequence_parallel=true"));
+  // That is without effect here, which CheckKeysOfStrategies() says.
+  EXPECT_EQ(refused({{"strategy", "zero2"}, {"tensor.sequence_parallel", "true"}}), "");
   Config config;
   EXPECT_TRUE(has(config.Set("offload", "parameters").message(), "none, optimizer, all"));
 }

@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "engine/config/mesh_keys.h"
 #include "engine/footprint/footprint.h"
 #include "engine/plan/strategy.h"
 #include "trace/base/text.h"
@@ -186,7 +187,7 @@ std::vector<Settings> SmallerBatches(const Config& config) {
   return settings;
 }
 
-// Those that keep less between steps, in this order.
+// Those that keep less between steps.
 std::vector<Settings> ShardMore(const Config& config) {
   std::vector<Settings> settings;
   const plan::Strategy& now = StrategyOf(config);
@@ -195,10 +196,12 @@ std::vector<Settings> ShardMore(const Config& config) {
       !now.Uses(plan::MeshDimension::kReplicate)) {
     return settings;
   }
-  for (const char* name : {"ddp", "zero1", "zero2", "zero3", "full"}) {
-    const plan::Strategy& other = *plan::FindStrategy(name);
-    if (&other != &now) settings.push_back(ToStrategy(config, other));
+  std::vector<const plan::Strategy*> others;
+  for (const plan::Strategy& other : plan::Strategies()) {
+    if (other.advice_order > 0 && &other != &now) others.push_back(&other);
   }
+  std::ranges::stable_sort(others, {}, &plan::Strategy::advice_order);
+  for (const plan::Strategy* other : others) settings.push_back(ToStrategy(config, *other));
   return settings;
 }
 
@@ -321,17 +324,12 @@ Settings ToStrategy(const Config& config, const plan::Strategy& strategy) {
       config.GetBool("reshard_after_forward") != strategy.reshards_after_forward) {
     settings["reshard_after_forward"] = strategy.reshards_after_forward ? "true" : "false";
   }
-  constexpr std::pair<const char*, plan::MeshDimension> kSizes[] = {
-      {"mesh.replicate", plan::MeshDimension::kReplicate},
-      {"mesh.shard", plan::MeshDimension::kShard},
-      {"mesh.pipeline", plan::MeshDimension::kPipeline},
-      {"mesh.tensor", plan::MeshDimension::kTensor}};
-  for (const auto& [key, dimension] : kSizes) {
+  for (const auto& [dimension, key] : config::kMeshKeys) {
     if (!config.IsExplicit(key)) continue;
     if (!strategy.Uses(dimension)) {
-      settings[key] = "1";
+      settings[std::string(key)] = "1";
     } else if (strategy.MeshOf(2).size(dimension) == 2) {
-      settings[key] = "auto";
+      settings[std::string(key)] = "auto";
     }
   }
   return settings;

@@ -75,8 +75,6 @@ Result<Json> ParseHeader(std::string_view text) {
 
 }  // namespace
 
-int64_t SafetensorsFile::Entry::elements() const { return bytes / checkpoint::BytesOfDType(dtype); }
-
 bool SafetensorsFile::Entry::is_float() const {
   return dtype == "F32" || dtype == "F64" || dtype == "F16" || dtype == "BF16";
 }

@@ -21,7 +21,6 @@ class SafetensorsFile {
     std::vector<int64_t> shape;
     int64_t begin = 0;  // in bytes, from the start of the file
     int64_t bytes = 0;
-    int64_t elements() const;
     // Whether Read() takes it: F64, F32, F16 and BF16.
     bool is_float() const;
   };

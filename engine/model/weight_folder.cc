@@ -147,8 +147,6 @@ void WeightFolder::Read(const plan::Parameter& parameter, int64_t first,
         IsAdapter(parameter.name) ? "lora" : "model", place.file->path(),
         HuggingFaceName(parameter.name), *broken, first + (broken - values.begin())));
   }
-  const int64_t element_bytes = place.entry.bytes / std::max<int64_t>(1, place.entry.elements());
-  bytes_read_ += element_bytes * static_cast<int64_t>(values.size());
 }
 
 }  // namespace shardscope::model

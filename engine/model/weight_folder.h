@@ -2,7 +2,6 @@
 // keeps; or the adapters of one in peft's.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -34,9 +33,6 @@ class WeightFolder final : public ParameterSource {
   void Read(const plan::Parameter& parameter, int64_t first,
             std::span<double> values) const override;
 
-  // Of all files, that Read() has read.
-  int64_t bytes_read() const { return bytes_read_; }
-
  private:
   struct Place {
     const SafetensorsFile* file = nullptr;
@@ -50,7 +46,6 @@ class WeightFolder final : public ParameterSource {
 
   std::vector<std::unique_ptr<const SafetensorsFile>> files_;
   std::map<std::string, Place> places_;  // by the name that transformers has
-  mutable std::atomic<int64_t> bytes_read_ = 0;
 };
 
 }  // namespace shardscope::model

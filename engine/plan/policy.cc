@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/plan/conflicts.h"
 #include "engine/plan/evaluation.h"
 #include "engine/plan/passes.h"
 #include "engine/plan/state.h"
@@ -39,7 +40,7 @@ Status CheckAccumulation(const Policy& policy) {
         "gradients that go to the host's memory are reduced with every micro-batch, and "
         "kept in the dtype of the shards");
   }
-  if (!policy.strategy->has_presets || !policy.strategy->shards_parameters || HasSlots(policy)) {
+  if (!policy.strategy->shards_as_fsdp() || HasSlots(policy)) {
     return Status::Error(
         "gradients and parameters between micro-batches are a choice of FSDP1 and "
         "FSDP2 with shards, not of strategy '" +
@@ -53,20 +54,16 @@ Status CheckAccumulation(const Policy& policy) {
   return Status::Ok();
 }
 
-// _fsdp_init.py: _get_post_forward_mesh_info.
 Status CheckPostForwardRanks(const Policy& policy) {
   const int32_t ranks = policy.post_forward_ranks;
   if (ranks == 0) return Status::Ok();
+  const Conflict conflict = ConflictOfPostForwardRanks(policy, ranks);
   const int32_t shards = policy.mesh.size(MeshDimension::kShard);
-  if (ranks < 2 || ranks >= shards || shards % ranks != 0) {
+  if (ranks < 2 || ranks >= shards || conflict == Conflict::kRanks) {
     return Status::Error("units cannot stay sharded over " + std::to_string(ranks) + " of " +
                          std::to_string(shards) + " ranks after their forward");
   }
-  const Strategy& strategy = *policy.strategy;
-  if (strategy.has_presets && strategy.reshards_after_forward && policy.reshard_after_forward &&
-      policy.preset == Preset::kFsdp2 && policy.mesh.size(MeshDimension::kPipeline) == 1) {
-    return Status::Ok();
-  }
+  if (conflict == Conflict::kNone) return Status::Ok();
   return Status::Error(
       "only preset fsdp2, without stages, has units that stay sharded over fewer "
       "ranks after their forward");
@@ -180,11 +177,10 @@ Status CheckModel(const ModelDescription& model) {
   return Status::Ok();
 }
 
-// Units take turns: each is over before the next but one begins, and is freed after its forward.
+// Units take turns: each is over before the next but one begins.
 Status CheckSlots(const ModelDescription& model, const Policy& policy) {
   if (!HasSlots(policy)) return Status::Ok();
-  if (!policy.strategy->reshards_after_forward || !policy.reshard_after_forward ||
-      policy.mesh.size(MeshDimension::kPipeline) > 1) {
+  if (ConflictOfSlots(policy) != Conflict::kNone) {
     return Status::Error(
         "preset double_buffer frees each unit after its forward and has no "
         "stages: use preset fsdp2");
@@ -254,16 +250,12 @@ std::string OffloadName(const Policy& policy) {
 }
 
 Status CheckOffload(const Policy& policy) {
-  if (policy.offload == Offload::kNone) return Status::Ok();
-  const Strategy& strategy = *policy.strategy;
-  const bool can_go = !HasSlots(policy) && !policy.units.sequence_parallel;
+  if (ConflictOfOffload(policy) == Conflict::kNone) return Status::Ok();
   if (policy.offload == Offload::kOptimizer) {
-    if (can_go && strategy.shards_optimizer) return Status::Ok();
     return Status::Error(
         "only strategies that shard optimizer state, without preset double_buffer and parallelism "
         "of sequences, have it in the host's memory");
   }
-  if (can_go && strategy.shards_parameters) return Status::Ok();
   return Status::Error(
       "only strategies that shard parameters, without preset double_buffer and parallelism of "
       "sequences, have shards in the host's memory");

@@ -123,8 +123,7 @@ SparedState SparedByFrozen(const ModelDescription& model, const Policy& policy) 
 }
 
 bool HasSlots(const Policy& policy) {
-  return policy.preset == Preset::kDoubleBuffer && policy.strategy->has_presets &&
-         policy.strategy->shards_parameters;
+  return policy.preset == Preset::kDoubleBuffer && policy.strategy->shards_as_fsdp();
 }
 
 }  // namespace shardscope::plan

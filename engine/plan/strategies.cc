@@ -4,6 +4,7 @@
 #include "engine/plan/builders/builders.h"
 #include "engine/plan/policy.h"
 #include "engine/plan/strategy.h"
+#include "trace/base/fsdp_strategies.h"
 
 namespace shardscope::plan {
 namespace {
@@ -30,6 +31,7 @@ constexpr std::array kStrategies = {
              .shards = "parameters, gradients and optimizer state",
              .dimensions = kShard | kPipeline | kTensor,
              .reshards_after_forward = true,
+             .advice_order = 5,
              .build = BuildFsdp},
     Strategy{.name = "grad_op",
              .shards = "the last two only",
@@ -101,6 +103,7 @@ constexpr std::array kStrategies = {
              .shards_optimizer = false,
              .wraps = false,
              .has_presets = false,
+             .advice_order = 1,
              .build = BuildDdp},
     Strategy{.name = "zero1",
              .shards = "optimizer state",
@@ -109,20 +112,28 @@ constexpr std::array kStrategies = {
              .shards_gradients = false,
              .wraps = false,
              .has_presets = false,
+             .advice_order = 2,
              .build = BuildZero},
     Strategy{.name = "zero2",
              .shards = "optimizer state and gradients",
              .shards_parameters = false,
              .wraps = false,
              .has_presets = false,
+             .advice_order = 3,
              .build = BuildZero},
     Strategy{.name = "zero3",
              .shards = "as full, gathered ahead by a budget of elements",
              .has_presets = false,
              .reshards_after_forward = true,
              .has_element_budgets = true,
+             .advice_order = 4,
              .build = BuildZero3},
 };
+
+// The exporter to Kineto's form cannot ask for the trait.
+static_assert(std::ranges::all_of(kStrategies, [](const Strategy& strategy) {
+  return strategy.shards_as_fsdp() == IsFsdpStrategy(strategy.name);
+}));
 
 }  // namespace
 

@@ -36,12 +36,17 @@ struct Strategy {
   bool is_rooted = false;
   // Policy::budgets say what is gathered ahead and what is kept, not the passes of prefetch.
   bool has_element_budgets = false;
+  // Where memory is short, advice tries these in this order: each keeps no more between steps than
+  // the one before. 0: it is not advised.
+  int advice_order = 0;
   // The step before any pass: it has no prefetch but that of budgets. `policy` is checked.
   Schedule (*build)(const ModelDescription& model, const Policy& policy) = nullptr;
 
   // All ranks along one of its dimensions: those that share, or replicas, if there are any.
   Mesh MeshOf(int num_ranks) const;
   bool Uses(MeshDimension dimension) const { return (dimensions & Only(dimension)) != 0; }
+  // Units are gathered and reduced as those of FSDP1 and FSDP2 are, which micro-batches may share.
+  constexpr bool shards_as_fsdp() const { return has_presets && shards_parameters; }
   bool replicates_shards() const {
     return Uses(MeshDimension::kShard) && Uses(MeshDimension::kReplicate);
   }

@@ -1,4 +1,4 @@
-// For tests: a simulated step, told as a whole.
+// For tests: a simulated step, told to a sink.
 #pragma once
 
 #include <algorithm>
@@ -11,6 +11,18 @@
 #include "engine/simulate/simulate.h"
 
 namespace shardscope::simulate {
+
+// Tells `sink` of an op run and the memory of its buffers, as an executor would.
+inline void ReportOp(const executor::OpContext& context, const executor::OpTimes& times,
+                     executor::ExecutionSink* sink) {
+  sink->OnOpEnd(context, times);
+  for (const plan::BufferId id : context.op().allocates) {
+    sink->OnMemory(context, id, context.buffer(id).bytes, times.issued_ns, times.started_ns);
+  }
+  for (const plan::BufferId id : context.op().frees) {
+    sink->OnMemory(context, id, -context.buffer(id).bytes, times.issued_ns, times.ended_ns);
+  }
+}
 
 // All op runs of the step, rank by rank, in the order in which they end.
 inline void ReportStep(const plan::Schedule& schedule, int64_t step, const StepTimes& times,

@@ -294,15 +294,4 @@ Result<StepTimes> SimulateStep(const plan::Schedule& schedule, const StepInput& 
   return Simulation(schedule, plans, input).Run();
 }
 
-void ReportOp(const executor::OpContext& context, const OpTimes& times,
-              executor::ExecutionSink* sink) {
-  sink->OnOpEnd(context, times);
-  for (const plan::BufferId id : context.op().allocates) {
-    sink->OnMemory(context, id, context.buffer(id).bytes, times.issued_ns, times.started_ns);
-  }
-  for (const plan::BufferId id : context.op().frees) {
-    sink->OnMemory(context, id, -context.buffer(id).bytes, times.issued_ns, times.ended_ns);
-  }
-}
-
 }  // namespace shardscope::simulate

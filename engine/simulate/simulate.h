@@ -37,8 +37,4 @@ using StepTimes = std::vector<std::vector<executor::OpTimes>>;
 // ever.
 Result<StepTimes> SimulateStep(const plan::Schedule& schedule, const StepInput& input);
 
-// Tells `sink` of an op run and the memory of its buffers, as an executor would.
-void ReportOp(const executor::OpContext& context, const executor::OpTimes& times,
-              executor::ExecutionSink* sink);
-
 }  // namespace shardscope::simulate

@@ -74,8 +74,6 @@ std::pair<size_t, size_t> ChunkOf(size_t elements, int rank, int num_ranks) {
   return {at(rank), at(rank + 1)};
 }
 
-float Bf16ToFloat(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
-
 uint16_t FloatToBf16(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   const uint32_t half_to_even = 0x7FFF + ((bits >> 16) & 1);

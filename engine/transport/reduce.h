@@ -1,6 +1,7 @@
 // The arithmetic of reductions: sums in rank order in max(fp32, dtype).
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -20,7 +21,7 @@ void SumInOrder(std::span<const std::byte* const> inputs, size_t elements, plan:
 std::pair<size_t, size_t> ChunkOf(size_t elements, int rank, int num_ranks);
 
 // bf16 is the upper half of an fp32.
-float Bf16ToFloat(uint16_t bits);
+inline float Bf16ToFloat(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
 // To nearest, ties to even; NaN stays NaN.
 uint16_t FloatToBf16(float value);
 

@@ -4,6 +4,7 @@
 
 #include "engine/executor/trace_sink.h"
 #include "engine/plan/memory.h"
+#include "engine/simulate/report_step_test_util.h"
 #include "engine/simulate/simulate.h"
 #include "tests/golden/gpu_scenario.h"
 #include "trace/record/cupti/decode.h"

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "trace/base/process.h"
+#include "trace/base/signed_text.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 
@@ -22,6 +23,14 @@ TEST(Units, BytesAreDecimal) {
   EXPECT_EQ(FormatBytes(48'500'000), "48.5 MB");
   EXPECT_EQ(FormatBytes(512), "512 B");
   EXPECT_EQ(FormatBandwidth(5e8), "500 MB/s");
+}
+
+TEST(Units, DifferencesHaveTheirSign) {
+  EXPECT_EQ(SignedText(14e6, FormatDuration), "+14.0 ms");
+  EXPECT_EQ(SignedText(-28e6, FormatDuration), "-28.0 ms");
+  EXPECT_EQ(SignedText(-0.4, FormatDuration), "-0 ns");
+  EXPECT_EQ(SignedText(0, FormatBytes), "0 B");
+  EXPECT_EQ(SignedText(0, FormatBytes, "±"), "±0 B");
 }
 
 TEST(Units, ParsersRoundTripAndRefuse) {

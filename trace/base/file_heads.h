@@ -2,15 +2,20 @@
 // whoever says what a file is that holds no trace.
 #pragma once
 
-#include <initializer_list>
 #include <string_view>
 
 namespace shardscope {
 
-// Whether a pickle or a JSON object begins with `head`, in which each of `keys` stands as a text.
-bool HasKeys(std::string_view head, std::initializer_list<std::string_view> keys);
+// Traces of torch.profiler (Kineto), and other Chrome JSON.
+bool IsKineto(std::string_view head);
+
+// Snapshots of PyTorch's allocator: pickles or JSON.
+bool IsMemorySnapshot(std::string_view head);
 
 // Dumps of PyTorch's flight recorder: a pickle, and JSON where it is asked to.
 bool IsFlightRecorder(std::string_view head);
+
+// Nsight Systems' own form, which only that can read.
+bool IsNsysReport(std::string_view head);
 
 }  // namespace shardscope

@@ -12,11 +12,25 @@ using namespace std::string_literals;  // NOLINT: pickles have zeros in them
 std::string Head(char protocol = 4) { return "\x80"s + protocol; }
 
 TEST(FileHeads, KeysAreLookedForAsTexts) {
-  EXPECT_TRUE(HasKeys("{\"segments\": []", {"segments"}));
-  EXPECT_FALSE(HasKeys("segments", {"segments"}));
-  EXPECT_TRUE(HasKeys(Head() + "}\x8c\x08segments", {"segments"}));
-  EXPECT_TRUE(HasKeys(Head(2) + "}X\x08\0\0\0segments"s, {"segments"}));
-  EXPECT_FALSE(HasKeys(Head() + "}\x8c\x0cmy segments!", {"segments"}));
+  EXPECT_TRUE(IsMemorySnapshot("{\"device_traces\": []"));
+  EXPECT_FALSE(IsMemorySnapshot("device_traces"));
+  EXPECT_TRUE(IsMemorySnapshot(Head() + "}\x8c\x0d" + "device_traces"));
+  EXPECT_TRUE(IsMemorySnapshot(Head(2) + "}X\x0d\0\0\0"s + "device_traces"));
+  EXPECT_FALSE(IsMemorySnapshot(Head() + "}\x8c\x11my device_traces!"));
+}
+
+TEST(FileHeads, SnapshotsAreKnownByWhatComesFirst) {
+  EXPECT_TRUE(IsMemorySnapshot(R"({"segments": [{"device": 0, "total_size": 1}]})"));
+  EXPECT_FALSE(IsMemorySnapshot(R"({"segments": [1, 2]})"));
+  EXPECT_FALSE(IsMemorySnapshot(R"({"traceEvents": [{"args": {"device_traces": 1}}]})"));
+}
+
+TEST(FileHeads, TracesOfTheProfilerAreJson) {
+  EXPECT_TRUE(IsKineto(R"( {"traceEvents": []})"));
+  EXPECT_TRUE(IsKineto(R"([{"ph": "X"}])"));
+  EXPECT_TRUE(IsKineto(R"({"schemaVersion": 1, "deviceProperties": [)"));
+  EXPECT_FALSE(IsKineto(R"({"schemaVersion": 1})"));
+  EXPECT_FALSE(IsKineto(Head() + "\"traceEvents\""));
 }
 
 TEST(FileHeads, DumpsOfTheFlightRecorderAreKnownWhateverTheyBeginWith) {

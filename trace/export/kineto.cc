@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "trace/base/fsdp_strategies.h"
 #include "trace/base/output_file.h"
 #include "trace/base/output_folder.h"
 #include "trace/base/torch_types.h"
@@ -105,12 +106,10 @@ struct Run {
     const auto found = meta.find(key);
     return found == meta.end() ? "" : found->second;
   }
-  // Units gather and reduce as those of FSDP2 do.
   bool IsOfFsdp() const {
     const std::vector<schema::ConfigRow>& config = rows.Get<schema::ConfigRow>();
     return std::ranges::any_of(config, [](const schema::ConfigRow& row) {
-      return row.key == "strategy" && (row.value == "full" || row.value == "grad_op" ||
-                                       row.value == "hybrid" || row.value == "hybrid_grad_op");
+      return row.key == "strategy" && IsFsdpStrategy(row.value);
     });
   }
 };

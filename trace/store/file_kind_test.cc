@@ -68,13 +68,15 @@ TEST_F(FileKind, ProfilesOfOtherToolsAreNamed) {
                Path("c")));
   EXPECT_THAT(Said("d",
                    "\x80\x04\x95\x10\0\0\0\0\0\0\0}\x94(\x8c\x08segments\x94]"
-                   "\x8c\x0c"
-                   "segment_type"s),
+                   "\x8c\x0a"
+                   "total_size"s),
               EndsWith("it is a CUDA memory snapshot of PyTorch (pickle)" + remedy("d")));
   EXPECT_THAT(Said("e",
                    "\x80\x02}q\x01(X\x07\0\0\0versionX\x04\0\0\0002.10X\x09\0\0\0pg_config}"
                    "X\x09\0\0\0pg_status"s),
               EndsWith("it is an NCCL flight recorder dump (pickle)" + remedy("e")));
+  EXPECT_THAT(Said("g", R"({"segments": [], "device_traces": []})"),
+              EndsWith("it is a CUDA memory snapshot of PyTorch (JSON)" + remedy("g")));
   EXPECT_THAT(Said("f", R"({"version": "2.10", "pg_config": {}, "entries": []})"),
               EndsWith("it is an NCCL flight recorder dump (JSON)" + remedy("f")));
 }

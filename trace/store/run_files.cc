@@ -78,15 +78,19 @@ constexpr size_t kMostTableNames = 5;  // of another program's SQLite file
 constexpr std::string_view kSqliteMagic("SQLite format 3\0", 16);
 constexpr std::string_view kGzipMagic = "\x1f\x8b\x08";
 
+// What a file is that is no trace.
+struct FileKind {
+  std::string words;  // "a PNG image"; empty: not known, or a SQLite file
+  bool can_be_imported = false;
+};
+constexpr std::string_view kNsysReport = "an Nsight Systems report (.nsys-rep)";
+
 struct Magic {
   size_t offset = 0;
   std::string_view bytes;
   const char* kind = "";
 };
-constexpr const char* kNsysReport = "an Nsight Systems report (.nsys-rep)";
-
 constexpr Magic kMagics[] = {
-    {0, "NVIDIA Tegra Profiler Report", kNsysReport},
     {0, "\x89PNG\r\n", "a PNG image"},
     {0, "\xff\xd8\xff", "a JPEG image"},
     {0, "GIF8", "a GIF image"},
@@ -106,27 +110,21 @@ constexpr Magic kMagics[] = {
     {0, "\xfe\xff", "a text file (UTF-16)"},
 };
 
-std::string KindOfJson(std::string_view head) {
-  if (IsFlightRecorder(head)) return "an NCCL flight recorder dump (JSON)";
-  const bool chrome = Contains(head, "\"traceEvents\"") || Contains(head, "\"ph\":");
-  const bool profiler = Contains(head, "\"schemaVersion\"") ||
-                        Contains(head, "\"deviceProperties\"") || Contains(head, "\"cpu_op\"") ||
-                        Contains(head, "ProfilerStep#");
-  if (chrome || Contains(head, "\"deviceProperties\"")) {
-    return profiler ? "a PyTorch profiler trace (Chrome JSON)" : "a Chrome trace (JSON)";
+// `form`: "JSON" or "pickle"; `other`: what it is where nothing more is known.
+FileKind KindOfFields(std::string_view head, std::string_view form, std::string_view other) {
+  if (IsKineto(head)) {
+    const bool profiler = Contains(head, "\"schemaVersion\"") ||
+                          Contains(head, "\"deviceProperties\"") || Contains(head, "\"cpu_op\"") ||
+                          Contains(head, "ProfilerStep#");
+    return {profiler ? "a PyTorch profiler trace (Chrome JSON)" : "a Chrome trace (JSON)", true};
   }
-  return "a JSON file";
-}
-
-// torch.cuda.memory._dump_snapshot() and torch._C._distributed_c10d._dump_nccl_trace() pickle a
-// dictionary.
-std::string KindOfPickle(std::string_view head) {
-  if (IsFlightRecorder(head)) return "an NCCL flight recorder dump (pickle)";
-  if (Contains(head, "segments") &&
-      (Contains(head, "segment_type") || Contains(head, "device_traces"))) {
-    return "a CUDA memory snapshot of PyTorch (pickle)";
+  if (IsMemorySnapshot(head)) {
+    return {fmt::format("a CUDA memory snapshot of PyTorch ({})", form), true};
   }
-  return "a Python pickle";
+  if (IsFlightRecorder(head)) {
+    return {fmt::format("an NCCL flight recorder dump ({})", form), true};
+  }
+  return {std::string(other)};
 }
 
 // Text as people write it; a character may be cut at the end.
@@ -168,25 +166,25 @@ Result<std::string> ReadHead(const std::string& path) {
   return head;
 }
 
-std::string KindOfTables(const std::vector<std::string>& tables) {
+FileKind KindOfTables(const std::vector<std::string>& tables) {
   const auto has = [&tables](std::string_view start) {
     return std::any_of(tables.begin(), tables.end(),
                        [start](const std::string& name) { return name.starts_with(start); });
   };
   if (has("StringIds") && (has("TARGET_INFO_") || has("CUPTI_ACTIVITY_KIND_") || has("META_DATA_")))
-    return "an Nsight Systems report exported to SQLite";
-  if (tables.empty()) return "an empty SQLite database";
+    return {"an Nsight Systems report exported to SQLite", true};
+  if (tables.empty()) return {"an empty SQLite database"};
   std::vector<std::string> some(tables.begin(),
                                 tables.begin() + std::min(tables.size(), kMostTableNames));
   for (std::string& name : some) name = Printable(Shortened(name, 40));
   if (tables.size() > some.size()) {
     some.push_back(fmt::format("{} more", tables.size() - some.size()));
   }
-  return fmt::format("a SQLite database of another program (tables {})", Join(some, ", "));
+  return {fmt::format("a SQLite database of another program (tables {})", Join(some, ", "))};
 }
 
-// Empty: Shardscope's, or one that cannot be read.
-std::string KindOfSqlite(const std::string& path) {
+// Not known: Shardscope's, or one that cannot be read.
+FileKind KindOfSqlite(const std::string& path) {
   Result<Database> database = Database::Open(path, Database::Mode::kReadOnly);
   if (!database.ok()) return {};
   const Result<int64_t> application = database->QueryInteger("PRAGMA application_id");
@@ -201,13 +199,39 @@ std::string KindOfSqlite(const std::string& path) {
   return KindOfTables(tables);
 }
 
-// What to do with a file of that kind.
-std::string RemedyFor(std::string_view kind, const std::string& path) {
-  if (kind == kNsysReport)
-    return "only that can read it: export it first: nsys export --type sqlite " + path;
-  for (const std::string_view word : {"PyTorch", "Chrome", "Nsight", "NCCL"}) {
-    if (Contains(kind, word)) return "make a run of it: shardscope import " + path + " -o RUN";
+// What `head`, the first bytes of a file, begins.
+FileKind KindOfHead(std::string_view head) {
+  if (head.empty()) return {"an empty file"};
+  if (head.starts_with(kSqliteMagic)) return {};
+  if (head.starts_with(kGzipMagic)) {
+    FileKind inside = KindOfHead(Inflated(head));
+    if (inside.words.empty() || inside.words == "an empty file") {
+      return {"a file compressed with gzip"};
+    }
+    inside.words += ", compressed with gzip";
+    return inside;
   }
+  if (IsNsysReport(head)) return {std::string(kNsysReport), true};
+  for (const Magic& magic : kMagics) {
+    if (head.size() > magic.offset && head.substr(magic.offset).starts_with(magic.bytes)) {
+      return {magic.kind};
+    }
+  }
+  if (head.starts_with("PK\x03\x04") || head.starts_with("PK\x05\x06")) {
+    return {Contains(head, "/data.pkl") ? "a file of torch.save() (zip)" : "a zip archive"};
+  }
+  if (pickle::IsPickle(head)) return KindOfFields(head, "pickle", "a Python pickle");
+  const std::string_view text = Trim(head);
+  if (!IsText(head)) return {};
+  const bool is_json = text.starts_with('{') || text.starts_with('[');
+  return is_json ? KindOfFields(head, "JSON", "a JSON file") : FileKind{"a text file"};
+}
+
+// What to do with a file of that kind.
+std::string RemedyFor(const FileKind& kind, const std::string& path) {
+  if (kind.words == kNsysReport)
+    return "only that can read it: export it first: nsys export --type sqlite " + path;
+  if (kind.can_be_imported) return "make a run of it: shardscope import " + path + " -o RUN";
   return "give a run folder or a trace-*.db in one";
 }
 
@@ -259,39 +283,16 @@ Result<RunFiles> FindRun(const std::string& path) {
   return run;
 }
 
-std::string KindOfHead(std::string_view head) {
-  if (head.empty()) return "an empty file";
-  if (head.starts_with(kSqliteMagic)) return {};
-  if (head.starts_with(kGzipMagic)) {
-    const std::string inside = KindOfHead(Inflated(head));
-    return inside.empty() || inside == "an empty file" ? "a file compressed with gzip"
-                                                       : inside + ", compressed with gzip";
-  }
-  for (const Magic& magic : kMagics) {
-    if (head.size() > magic.offset && head.substr(magic.offset).starts_with(magic.bytes)) {
-      return magic.kind;
-    }
-  }
-  if (head.starts_with("PK\x03\x04") || head.starts_with("PK\x05\x06")) {
-    return Contains(head, "/data.pkl") ? "a file of torch.save() (zip)" : "a zip archive";
-  }
-  if (pickle::IsPickle(head)) return KindOfPickle(head);
-  const std::string_view text = Trim(head);
-  if (!IsText(head)) return {};
-  if (text.starts_with('{') || text.starts_with('[')) return KindOfJson(head);
-  return "a text file";
-}
-
 Status CheckFileKind(const std::string& path) {
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::string head, ReadHead(path));
   // A writer makes its live file a moment before the tables in it.
   if (head.empty() && WriterLives(TraceFileOf(path))) return Status::Ok();
   const bool is_sqlite = head.starts_with(kSqliteMagic);
-  std::string kind = is_sqlite ? KindOfSqlite(path) : KindOfHead(head);
-  if (kind.empty() && is_sqlite) return Status::Ok();
-  if (kind.empty()) kind = "a file of another program";
-  return Status::Error(
-      fmt::format("{} is no Shardscope trace: it is {}; {}", path, kind, RemedyFor(kind, path)));
+  FileKind kind = is_sqlite ? KindOfSqlite(path) : KindOfHead(head);
+  if (kind.words.empty() && is_sqlite) return Status::Ok();
+  if (kind.words.empty()) kind.words = "a file of another program";
+  return Status::Error(fmt::format("{} is no Shardscope trace: it is {}; {}", path, kind.words,
+                                   RemedyFor(kind, path)));
 }
 
 }  // namespace shardscope::store

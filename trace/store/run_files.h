@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "trace/base/status.h"
@@ -27,10 +26,6 @@ Result<RunFiles> FindRun(const std::string& path);
 
 // The trace files in `folder` now, by name; none if it cannot be read.
 std::vector<TraceFile> ListTraces(const std::string& folder);
-
-// What `head`, the first bytes of a file, begins: "a PyTorch profiler trace (Chrome JSON)", "a PNG
-// image". Empty: nothing known, or a SQLite file.
-std::string KindOfHead(std::string_view head);
 
 // An error that names what the regular file at `path` is, if that is known and it is no trace of
 // Shardscope; else ok: whether it is whole and readable is the reader's question. Reads at most 64

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "engine/model/counting_source_test_util.h"
 #include "engine/model/huggingface.h"
 #include "engine/model/safetensors.h"
 #include "engine/model/weight_folder.h"
@@ -150,22 +151,23 @@ TEST(LoadingTest, ReadsOncePerShardAndHoldsTheShardAlone) {
   MakeLlama(&run);
   run.training.num_ranks = 2;
   model::SafetensorsWriter writer;
-  int64_t bytes = 0;
+  int64_t elements = 0;
   for (const plan::Parameter& parameter : model::AllParameters(run.model)) {
     const std::string name = model::HuggingFaceName(parameter.name);
     writer.Add(name, Weights(name, parameter.shape).to(at::kHalf));
-    bytes += 2 * plan::NumElements(parameter.shape);
+    elements += plan::NumElements(parameter.shape);
   }
   ASSERT_TRUE(writer.Write((folder / "model.safetensors").string()).ok());
   const auto weights = model::WeightFolder::Open(folder.string(), run.model);
   ASSERT_TRUE(weights.ok()) << weights.message();
-  run.weights = *weights;
+  const auto source = std::make_shared<model::CountingSource>(*weights);
+  run.weights = source;
   NullSink sink;
   CpuDevice device{CpuOptions()};
   const auto ranks = Ranks::Make(
       JobOf(run), transport::MakeSharedMemoryTransport(2, 60 * kNsPerSecond), &sink, &device);
   ASSERT_TRUE(ranks.ok()) << ranks.message();
-  EXPECT_EQ((*weights)->bytes_read(), bytes);
+  EXPECT_EQ(source->elements_read(), elements);
   for (int rank = 0; rank < 2; ++rank) {
     RankWork& work = (*ranks)->work(rank);
     EXPECT_EQ(work.TakePeakBytes(), work.allocated_bytes());

@@ -4,13 +4,15 @@
 #include <array>
 #include <bit>
 
+#include "engine/transport/reduce.h"
+
 namespace shardscope::runtime {
 namespace {
 
 using plan::DType;
 
 struct Bf16 {
-  static float Load(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
+  static float Load(uint16_t bits) { return transport::Bf16ToFloat(bits); }
 };
 
 // Without branches, so that it is vectorised; the same numbers as transport::Fp16ToFloat().

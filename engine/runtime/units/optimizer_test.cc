@@ -10,8 +10,10 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -166,6 +168,24 @@ TEST(Optimizer, StateInBlocksTrainsNearly) {
       EXPECT_FALSE(blocks.parameters.equal(whole.parameters));
     }
   }
+}
+
+// By how much of the block's largest magnitude a number changes at most: half the widest gap
+// between numbers that have a code, and the smallest of them.
+double LargestBlockError(BlockRange range) {
+  std::vector<uint8_t> codes(256);
+  std::iota(codes.begin(), codes.end(), uint8_t{0});
+  const float scale = 1;
+  std::vector<float> numbers(codes.size());
+  DecodeBlocks(codes.data(), &scale, std::ssize(codes), range, numbers.data());
+  std::ranges::sort(numbers);
+  double widest = 0;
+  double smallest = 1;
+  for (size_t at = 1; at < numbers.size(); ++at) {
+    widest = std::max<double>(widest, numbers[at] - numbers[at - 1]);
+    if (numbers[at] > 0) smallest = std::min<double>(smallest, numbers[at]);
+  }
+  return std::max(widest / 2, smallest);
 }
 
 TEST(StateBlocks, ErrAsTheirMapSays) {

@@ -110,20 +110,7 @@ void ForEachBlock(int64_t elements, const Body& body) {
   }
 }
 
-template <BlockRange range>
-double LargestError() {
-  const Map<range>& map = TheMap<range>();
-  const auto& top = map.decades[Map<range>::kDecades];
-  const double smallest = map.magnitudes[1];
-  return std::max(0.5 / static_cast<double>(top.per_number), smallest);
-}
-
 }  // namespace
-
-double LargestBlockError(BlockRange range) {
-  return range == BlockRange::kSigned ? LargestError<BlockRange::kSigned>()
-                                      : LargestError<BlockRange::kNeverNegative>();
-}
 
 template <typename T>
 void EncodeBlocks(const T* values, int64_t elements, BlockRange range, uint8_t* codes,

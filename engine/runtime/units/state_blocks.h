@@ -21,10 +21,6 @@ constexpr BlockRange RangeOf(size_t tensor) {
   return tensor == 1 ? BlockRange::kNeverNegative : BlockRange::kSigned;
 }
 
-// By how much of the block's largest magnitude a number changes at most: half the widest cell, and
-// half the smallest number that has a code of its own.
-double LargestBlockError(BlockRange range);
-
 // Blocks of plan::kStateBlockElements; the last may be shorter. T is float or double.
 template <typename T>
 void EncodeBlocks(const T* values, int64_t elements, BlockRange range, uint8_t* codes,

@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "trace/analysis/compare/comparison.h"
 #include "trace/analysis/text_table.h"
+#include "trace/base/signed_text.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 
@@ -16,7 +16,7 @@ using CompareJson = nlohmann::ordered_json;
 
 std::string DurationOf(double ns) { return FormatDuration(static_cast<int64_t>(ns)); }
 
-std::string Signed(double ns) { return (ns < 0 ? "-" : "+") + DurationOf(std::abs(ns)); }
+std::string Signed(double ns) { return SignedText(ns, FormatDuration, "+"); }
 
 std::string Within(const Shift& shift) {
   if (!shift.known) return "not known";

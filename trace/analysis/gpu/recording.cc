@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "trace/analysis/breakdown.h"
+#include "trace/base/signed_text.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 
@@ -25,9 +26,8 @@ struct Side {
   }
 };
 
-// With its sign, which FormatDuration leaves out for positive ones.
 std::string Signed(int64_t duration_ns) {
-  return (duration_ns > 0 ? "+" : "") + FormatDuration(duration_ns);
+  return SignedText(static_cast<double>(duration_ns), FormatDuration);
 }
 
 }  // namespace

@@ -91,8 +91,6 @@ class Document {
 
   const std::string& bytes() const { return *bytes_; }
   const Value& root() const { return root_; }
-  // Of all containers together.
-  size_t num_items() const { return items_.size(); }
 
   // What a list, tuple or set holds, or a dictionary: key, value, key, ...; else nothing. Valid
   // until something is added.

@@ -521,15 +521,6 @@ Recording Reader::Finish(const std::map<std::string, std::string>& values,
 
 }  // namespace
 
-bool IsKineto(std::string_view head) {
-  const size_t first = head.find_first_not_of(std::string_view(" \t\r\n\xef\xbb\xbf", 7));
-  if (first == std::string_view::npos) return false;
-  if (head[first] != '{' && head[first] != '[') return false;
-  // Beside the events may stand more than a head holds.
-  return Contains(head, "\"traceEvents\"") || Contains(head, "\"ph\"") ||
-         (Contains(head, "\"schemaVersion\"") && Contains(head, "\"deviceProperties\""));
-}
-
 Status ReadKineto(const Input& input, const ReadProgress& progress, const TakeRecording& take) {
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> source, ByteSource::Open(input));
   EventTexts texts(source.get());

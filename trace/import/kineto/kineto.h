@@ -9,7 +9,7 @@
 
 namespace shardscope::imports {
 
-bool IsKineto(std::string_view head);
+// Which files these are says IsKineto() (trace/base/file_heads.h).
 Status ReadKineto(const Input& input, const ReadProgress& progress, const TakeRecording& take);
 
 }  // namespace shardscope::imports

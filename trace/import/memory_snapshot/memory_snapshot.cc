@@ -11,7 +11,6 @@
 #include <string>
 #include <utility>
 
-#include "trace/base/file_heads.h"
 #include "trace/base/text.h"
 #include "trace/import/memory_snapshot/annotations.h"
 #include "trace/import/memory_snapshot/history.h"
@@ -343,14 +342,6 @@ int64_t WrittenNs(const std::string& path) {
 }
 
 }  // namespace
-
-bool IsMemorySnapshot(std::string_view head) {
-  // What comes first in the file; the other may come after more than a head holds.
-  if (HasKeys(head, {"traceEvents"})) return false;
-  return HasKeys(head, {"device_traces"}) ||
-         (HasKeys(head, {"segments"}) &&
-          (HasKeys(head, {"total_size"}) || HasKeys(head, {"blocks"})));
-}
 
 Status ReadMemorySnapshot(const Input& input, const ReadProgress& progress,
                           const TakeRecording& take) {

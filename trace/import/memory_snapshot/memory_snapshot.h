@@ -9,7 +9,7 @@
 
 namespace shardscope::imports {
 
-bool IsMemorySnapshot(std::string_view head);
+// Which files these are says IsMemorySnapshot() (trace/base/file_heads.h).
 Status ReadMemorySnapshot(const Input& input, const ReadProgress& progress,
                           const TakeRecording& take);
 

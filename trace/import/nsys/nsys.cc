@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "trace/base/file_heads.h"
 #include "trace/import/nsys/export_file.h"
 #include "trace/import/nsys/payload.h"
 #include "trace/import/nsys/rank_reader.h"
@@ -86,8 +87,7 @@ Status ReadNsys(const Input& input, const ReadProgress& progress, const TakeReco
 std::string RemedyForNsysReport(const Input& input, std::string_view head) {
   const std::string name = input.member.empty() ? input.path : input.member;
   const std::string ending = fs::path(name).extension().string();
-  const bool is_report = head.starts_with("NVIDIA Tegra Profiler Report") ||
-                         ending == ".nsys-rep" || ending == ".qdrep";
+  const bool is_report = IsNsysReport(head) || ending == ".nsys-rep" || ending == ".qdrep";
   if (!is_report) return "";
   return fmt::format(
       "{} is a report of Nsight Systems, which only that can read: export it first: "

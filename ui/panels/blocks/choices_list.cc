@@ -4,9 +4,9 @@
 #include <imgui.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <string>
 
+#include "trace/base/signed_text.h"
 #include "trace/base/units.h"
 #include "ui/text.h"
 #include "ui/values.h"
@@ -24,12 +24,6 @@ using widgets::Look;
 
 constexpr float kChoiceHeight = 38;
 constexpr float kChoiceBar = 3;
-
-// "-7.8 MB", "+1.2 MB", "±0 B".
-std::string SignedBytes(int64_t bytes) {
-  if (bytes == 0) return "±0 B";
-  return (bytes < 0 ? "-" : "+") + FormatBytes(std::abs(bytes));
-}
 
 // true: clicked.
 bool DrawChoice(const ui::Context& context, const MemoryChoice& choice, int64_t now_bytes,
@@ -53,7 +47,7 @@ bool DrawChoice(const ui::Context& context, const MemoryChoice& choice, int64_t 
   const int64_t saved = choice.needed_bytes - now_bytes;
   widgets::TextStyle bold = widgets::BoldOf(look);
   if (saved < 0) bold.color = look.theme.state.good;
-  const std::string difference = SignedBytes(saved);
+  const std::string difference = SignedText(static_cast<double>(saved), FormatBytes, "±");
   const ui::Box value =
       widgets::DrawTextRight(look, bold, {top.x + width, top.y + look.Px(2)}, difference);
   widgets::DrawTextClipped(look, widgets::TextOf(look), {top.x, top.y + look.Px(2)},

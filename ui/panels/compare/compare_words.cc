@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "trace/analysis/compare/sentence.h"
+#include "trace/base/signed_text.h"
 #include "trace/base/units.h"
 #include "ui/text.h"
 #include "ui/values.h"
@@ -17,9 +18,7 @@ using ui::Text;
 using ui::Tr;
 using ui::TrFormat;
 
-std::string SignedDuration(double ns) {
-  return (ns < 0 ? "-" : "+") + ui::FormatDuration(static_cast<int64_t>(std::abs(ns)));
-}
+std::string SignedDuration(double ns) { return SignedText(ns, ui::FormatDuration, "+"); }
 
 std::string WithinWords(ui::Language language, const analysis::Shift& shift) {
   if (!shift.known) return Tr(language, Text::kCompareUnknown);

@@ -93,7 +93,7 @@ const StartCard* DrawStartCards(const ui::Context& context, const Look& look, ui
   const StartCard* chosen = nullptr;
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(gap, gap));
   int at = 0;
-  for (const StartCard& card : kStartCards) {
+  for (const StartCard& card : StartCards()) {
     if (at++ % in_a_row != 0) ImGui::SameLine();
     if (DrawStartCard(context, look, card, size, log)) chosen = &card;
   }

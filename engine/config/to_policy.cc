@@ -1,0 +1,123 @@
+// The Policy that the keys give.
+#include <algorithm>
+
+#include "engine/config/rules.h"
+
+namespace shardscope::config {
+namespace {
+
+// `stages`: of a pipeline.
+plan::UnitPolicy UnitsOf(const Config& config, const plan::Strategy& strategy, int32_t stages) {
+  plan::UnitPolicy units = GetUnitPolicy(config);
+  units.root = config.GetBool("unit.root");
+  units.stages = stages;
+  if (strategy.has_element_budgets) {
+    units.persistence_threshold = config.GetInt("zero.persistence_threshold");
+  }
+  if (strategy.wraps) return units;
+  if (!strategy.shards_optimizer) {
+    units.bucket_bytes = config.GetInt("ddp.bucket_cap");
+    units.first_bucket_bytes = std::min(units.first_bucket_bytes, units.bucket_bytes);
+    return units;
+  }
+  const int64_t element_bytes = config.Get("precision.param") == "fp64" ? 8 : 4;
+  units.bucket_bytes = config.GetInt("zero.reduce_bucket_size") * element_bytes;
+  units.first_bucket_bytes = units.bucket_bytes;
+  return units;
+}
+
+plan::PipelineSchedule PipelineScheduleOf(const Config& config) {
+  const std::string& name = config.Get("pipeline.schedule");
+  if (name == "gpipe") return plan::PipelineSchedule::kGpipe;
+  return name == "1f1b" ? plan::PipelineSchedule::k1F1B : plan::PipelineSchedule::kInterleaved;
+}
+
+plan::DType ParseDType(const std::string& text) {
+  if (text == "bf16") return plan::DType::kBf16;
+  if (text == "fp16") return plan::DType::kFp16;
+  return text == "fp64" ? plan::DType::kFp64 : plan::DType::kFp32;
+}
+
+plan::Offload OffloadOf(const Config& config) {
+  const std::string& value = config.Get("offload");
+  if (value == "all") return plan::Offload::kAll;
+  return value == "optimizer" ? plan::Offload::kOptimizer : plan::Offload::kNone;
+}
+
+void SetNumerics(const Config& config, plan::Policy* policy) {
+  if (Applies("accumulation", *policy->strategy, config.Get("preset"))) {
+    plan::Accumulation& accumulation = policy->accumulation;
+    const std::string& sync = config.Get("accumulation");
+    if (sync == "no_sync") accumulation.sync = plan::GradientSync::kNoSync;
+    if (sync == "reduce_scatter_only") accumulation.sync = plan::GradientSync::kReduceScatterOnly;
+    accumulation.reshards = config.GetBool("reshard_after_backward");
+    accumulation.waits = config.GetBool("is_last_backward");
+  }
+  // Whether it applies or not: what ranks keep has one dtype from the first step on, so that a
+  // change to where it does not is refused.
+  policy->accumulation.keeps_dtype = config.GetBool("precision.keep_low_grads");
+  policy->update.has_scaler = config.GetBool("scaler.enabled");
+  policy->update.state = plan::StateTensorsOf(
+      GetOptimizer(config),
+      config.Get("optimizer.state") == "8bit" ? plan::StateForm::kBlocks : plan::StateForm::kMaster,
+      config.GetFloat("optimizer.momentum") > 0);
+}
+
+}  // namespace
+
+plan::OptimizerKind GetOptimizer(const Config& config) {
+  const std::string& name = config.Get("optimizer.kind");
+  if (name == "sgd") return plan::OptimizerKind::kSgd;
+  return name == "adam" ? plan::OptimizerKind::kAdam : plan::OptimizerKind::kAdamw;
+}
+
+plan::Policy ToPolicy(const Config& config) {
+  plan::Policy policy;
+  const std::string& backward = config.Get("prefetch.backward");
+  const auto small = [&](std::string_view key) { return static_cast<int>(config.GetInt(key)); };
+  if (config.Get("preset") == "fsdp1") policy.preset = plan::Preset::kFsdp1;
+  if (config.Get("preset") == "double_buffer") policy.preset = plan::Preset::kDoubleBuffer;
+  policy.strategy = plan::FindStrategy(config.Get("strategy"));
+  policy.reshard_after_forward = config.GetBool("reshard_after_forward");
+  if (backward == "post") policy.backward_prefetch = plan::BackwardPrefetch::kPost;
+  if (backward == "none") policy.backward_prefetch = plan::BackwardPrefetch::kNone;
+  policy.backward_depth = small("prefetch.backward_depth");
+  policy.forward_prefetch = small("prefetch.forward");
+  policy.prefetch_lists = GetPrefetchLists(config);
+  policy.prefetch_limit = small("prefetch.limit");
+  policy.run_ahead = small("host.run_ahead");
+  policy.budgets = {.prefetch_bucket_size = config.GetInt("zero.prefetch_bucket_size"),
+                    .max_live_parameters = config.GetInt("zero.max_live_parameters"),
+                    .max_reuse_distance = config.GetInt("zero.max_reuse_distance")};
+  policy.overlap_comm =
+      !Applies("zero.overlap_comm", *policy.strategy) || config.GetBool("zero.overlap_comm");
+  policy.num_communicators = small("comm.communicators");
+  policy.mesh = MeshOf(config).value();
+  const int32_t pipeline_ranks = policy.mesh.size(plan::MeshDimension::kPipeline);
+  const bool overlaps = pipeline_ranks > 1 && policy.strategy->overlaps_stages;
+  const int64_t reshard_ranks = GetReshardRanks(config).value_or(0);
+  if (reshard_ranks < policy.mesh.size(plan::MeshDimension::kShard)) {
+    policy.post_forward_ranks = static_cast<int>(reshard_ranks);
+  }
+  policy.units = UnitsOf(config, *policy.strategy,
+                         overlaps ? pipeline_ranks * small("pipeline.chunks") : pipeline_ranks);
+  policy.units.tensor_ranks = policy.mesh.size(plan::MeshDimension::kTensor);
+  policy.units.sequence_parallel =
+      policy.units.tensor_ranks > 1 && config.GetBool("tensor.sequence_parallel");
+  policy.tensor_async = policy.units.tensor_ranks > 1 && config.GetBool("tensor.async");
+  if (overlaps) policy.pipeline = PipelineScheduleOf(config);
+  policy.micro_batches = small("train.micro_batches");
+  policy.checkpointing = GetCheckpointing(config);
+  policy.offload = OffloadOf(config);
+  SetNumerics(config, &policy);
+  // A scaler too says of no unit before all whether it is updated.
+  policy.update.clips = policy.offload != plan::Offload::kAll || policy.update.has_scaler ||
+                        config.GetFloat("train.clip") > 0;
+  policy.param_dtype = ParseDType(config.Get("precision.param"));
+  policy.reduce_dtype = ParseDType(config.Get("precision.reduce"));
+  policy.master_dtype =
+      policy.param_dtype == plan::DType::kFp64 ? plan::DType::kFp64 : plan::DType::kFp32;
+  return policy;
+}
+
+}  // namespace shardscope::config

@@ -1,0 +1,34 @@
+#include "engine/plan/conflicts.h"
+
+#include "engine/plan/state.h"
+
+namespace shardscope::plan {
+
+Conflict ConflictOfOffload(const Policy& policy) {
+  if (policy.offload == Offload::kNone) return Conflict::kNone;
+  if (!policy.strategy->shards_optimizer) return Conflict::kStrategy;
+  if (policy.offload == Offload::kAll && !policy.strategy->shards_parameters) {
+    return Conflict::kWholeParameters;
+  }
+  if (HasSlots(policy)) return Conflict::kPreset;
+  return policy.units.sequence_parallel ? Conflict::kSequence : Conflict::kNone;
+}
+
+Conflict ConflictOfSlots(const Policy& policy) {
+  if (!policy.strategy->reshards_after_forward || !policy.reshard_after_forward) {
+    return Conflict::kStrategy;
+  }
+  return policy.mesh.size(MeshDimension::kPipeline) > 1 ? Conflict::kStages : Conflict::kNone;
+}
+
+Conflict ConflictOfPostForwardRanks(const Policy& policy, int ranks) {
+  if (policy.preset != Preset::kFsdp2) return Conflict::kPreset;
+  if (!policy.strategy->has_presets || !policy.strategy->reshards_after_forward ||
+      !policy.reshard_after_forward) {
+    return Conflict::kStrategy;
+  }
+  if (policy.mesh.size(MeshDimension::kPipeline) > 1) return Conflict::kStages;
+  return policy.mesh.size(MeshDimension::kShard) % ranks == 0 ? Conflict::kNone : Conflict::kRanks;
+}
+
+}  // namespace shardscope::plan
