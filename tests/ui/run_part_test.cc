@@ -20,9 +20,9 @@ constexpr int64_t kMs = 1'000'000;
 constexpr int64_t kSteps = 64;
 
 // A run of one rank.
-class Run {
+class LongRun {
  public:
-  explicit Run(const std::string& folder) : recorder_(query::OpenRecorder(folder)) {
+  explicit LongRun(const std::string& folder) : recorder_(query::OpenRecorder(folder)) {
     recorder_->Add(schema::RankRow{0, "host", 1, "cpu"});
     track_ = recorder_->Add(schema::TrackRow{{}, 0, "compute", "compute", 1});
     op_ = query::AddPlanOp(recorder_.get(), "F block0", "forward", "compute");
@@ -50,7 +50,7 @@ class Run {
 class RunPartTest : public testing::Test {
  protected:
   RunPartTest() {
-    Run run(folder_.path());
+    LongRun run(folder_.path());
     for (int64_t step = 0; step < kSteps; ++step) run.Record(step);
     run.Finish();
     SHARDSCOPE_CHECK(harness_.shell().Open(folder_.path()).ok());
@@ -159,7 +159,7 @@ TEST_F(RunPartTest, BookmarksInOtherPartsSaySo) {
 // A run that goes on has its last steps; earlier ones are there again once it is over.
 TEST(LiveRunPart, HasTheLastStepsWhileTheRunGoesOn) {
   const query::TestFolder folder;
-  Run run(folder.path());
+  LongRun run(folder.path());
   run.Record(0);
   run.Flush();
   Harness harness({}, {}, false, 1);  // bytes of memory

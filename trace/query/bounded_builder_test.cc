@@ -12,15 +12,15 @@
 namespace shardscope::query {
 namespace {
 
-constexpr int64_t kRanks = 2;
-constexpr int64_t kOps = 4;         // of a rank and step
+constexpr int64_t kRunRanks = 2;
+constexpr int64_t kRunOps = 4;      // of a rank and step
 constexpr int64_t kRowsOfRank = 7;  // and step: ops, two memory events and the step
-constexpr int64_t kStepNs = 1000;
+constexpr int64_t kRunStepNs = 1000;
 constexpr int64_t kHeldBytes = 5000;
 constexpr int64_t kTurnedBefore = 20;  // the step
 
-int64_t Bound(int64_t num_rows) {
-  return MemoryForRun(0, kRanks).by_ranks + MemoryForLiveRows(num_rows);
+int64_t BoundFor(int64_t num_rows) {
+  return MemoryForRun(0, kRunRanks).by_ranks + MemoryForLiveRows(num_rows);
 }
 
 schema::MemoryEventRow MemoryAt(int64_t rank, int64_t step, int64_t time_ns, int64_t bytes,
@@ -37,7 +37,7 @@ schema::MemoryEventRow MemoryAt(int64_t rank, int64_t step, int64_t time_ns, int
 }
 
 // A run of which each call gives what a commit would have.
-class Run {
+class LongRun {
  public:
   store::RowBatch Begin() {
     store::RowBatch batch;
@@ -49,18 +49,19 @@ class Run {
     op.category = "compute";
     op.micro_batch = -1;
     batch.Get<schema::PlanOpRow>().push_back(op);
-    for (int64_t rank = 0; rank < kRanks; ++rank) {
+    for (int64_t rank = 0; rank < kRunRanks; ++rank) {
       batch.Get<schema::TrackRow>().push_back({TrackId(1 + rank), rank, "compute", "compute", 1});
-      batch.Get<schema::MemoryEventRow>().push_back(MemoryAt(rank, -1, 1, kHeldBytes, "parameter"));
+      batch.Get<schema::MemoryEventRow>().push_back(
+          MemoryAt(rank, -1, 1, kHeldBytes, "parameter_shard"));
     }
     return batch;
   }
 
-  // `rank` does `step`, from `step` * kStepNs on.
+  // `rank` does `step`, from `step` * kRunStepNs on.
   void Add(int64_t rank, int64_t step, store::RowBatch* batch, bool has_steps = true) {
     AddConfig(batch);
-    const int64_t start_ns = 10 + step * kStepNs;
-    for (int64_t at = 0; at < kOps; ++at) {
+    const int64_t start_ns = 10 + step * kRunStepNs;
+    for (int64_t at = 0; at < kRunOps; ++at) {
       schema::OpRunRow run;
       run.id = OpRunId(++newest_id_);
       run.plan_op = PlanOpId(1);
@@ -100,7 +101,7 @@ class Run {
   int64_t newest_id_ = 0;
 };
 
-int64_t NumRows(const Snapshot& snapshot) {
+int64_t RowsOf(const Snapshot& snapshot) {
   int64_t count = 0;
   for (const RankRows& rank : snapshot.ranks) {
     count += static_cast<int64_t>(rank.op_runs.size() + rank.memory.size() + rank.steps.size());
@@ -108,7 +109,7 @@ int64_t NumRows(const Snapshot& snapshot) {
   return count;
 }
 
-int64_t HeldBytes(const RankRows& rank, MemoryCategory category) {
+int64_t BytesHeld(const RankRows& rank, MemoryCategory category) {
   int64_t bytes = 0;
   for (const MemoryEvent& event : rank.memory) {
     if (event.category == category) bytes += event.bytes;
@@ -122,42 +123,42 @@ void ExpectWhole(const Snapshot& snapshot, int64_t last_step) {
   const int64_t first = snapshot.part->first_step;
   EXPECT_EQ(snapshot.part->first_of_run, 0);
   EXPECT_EQ(snapshot.part->last_step, last_step);
-  ASSERT_EQ(snapshot.ranks.size(), static_cast<size_t>(kRanks));
+  ASSERT_EQ(snapshot.ranks.size(), static_cast<size_t>(kRunRanks));
   for (const RankRows& rank : snapshot.ranks) {
     std::set<std::pair<int32_t, int64_t>> ops;
     for (const OpRun& run : rank.op_runs) ops.emplace(run.step, run.started_ns);
     EXPECT_EQ(ops.size(), rank.op_runs.size());
-    EXPECT_EQ(static_cast<int64_t>(ops.size()), (last_step - first + 1) * kOps);
+    EXPECT_EQ(static_cast<int64_t>(ops.size()), (last_step - first + 1) * kRunOps);
     EXPECT_EQ(ops.begin()->first, first);
     EXPECT_EQ(static_cast<int64_t>(rank.steps.size()), last_step - first + 1);
     // What is there from the start on, and what each step left.
-    EXPECT_EQ(HeldBytes(rank, MemoryCategory::kParameter), kHeldBytes);
-    EXPECT_EQ(HeldBytes(rank, MemoryCategory::kActivation), (last_step + 1) * 4);
+    EXPECT_EQ(BytesHeld(rank, MemoryCategory::kParameterShard), kHeldBytes);
+    EXPECT_EQ(BytesHeld(rank, MemoryCategory::kActivation), (last_step + 1) * 4);
   }
-  EXPECT_EQ(snapshot.tracks.size(), static_cast<size_t>(kRanks));
+  EXPECT_EQ(snapshot.tracks.size(), static_cast<size_t>(kRunRanks));
   EXPECT_NE(snapshot.FindPlanOp(PlanOpId(1)), nullptr);
 }
 
 TEST(BoundedBuilder, HasTheLastStepsWithinMemory) {
   constexpr int64_t kMostRows = 2000;
   constexpr int64_t kSteps = 1000;
-  BoundedBuilder builder("run", "run", Bound(kMostRows));
-  Run run;
+  BoundedBuilder builder("run", "run", BoundFor(kMostRows));
+  LongRun run;
   builder.Add(run.Begin());
   SnapshotPtr before = builder.Publish(store::SourceState::kLive);
   int64_t num_replaced = 0;
   for (int64_t step = 0; step < kSteps; ++step) {
     store::RowBatch batch;
-    for (int64_t rank = 0; rank < kRanks; ++rank) run.Add(rank, step, &batch);
+    for (int64_t rank = 0; rank < kRunRanks; ++rank) run.Add(rank, step, &batch);
     builder.Add(std::move(batch));
     const SnapshotPtr snapshot = builder.Publish(store::SourceState::kLive);
-    const int64_t rows = NumRows(*snapshot);
-    EXPECT_LE(rows, kMostRows * 3 / 4 + 4 * kRanks * kRowsOfRank);
+    const int64_t rows = RowsOf(*snapshot);
+    EXPECT_LE(rows, kMostRows * 3 / 4 + 4 * kRunRanks * kRowsOfRank);
     const bool is_replaced = !HaveSameRows(before->generation, snapshot->generation);
     EXPECT_EQ(snapshot->generation < before->generation, is_replaced);
     if (is_replaced) {
       ++num_replaced;
-      EXPECT_GE(rows, kMostRows / 4 - 4 * kRanks * kRowsOfRank);
+      EXPECT_GE(rows, kMostRows / 4 - 4 * kRunRanks * kRowsOfRank);
       ExpectWhole(*snapshot, step);
       EXPECT_GT(snapshot->part->first_step, before->part ? before->part->first_step : 0);
     } else {
@@ -168,22 +169,22 @@ TEST(BoundedBuilder, HasTheLastStepsWithinMemory) {
     }
     before = snapshot;
   }
-  EXPECT_GE(num_replaced, kSteps * kRanks * kRowsOfRank / kMostRows);
+  EXPECT_GE(num_replaced, kSteps * kRunRanks * kRowsOfRank / kMostRows);
   const SnapshotPtr last = builder.Publish(store::SourceState::kFinished);
   EXPECT_EQ(last->state, TraceState::kFinished);
   ExpectWhole(*last, kSteps - 1);
   EXPECT_EQ(last->config.at("prefetch.forward"), "2");
-  EXPECT_EQ(last->part->needed_bytes, Bound(kSteps * kRanks * kRowsOfRank + kRanks));
+  EXPECT_EQ(last->part->needed_bytes, BoundFor(kSteps * kRunRanks * kRowsOfRank + kRunRanks));
   // Where earlier steps were is known.
   EXPECT_EQ(last->RunStartNs(), 1);
-  EXPECT_EQ(last->part->StartOf(kTurnedBefore), 10 + kTurnedBefore * kStepNs);
+  EXPECT_EQ(last->part->StartOf(kTurnedBefore), 10 + kTurnedBefore * kRunStepNs);
 }
 
 TEST(BoundedBuilder, HasAllRowsOfARankThatIsBehind) {
   constexpr int64_t kBehind = 5;
   constexpr int64_t kSteps = 300;
-  BoundedBuilder builder("run", "run", Bound(1000));
-  Run run;
+  BoundedBuilder builder("run", "run", BoundFor(1000));
+  LongRun run;
   builder.Add(run.Begin());
   for (int64_t step = 0; step < kSteps + kBehind; ++step) {
     store::RowBatch batch;
@@ -199,8 +200,8 @@ TEST(BoundedBuilder, HasAllRowsOfARankThatIsBehind) {
 
 // One of its ranks has ended, and none of its steps ever comes.
 TEST(BoundedBuilder, GoesOnWithoutARankThatIsGone) {
-  BoundedBuilder builder("run", "run", Bound(1000));
-  Run run;
+  BoundedBuilder builder("run", "run", BoundFor(1000));
+  LongRun run;
   builder.Add(run.Begin());
   for (int64_t step = 0; step < 1000; ++step) {
     store::RowBatch batch;
@@ -210,13 +211,13 @@ TEST(BoundedBuilder, GoesOnWithoutARankThatIsGone) {
   }
   const SnapshotPtr last = builder.Publish(store::SourceState::kLive);
   ASSERT_TRUE(last->part);
-  EXPECT_LE(NumRows(*last), 2000);
+  EXPECT_LE(RowsOf(*last), 2000);
 }
 
 TEST(BoundedBuilder, HasAllOfWhatFitsAndOfARunWithoutSteps) {
   for (const bool has_steps : {false, true}) {
-    BoundedBuilder builder("run", "run", Bound(has_steps ? 20'000 : 100));
-    Run run;
+    BoundedBuilder builder("run", "run", BoundFor(has_steps ? 20'000 : 100));
+    LongRun run;
     builder.Add(run.Begin());
     for (int64_t step = 0; step < 200; ++step) {
       store::RowBatch batch;
@@ -225,7 +226,7 @@ TEST(BoundedBuilder, HasAllOfWhatFitsAndOfARunWithoutSteps) {
     }
     const SnapshotPtr last = builder.Publish(store::SourceState::kFinished);
     EXPECT_FALSE(last->part);
-    EXPECT_EQ(last->ranks[0].op_runs.size(), 200u * kOps);
+    EXPECT_EQ(last->ranks[0].op_runs.size(), 200u * kRunOps);
   }
 }
 
