@@ -36,7 +36,6 @@ int64_t MemoryForLiveRows(int64_t num_rows) { return num_rows * kBytesPerRow; }
 BoundedBuilder::BoundedBuilder(std::string run_folder, std::string name, int64_t memory_bytes)
     : run_folder_(std::move(run_folder)), name_(std::move(name)), memory_bytes_(memory_bytes) {
   shown_.builder = NewBuilder();
-  begin_at_ = memory_bytes_ / 2;
 }
 
 std::unique_ptr<SnapshotBuilder> BoundedBuilder::NewBuilder() {
@@ -46,9 +45,12 @@ std::unique_ptr<SnapshotBuilder> BoundedBuilder::NewBuilder() {
   return builder;
 }
 
-int64_t BoundedBuilder::BytesOf(int64_t num_rows) const {
-  return MemoryForRun(0, static_cast<int64_t>(shown_.builder->rows().ranks.size())).by_ranks +
-         MemoryForLiveRows(num_rows);
+int64_t BoundedBuilder::BytesOfRanks() const {
+  return MemoryForRun(0, static_cast<int64_t>(shown_.builder->rows().ranks.size())).by_ranks;
+}
+
+int64_t BoundedBuilder::MostRows() const {
+  return std::max<int64_t>(memory_bytes_ - BytesOfRanks(), 0) / kBytesPerRow;
 }
 
 void BoundedBuilder::AddTo(Part* part, store::RowBatch* batch) {
@@ -85,12 +87,12 @@ void BoundedBuilder::Add(store::RowBatch batch) {
     num_waiting_ += NumHotRows(batch);
     waiting_.push_back(std::move(batch));
     TryNext();
-  } else if (BytesOf(shown_.num_rows) >= begin_at_ && newest_step_ >= first_step_) {
+  } else if (shown_.num_rows >= std::max(MostRows() / 2, patience_rows_) &&
+             newest_step_ >= first_step_) {
     BeginNext();
   }
-  if (next_.builder == nullptr || BytesOf(shown_.num_rows + next_.num_rows) < memory_bytes_) return;
+  if (next_.builder == nullptr || shown_.num_rows + next_.num_rows < MostRows()) return;
   shown_ = std::exchange(next_, {});
-  if (BytesOf(shown_.num_rows) >= begin_at_) BeginNext();
 }
 
 // What comes from now on has all rows of that step: of the one after the newest, rows that tell no
@@ -133,7 +135,7 @@ RunPart BoundedBuilder::StepsFrom(int64_t first_step) const {
   part.first_step = first_step;
   part.last_step = part.last_of_run = std::max(newest_step_, first_step);
   part.first_of_run = first_step_;
-  part.needed_bytes = BytesOf(num_rows_);
+  part.needed_bytes = BytesOfRanks() + MemoryForLiveRows(num_rows_);
   if (!shown_.filter) part.start_ns = rows.start_ns;
   std::map<int32_t, int64_t> starts;
   for (const RankRows& rank : rows.ranks) {
@@ -168,7 +170,7 @@ void BoundedBuilder::TryNext() {
       next_first_.reset();
       waiting_.clear();
       ranks_.clear();
-      begin_at_ = 2 * BytesOf(shown_.num_rows);
+      patience_rows_ = 2 * shown_.num_rows;
     }
     return;
   }
@@ -178,7 +180,7 @@ void BoundedBuilder::TryNext() {
   for (store::RowBatch& batch : waiting_) AddTo(&next_, &batch);
   next_first_.reset();
   waiting_.clear();
-  begin_at_ = memory_bytes_ / 2;
+  patience_rows_ = 0;
 }
 
 SnapshotPtr BoundedBuilder::Publish(store::SourceState state) {
@@ -191,7 +193,7 @@ SnapshotPtr BoundedBuilder::Publish(store::SourceState state) {
   if (shown_.filter) {
     RunPart* const part = &shown_.steps;
     part->last_step = part->last_of_run = std::max(newest_step_, part->first_step);
-    part->needed_bytes = BytesOf(num_rows_);
+    part->needed_bytes = BytesOfRanks() + MemoryForLiveRows(num_rows_);
     part->end_ns = shown_.builder->rows().end_ns;
     shown_.builder->SetPart(*part);
   }

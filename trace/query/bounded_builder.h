@@ -57,7 +57,8 @@ class BoundedBuilder {
   // Steps of the run up to the newest one, for a part that begins at `first_step`.
   RunPart StepsFrom(int64_t first_step) const;
   std::unique_ptr<SnapshotBuilder> NewBuilder();
-  int64_t BytesOf(int64_t num_rows) const;
+  int64_t BytesOfRanks() const;
+  int64_t MostRows() const;
 
   const std::string run_folder_;
   const std::string name_;
@@ -68,7 +69,7 @@ class BoundedBuilder {
   std::optional<int64_t> next_first_;     // its first step
   std::vector<store::RowBatch> waiting_;  // for next_, all since its first step was chosen
   int64_t num_waiting_ = 0;               // their rows
-  int64_t begin_at_ = 0;                  // bytes of shown_
+  int64_t patience_rows_ = 0;             // of shown_, before a next part is tried again
   store::RowBatch known_;                 // of tables that tell what rows mean, all that came
   std::set<int64_t> ranks_;               // with steps
   int64_t first_step_ = INT64_MAX;
