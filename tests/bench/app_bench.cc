@@ -7,6 +7,7 @@
 //        app_bench ranks RUN             what ranks and collectives cost, made and drawn
 //        app_bench live FOLDER           from a commit in another process to the frame that shows
 //        it
+//        app_bench follow RUN SECONDS    frames, lag and memory while another process records
 // Prints one JSON object. Memory in MB (10^6 bytes) is the process's own.
 #include <fmt/format.h>
 #include <imgui.h>
@@ -24,6 +25,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "trace/analysis/collective_table.h"
@@ -472,12 +474,47 @@ Status MeasureLive(const std::string& folder) {
   return Status::Ok();
 }
 
+// The age of the newest row that each frame shows, of a run in which rows come all the time.
+Status MeasureFollowing(const std::string& run, int64_t seconds) {
+  DataWait wait;
+  Bench bench([&wait] { wait.Wake(); });
+  SHARDSCOPE_RETURN_IF_ERROR(bench.Open(run));
+  Costs frames;
+  Costs lags;
+  int num_replaced = 0;
+  int64_t stood_ns = 0;  // at most, without newer rows
+  int64_t newest_ns = 0;
+  int64_t newest_since_ns = MonotonicNs();
+  uint64_t generation = 0;
+  const int64_t begin_ns = MonotonicNs();
+  while (MonotonicNs() - begin_ns < seconds * kNsPerSecond) {
+    wait.Wait();
+    frames.ms.push_back(bench.Frame());
+    const query::Snapshot& snapshot = *bench.context().snapshot;
+    const int64_t now_ns = MonotonicNs();
+    lags.ms.push_back(static_cast<double>(now_ns - snapshot.end_ns) / kMs);
+    if (generation != 0 && !query::HaveSameRows(generation, snapshot.generation)) ++num_replaced;
+    generation = snapshot.generation;
+    if (std::exchange(newest_ns, snapshot.end_ns) != snapshot.end_ns) newest_since_ns = now_ns;
+    stood_ns = std::max(stood_ns, now_ns - newest_since_ns);
+  }
+  const query::Snapshot& last = *bench.context().snapshot;
+  fmt::print(R"({{"frames":{},"seconds":{},"frame":{},"lag":{},"replaced":{},"stood_ms":{:.0f},)"
+             R"("first_step":{},"rss_mb":{},"peak_mb":{}}})"
+             "\n",
+             frames.ms.size(), seconds, frames.Json(), lags.Json(), num_replaced,
+             static_cast<double>(stood_ns) / kMs, last.part ? last.part->first_step : 0,
+             ResidentMb("VmRSS"), ResidentMb("VmHWM"));
+  return Status::Ok();
+}
+
 Status Run(const std::string& what, const std::string& run, int64_t start_ns) {
+  if (what == "follow") return MeasureFollowing(run, start_ns);
   if (what == "open") return MeasureOpen(run, start_ns);
   if (what == "frames") return Frames(run);
   if (what == "ranks") return MeasureRanks(run);
   if (what == "live") return MeasureLive(run);
-  return Status::Error("app_bench: what to do: open, frames, ranks or live");
+  return Status::Error("app_bench: what to do: open, frames, ranks, live or follow");
 }
 
 }  // namespace
@@ -486,7 +523,7 @@ Status Run(const std::string& what, const std::string& run, int64_t start_ns) {
 int main(int argc, char** argv) {
   shardscope::ReturnLargeBlocks();  // as the app does
   if (argc < 3) {
-    fmt::print(stderr, "usage: app_bench open|frames|ranks|live RUN [START_NS]\n");
+    fmt::print(stderr, "usage: app_bench open|frames|ranks|live|follow RUN [START_NS|SECONDS]\n");
     return 2;
   }
   const int64_t start_ns = argc > 3 ? std::atoll(argv[3]) : shardscope::MonotonicNs();
