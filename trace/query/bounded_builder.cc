@@ -177,6 +177,7 @@ void BoundedBuilder::TryNext() {
   next_.steps = StepsFrom(*next_first_);
   next_.filter.emplace(next_.steps, TimesOfPart(next_.steps, steps));
   next_.builder = NewBuilder();
+  next_.builder->TakeIndices(*shown_.builder);  // figures of shown rows may still be looked at
   for (store::RowBatch& batch : waiting_) AddTo(&next_, &batch);
   next_first_.reset();
   waiting_.clear();

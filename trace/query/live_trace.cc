@@ -164,6 +164,13 @@ Status CheckMemoryFor(const store::RunFiles& run) {
       run.path, FormatBytes(needed), FormatBytes(free)));
 }
 
+// With what is made of new rows while the old ones are shown it is half as much again.
+int64_t MemoryForLive(const ReadLimits& limits) {
+  constexpr int64_t kMostBytesOfRows = 2'000'000'000;
+  if (limits.memory_bytes > 0) return limits.memory_bytes;
+  return std::min(kMostBytesOfRows, MemoryToUse(limits, {}));
+}
+
 // Null: not one for it.
 Result<std::unique_ptr<LiveTrace>> OpenFinished(const store::RunFiles& run,
                                                 const std::function<void()>& on_change,
@@ -192,7 +199,7 @@ Result<std::unique_ptr<LiveTrace>> LiveTrace::Follow(std::unique_ptr<store::Sour
                                                      std::function<void()> on_change,
                                                      const ReadLimits& limits) {
   auto follower = std::make_unique<Follower>(std::move(source), std::move(folder), std::move(name),
-                                             std::move(on_change), MemoryToUse(limits, {}));
+                                             std::move(on_change), MemoryForLive(limits));
   SHARDSCOPE_RETURN_IF_ERROR(follower->Start());
   return std::unique_ptr<LiveTrace>(std::move(follower));
 }

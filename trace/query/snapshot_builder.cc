@@ -424,6 +424,13 @@ void SnapshotBuilder::AddMemory(const store::RowBatch& batch) {
   }
 }
 
+void SnapshotBuilder::TakeIndices(const SnapshotBuilder& other) {
+  current_.communicators = other.current_.communicators;
+  communicator_index_ = other.communicator_index_;
+  current_.memory_units = other.current_.memory_units;
+  memory_unit_index_ = other.memory_unit_index_;
+}
+
 void SnapshotBuilder::Add(const store::RowBatch& batch) {
   AddTables(batch);
   AddPlan(batch);

@@ -271,8 +271,11 @@ query::SnapshotPtr RunSession::TakeSnapshot(ui::Context* context) {
     }
   }
   if (replacing_.next_index != nullptr && replacing_.next_index->ready()) {
+    // Of the first steps, these would be shown as figures of the whole run; those of a run that
+    // goes on may be of steps that it has no more.
     const FindingsPtr findings = worker_->Latest();
-    if (findings != nullptr && query::HaveSameRows(findings->generation, requested_->generation)) {
+    if (!shown_->loading || (findings != nullptr &&
+                             query::HaveSameRows(findings->generation, requested_->generation))) {
       replacing_.old_snapshot = std::exchange(shown_, requested_);
       replacing_.old_index = std::exchange(index_, replacing_.next_index->Take());
       replacing_.next_index.reset();
