@@ -143,9 +143,8 @@ TEST(SqlCommand, NamesWhatThereIsInsteadOfAnUnknownTableOrColumn) {
 
 TEST(AllCommands, SayWhatAFileIsThatIsNoTrace) {
   TestFolder folder;
-  const std::string file = folder.path() + "/torch.db";
-  std::ofstream(file) << "\x80\x04}(\x8c\x08segments]\x8c\x0d"
-                         "device_traces]u.";
+  const std::string file = folder.path() + "/report.db";
+  std::ofstream(file) << "NVIDIA Tegra Profiler Report";
   std::vector<std::string> commands = {"report " + file, "tail " + file,
                                        "sql " + file + " \"SELECT 1\""};
 #ifdef SHARDSCOPE_UI
@@ -154,7 +153,7 @@ TEST(AllCommands, SayWhatAFileIsThatIsNoTrace) {
   for (const std::string& command : commands) {
     const Outcome outcome = RunProgram(command);
     EXPECT_EQ(outcome.exit_code, 1) << command;
-    EXPECT_THAT(outcome.output, HasSubstr("it is a CUDA memory snapshot of PyTorch (pickle)"));
+    EXPECT_THAT(outcome.output, HasSubstr("export it first: nsys export --type sqlite"));
   }
 }
 

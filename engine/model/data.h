@@ -35,9 +35,9 @@ struct Corpus {
 // kByteTokens of null, else Tokenizer::ids_fingerprint() in hexadecimal digits.
 std::string FingerprintOf(const tokenizer::Tokenizer* tokenizer);
 
-// A file, or a folder: its UTF-8 files sorted by path, without hidden folders and folders called
-// `build` or `runs`. Errors, which begin with the key that gave `path`: not there, not readable,
-// nothing in it.
+// A file, or a folder: its UTF-8 files sorted by path, without hidden folders, folders of runs and
+// folders called `build` or `runs`. Errors, which begin with the key that gave `path`: not there,
+// not readable, nothing in it.
 Result<Corpus> LoadCorpus(const std::string& path, std::string_view key = "data.path");
 // The same files as token ids. Errors: also those of TokenFile::Open().
 Result<Corpus> LoadTokens(const std::string& path, const TokenizeOptions& options);

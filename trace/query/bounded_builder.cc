@@ -29,12 +29,44 @@ bool TellsWhatRowsMean(const store::Table& table) {
   return table.has_id && !table.derived && !table.sql_only && (!table.hot || is_segment);
 }
 
+// Rows of a step may come before its step row, and those of the next one with them.
+constexpr int64_t kStepsAhead = 3;
+// A rank that is further behind has ended.
+constexpr int64_t kMostStepsBehind = 1000;
+
+bool IsSane(const schema::StepRow& row) {
+  return row.step >= 0 && IsStep(row.step) && SaneTime(row.start_ns) && SaneTime(row.end_ns) &&
+         row.start_ns <= row.end_ns;
+}
+
+// That a rank has finished last; -1: none.
+int64_t LastStep(const RankRows& rank) { return rank.steps.empty() ? -1 : rank.steps.back().step; }
+
+int64_t LastStep(const Snapshot& rows) {
+  int64_t last = -1;
+  for (const RankRows& rank : rows.ranks) last = std::max(last, LastStep(rank));
+  return last;
+}
+
+// Of those that go on.
+std::set<int64_t> RanksWithSteps(const Snapshot& rows) {
+  const int64_t newest = LastStep(rows);
+  std::set<int64_t> ranks;
+  for (const RankRows& rank : rows.ranks) {
+    const int64_t last = LastStep(rank);
+    if (last >= 0 && last >= newest - kMostStepsBehind) ranks.insert(rank.rank);
+  }
+  return ranks;
+}
+
 }  // namespace
 
 int64_t MemoryForLiveRows(int64_t num_rows) { return num_rows * kBytesPerRow; }
 
 BoundedBuilder::BoundedBuilder(std::string run_folder, std::string name, int64_t memory_bytes)
-    : run_folder_(std::move(run_folder)), name_(std::move(name)), memory_bytes_(memory_bytes) {
+    : run_folder_(std::move(run_folder)),
+      name_(std::move(name)),
+      most_rows_(memory_bytes / kBytesPerRow) {
   shown_.builder = NewBuilder();
 }
 
@@ -45,12 +77,9 @@ std::unique_ptr<SnapshotBuilder> BoundedBuilder::NewBuilder() {
   return builder;
 }
 
-int64_t BoundedBuilder::BytesOfRanks() const {
-  return MemoryForRun(0, static_cast<int64_t>(shown_.builder->rows().ranks.size())).by_ranks;
-}
-
-int64_t BoundedBuilder::MostRows() const {
-  return std::max<int64_t>(memory_bytes_ - BytesOfRanks(), 0) / kBytesPerRow;
+int64_t BoundedBuilder::NeededBytes() const {
+  const auto num_ranks = static_cast<int64_t>(shown_.builder->rows().ranks.size());
+  return MemoryForRun(0, num_ranks).by_ranks + MemoryForLiveRows(num_rows_);
 }
 
 void BoundedBuilder::AddTo(Part* part, store::RowBatch* batch) {
@@ -64,48 +93,36 @@ void BoundedBuilder::Remember(const store::RowBatch& batch) {
     if (TellsWhatRowsMean(batch.At(table).table())) batch.At(table).CopyTo(&known_.At(table));
   }
   num_rows_ += NumHotRows(batch);
-  const auto see = [this](int64_t step) {
-    if (step < 0 || !IsStep(step)) return;
-    first_step_ = std::min(first_step_, step);
-    newest_step_ = std::max(newest_step_, step);
-  };
-  for (const schema::StepRow& row : batch.Get<schema::StepRow>()) {
-    see(row.step);
-    ranks_.insert(row.rank);
-  }
-  for (const schema::OpRunRow& row : batch.Get<schema::OpRunRow>()) see(row.step);
-  for (const schema::CollectiveRow& row : batch.Get<schema::CollectiveRow>()) see(row.step);
-  for (const schema::MemoryEventRow& row : batch.Get<schema::MemoryEventRow>()) see(row.step);
 }
 
-void BoundedBuilder::Add(store::RowBatch batch) {
+void BoundedBuilder::Add(store::RowBatch batch, bool more) {
   Remember(batch);
   AddTo(&shown_, &batch);
-  if (next_.builder != nullptr) {
+  if (next_.filter) {
     AddTo(&next_, &batch);
-  } else if (next_first_) {
+  } else if (next_.builder != nullptr) {
     num_waiting_ += NumHotRows(batch);
     waiting_.push_back(std::move(batch));
     TryNext();
-  } else if (shown_.num_rows >= std::max(MostRows() / 2, patience_rows_) &&
-             newest_step_ >= first_step_) {
+  } else if (!more && shown_.num_rows >= std::max(most_rows_ / 2, patience_rows_) &&
+             LastStep(shown_.builder->rows()) >= 0) {
     BeginNext();
   }
-  if (next_.builder == nullptr || shown_.num_rows + next_.num_rows < MostRows()) return;
+  if (!next_.filter || shown_.num_rows + next_.num_rows < most_rows_) return;
   shown_ = std::exchange(next_, {});
 }
 
-// What comes from now on has all rows of that step: of the one after the newest, rows that tell no
-// step may have come.
 void BoundedBuilder::BeginNext() {
-  next_first_ = newest_step_ + 2;
+  next_first_ = LastStep(shown_.builder->rows()) + kStepsAhead;
+  next_.builder = NewBuilder();
+  next_.builder->GoOnFrom(*shown_.builder);
   waiting_.clear();
   waiting_.push_back(RowsBefore());
   num_waiting_ = 0;
 }
 
 // What the rows that come refer to, and what memory holds: as events of the past.
-store::RowBatch BoundedBuilder::RowsBefore() {
+store::RowBatch BoundedBuilder::RowsBefore() const {
   store::RowBatch batch;
   for (size_t table = 0; table < schema::kNumTables; ++table) {
     known_.At(table).CopyTo(&batch.At(table));
@@ -132,11 +149,6 @@ store::RowBatch BoundedBuilder::RowsBefore() {
 RunPart BoundedBuilder::StepsFrom(int64_t first_step) const {
   RunPart part = shown_.steps;
   const Snapshot& rows = shown_.builder->rows();
-  part.first_step = first_step;
-  part.last_step = part.last_of_run = std::max(newest_step_, first_step);
-  part.first_of_run = first_step_;
-  part.needed_bytes = BytesOfRanks() + MemoryForLiveRows(num_rows_);
-  if (!shown_.filter) part.start_ns = rows.start_ns;
   std::map<int32_t, int64_t> starts;
   for (const RankRows& rank : rows.ranks) {
     for (const Step& row : rank.steps) {
@@ -144,42 +156,48 @@ RunPart BoundedBuilder::StepsFrom(int64_t first_step) const {
       if (!is_new) at->second = std::min(at->second, row.start_ns);
     }
   }
+  if (!shown_.filter) {
+    part.start_ns = rows.start_ns;
+    part.first_of_run = starts.empty() ? first_step : starts.begin()->first;
+  }
+  part.first_step = part.last_step = part.last_of_run = first_step;
   auto ascending = std::make_shared<std::vector<RunPart::StepStart>>();
   if (part.step_starts != nullptr) *ascending = *part.step_starts;
-  const int64_t known = ascending->empty() ? INT64_MIN : ascending->back().step;
   for (const auto& [step, start_ns] : starts) {
-    if (step > known) ascending->push_back({step, start_ns});
+    const bool is_first = ascending->empty();
+    if (!is_first && step <= ascending->back().step) continue;
+    // Clocks may lie.
+    ascending->push_back(
+        {step, is_first ? start_ns : std::max(start_ns, ascending->back().start_ns)});
   }
   part.step_starts = std::move(ascending);
   return part;
 }
 
 void BoundedBuilder::TryNext() {
+  const std::set<int64_t> ranks = RanksWithSteps(shown_.builder->rows());
   std::vector<schema::StepRow> steps;
   std::set<int64_t> over;
   for (const store::RowBatch& batch : waiting_) {
     for (const schema::StepRow& row : batch.Get<schema::StepRow>()) {
-      if (row.step != *next_first_) continue;
+      if (row.step != next_first_ || !IsSane(row)) continue;
       steps.push_back(row);
       over.insert(row.rank);
     }
   }
-  if (!std::ranges::includes(over, ranks_)) {
-    // A step that does not end, or one rank that is long gone, shall not hold rows twice.
+  if (over.empty() || !std::ranges::includes(over, ranks)) {
+    // A step that does not end shall not hold rows twice.
     if (2 * num_waiting_ > shown_.num_rows) {
-      next_first_.reset();
+      next_ = {};
       waiting_.clear();
-      ranks_.clear();
       patience_rows_ = 2 * shown_.num_rows;
     }
     return;
   }
-  next_.steps = StepsFrom(*next_first_);
+  next_.steps = StepsFrom(next_first_);
   next_.filter.emplace(next_.steps, TimesOfPart(next_.steps, steps));
-  next_.builder = NewBuilder();
-  next_.builder->TakeIndices(*shown_.builder);  // figures of shown rows may still be looked at
   for (store::RowBatch& batch : waiting_) AddTo(&next_, &batch);
-  next_first_.reset();
+  next_.builder->Add(next_.filter->TakeHeld());
   waiting_.clear();
   patience_rows_ = 0;
 }
@@ -187,15 +205,15 @@ void BoundedBuilder::TryNext() {
 SnapshotPtr BoundedBuilder::Publish(store::SourceState state) {
   if (state != store::SourceState::kLive) {
     next_ = {};
-    next_first_.reset();
     waiting_.clear();
     if (shown_.filter) shown_.builder->Add(shown_.filter->TakeRest());
   }
   if (shown_.filter) {
     RunPart* const part = &shown_.steps;
-    part->last_step = part->last_of_run = std::max(newest_step_, part->first_step);
-    part->needed_bytes = BytesOfRanks() + MemoryForLiveRows(num_rows_);
-    part->end_ns = shown_.builder->rows().end_ns;
+    const Snapshot& rows = shown_.builder->rows();
+    part->last_step = part->last_of_run = std::max(LastStep(rows), part->first_step);
+    part->needed_bytes = NeededBytes();
+    part->end_ns = rows.end_ns;
     shown_.builder->SetPart(*part);
   }
   return shown_.builder->Publish(state);

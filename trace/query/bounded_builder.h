@@ -25,15 +25,19 @@ int64_t MemoryForLiveRows(int64_t num_rows);
 // all of the memory it takes the place of the first one; so Snapshots have a quarter of it to
 // three. Nothing is read again, and no list loses rows at its front.
 //
-// A run without steps is not bounded.
+// Not bounded are a run without steps, and what was there before it was opened until it is read.
 //
 // One thread.
 class BoundedBuilder {
  public:
   BoundedBuilder(std::string run_folder, std::string name, int64_t memory_bytes);
 
-  // Takes new rows, as SnapshotBuilder::Add().
-  void Add(store::RowBatch batch);
+  // Of a run that has ended: all rows stay.
+  void KeepAll() { most_rows_ = INT64_MAX; }
+
+  // Takes new rows, as SnapshotBuilder::Add(). `more`: others wait to be read, and not all tables
+  // have got as far.
+  void Add(store::RowBatch batch, bool more);
 
   // A Snapshot of the rows that are kept. Its generation is smaller than the one before where rows
   // of other steps take its place.
@@ -53,28 +57,24 @@ class BoundedBuilder {
   void BeginNext();
   // The next part, if its first step is over on all ranks.
   void TryNext();
-  store::RowBatch RowsBefore();
+  store::RowBatch RowsBefore() const;
   // Steps of the run up to the newest one, for a part that begins at `first_step`.
   RunPart StepsFrom(int64_t first_step) const;
   std::unique_ptr<SnapshotBuilder> NewBuilder();
-  int64_t BytesOfRanks() const;
-  int64_t MostRows() const;
+  int64_t NeededBytes() const;  // for all rows that came
 
   const std::string run_folder_;
   const std::string name_;
-  const int64_t memory_bytes_;
+  int64_t most_rows_;
   uint64_t num_builders_ = 0;
   Part shown_;
-  Part next_;                             // no builder yet: none, or while it waits
-  std::optional<int64_t> next_first_;     // its first step
+  Part next_;                             // no builder: none; no filter: it waits
+  int64_t next_first_ = 0;                // its first step
   std::vector<store::RowBatch> waiting_;  // for next_, all since its first step was chosen
   int64_t num_waiting_ = 0;               // their rows
   int64_t patience_rows_ = 0;             // of shown_, before a next part is tried again
   store::RowBatch known_;                 // of tables that tell what rows mean, all that came
-  std::set<int64_t> ranks_;               // with steps
-  int64_t first_step_ = INT64_MAX;
-  int64_t newest_step_ = INT64_MIN;  // of any row
-  int64_t num_rows_ = 0;             // of all that came
+  int64_t num_rows_ = 0;                  // of all that came
 };
 
 }  // namespace shardscope::query

@@ -19,10 +19,6 @@ constexpr int64_t kRunStepNs = 1000;
 constexpr int64_t kHeldBytes = 5000;
 constexpr int64_t kTurnedBefore = 20;  // the step
 
-int64_t BoundFor(int64_t num_rows) {
-  return MemoryForRun(0, kRunRanks).by_ranks + MemoryForLiveRows(num_rows);
-}
-
 schema::MemoryEventRow MemoryAt(int64_t rank, int64_t step, int64_t time_ns, int64_t bytes,
                                 const char* category) {
   schema::MemoryEventRow row;
@@ -142,15 +138,15 @@ void ExpectWhole(const Snapshot& snapshot, int64_t last_step) {
 TEST(BoundedBuilder, HasTheLastStepsWithinMemory) {
   constexpr int64_t kMostRows = 2000;
   constexpr int64_t kSteps = 1000;
-  BoundedBuilder builder("run", "run", BoundFor(kMostRows));
+  BoundedBuilder builder("run", "run", MemoryForLiveRows(kMostRows));
   LongRun run;
-  builder.Add(run.Begin());
+  builder.Add(run.Begin(), false);
   SnapshotPtr before = builder.Publish(store::SourceState::kLive);
   int64_t num_replaced = 0;
   for (int64_t step = 0; step < kSteps; ++step) {
     store::RowBatch batch;
     for (int64_t rank = 0; rank < kRunRanks; ++rank) run.Add(rank, step, &batch);
-    builder.Add(std::move(batch));
+    builder.Add(std::move(batch), false);
     const SnapshotPtr snapshot = builder.Publish(store::SourceState::kLive);
     const int64_t rows = RowsOf(*snapshot);
     EXPECT_LE(rows, kMostRows * 3 / 4 + 4 * kRunRanks * kRowsOfRank);
@@ -174,7 +170,9 @@ TEST(BoundedBuilder, HasTheLastStepsWithinMemory) {
   EXPECT_EQ(last->state, TraceState::kFinished);
   ExpectWhole(*last, kSteps - 1);
   EXPECT_EQ(last->config.at("prefetch.forward"), "2");
-  EXPECT_EQ(last->part->needed_bytes, BoundFor(kSteps * kRunRanks * kRowsOfRank + kRunRanks));
+  EXPECT_EQ(last->part->needed_bytes,
+            MemoryForRun(0, kRunRanks).by_ranks +
+                MemoryForLiveRows(kSteps * kRunRanks * kRowsOfRank + kRunRanks));
   // Where earlier steps were is known.
   EXPECT_EQ(last->RunStartNs(), 1);
   EXPECT_EQ(last->part->StartOf(kTurnedBefore), 10 + kTurnedBefore * kRunStepNs);
@@ -183,14 +181,14 @@ TEST(BoundedBuilder, HasTheLastStepsWithinMemory) {
 TEST(BoundedBuilder, HasAllRowsOfARankThatIsBehind) {
   constexpr int64_t kBehind = 5;
   constexpr int64_t kSteps = 300;
-  BoundedBuilder builder("run", "run", BoundFor(1000));
+  BoundedBuilder builder("run", "run", MemoryForLiveRows(1000));
   LongRun run;
-  builder.Add(run.Begin());
+  builder.Add(run.Begin(), false);
   for (int64_t step = 0; step < kSteps + kBehind; ++step) {
     store::RowBatch batch;
     if (step < kSteps) run.Add(0, step, &batch);
     if (step >= kBehind) run.Add(1, step - kBehind, &batch);
-    builder.Add(std::move(batch));
+    builder.Add(std::move(batch), false);
   }
   const SnapshotPtr last = builder.Publish(store::SourceState::kFinished);
   ASSERT_TRUE(last->part);
@@ -198,31 +196,79 @@ TEST(BoundedBuilder, HasAllRowsOfARankThatIsBehind) {
   ExpectWhole(*last, kSteps - 1);
 }
 
-// One of its ranks has ended, and none of its steps ever comes.
+// One of its ranks has ended, and no more of its steps come.
 TEST(BoundedBuilder, GoesOnWithoutARankThatIsGone) {
-  BoundedBuilder builder("run", "run", BoundFor(1000));
+  BoundedBuilder builder("run", "run", MemoryForLiveRows(1000));
   LongRun run;
-  builder.Add(run.Begin());
-  for (int64_t step = 0; step < 1000; ++step) {
+  builder.Add(run.Begin(), false);
+  for (int64_t step = 0; step < 3000; ++step) {
     store::RowBatch batch;
     run.Add(0, step, &batch);
     if (step < 3) run.Add(1, step, &batch);
-    builder.Add(std::move(batch));
+    builder.Add(std::move(batch), false);
   }
   const SnapshotPtr last = builder.Publish(store::SourceState::kLive);
   ASSERT_TRUE(last->part);
   EXPECT_LE(RowsOf(*last), 2000);
+  // Nor does one that had no event since lose what its memory holds.
+  ASSERT_EQ(last->ranks.size(), 2u);
+  EXPECT_EQ(BytesHeld(last->ranks[1], MemoryCategory::kParameterShard), kHeldBytes);
+  EXPECT_EQ(BytesHeld(last->ranks[1], MemoryCategory::kActivation), 3 * 4);
 }
 
-TEST(BoundedBuilder, HasAllOfWhatFitsAndOfARunWithoutSteps) {
+TEST(BoundedBuilder, HasAllRowsOfALongStepAndOfARunWithoutSteps) {
   for (const bool has_steps : {false, true}) {
-    BoundedBuilder builder("run", "run", BoundFor(has_steps ? 20'000 : 100));
+    BoundedBuilder builder("run", "run", MemoryForLiveRows(100));
     LongRun run;
-    builder.Add(run.Begin());
+    builder.Add(run.Begin(), false);
+    if (has_steps) {
+      store::RowBatch batch;
+      run.Add(0, 0, &batch);
+      builder.Add(std::move(batch), false);
+    }
+    for (int64_t at = 0; at < 200; ++at) {
+      store::RowBatch batch;
+      run.Add(0, 0, &batch, false);
+      builder.Add(std::move(batch), false);
+    }
+    const SnapshotPtr last = builder.Publish(store::SourceState::kLive);
+    EXPECT_FALSE(last->part);
+    EXPECT_EQ(last->ranks[0].op_runs.size(), (has_steps ? 201u : 200u) * kRunOps);
+  }
+}
+
+// A table may be far ahead of others until all that was there is read.
+TEST(BoundedBuilder, BeginsALaterPartOnceAllIsRead) {
+  BoundedBuilder builder("run", "run", MemoryForLiveRows(1000));
+  LongRun run;
+  store::RowBatch all = run.Begin();
+  for (int64_t step = 0; step < 300; ++step) run.Add(0, step, &all);
+  store::RowBatch ahead;
+  ahead.Get<schema::StepRow>() = std::exchange(all.Get<schema::StepRow>(), {});
+  builder.Add(std::move(ahead), true);
+  builder.Add(std::move(all), true);
+  EXPECT_FALSE(builder.Publish(store::SourceState::kLive)->part);
+  for (int64_t step = 300; step < 320; ++step) {
+    store::RowBatch batch;
+    run.Add(0, step, &batch);
+    builder.Add(std::move(batch), false);
+  }
+  const SnapshotPtr last = builder.Publish(store::SourceState::kLive);
+  ASSERT_TRUE(last->part);
+  EXPECT_GT(last->part->first_step, 300);
+  EXPECT_EQ(last->ranks[0].op_runs[0].step, last->part->first_step);
+}
+
+TEST(BoundedBuilder, HasAllOfWhatFitsAndOfARunThatHasEnded) {
+  for (const bool has_ended : {false, true}) {
+    BoundedBuilder builder("run", "run", MemoryForLiveRows(has_ended ? 100 : 20'000));
+    if (has_ended) builder.KeepAll();
+    LongRun run;
+    builder.Add(run.Begin(), false);
     for (int64_t step = 0; step < 200; ++step) {
       store::RowBatch batch;
-      run.Add(0, step, &batch, has_steps);
-      builder.Add(std::move(batch));
+      run.Add(0, step, &batch);
+      builder.Add(std::move(batch), false);
     }
     const SnapshotPtr last = builder.Publish(store::SourceState::kFinished);
     EXPECT_FALSE(last->part);

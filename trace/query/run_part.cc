@@ -169,9 +169,14 @@ void PartFilter::KeepMemory(store::RowBatch* batch) {
   batch->Get<schema::MemoryEventRow>() = std::move(kept);
 }
 
-store::RowBatch PartFilter::TakeRest() {
+store::RowBatch PartFilter::TakeHeld() {
   store::RowBatch batch;
   held_.TakeRows(limits_.from_ns, &batch.Get<schema::MemoryEventRow>());
+  return batch;
+}
+
+store::RowBatch PartFilter::TakeRest() {
+  store::RowBatch batch = TakeHeld();
   is_end_ = true;
   KeepSpans(&batch);
   return batch;

@@ -59,6 +59,9 @@ class PartFilter {
   // table by table.
   void Keep(store::RowBatch* batch);
 
+  // What memory holds on ranks that have had no event of the part yet, as events at its begin.
+  store::RowBatch TakeHeld();
+
   // Rows that wait for others, once all batches have passed.
   store::RowBatch TakeRest();
 

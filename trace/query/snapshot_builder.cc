@@ -424,11 +424,12 @@ void SnapshotBuilder::AddMemory(const store::RowBatch& batch) {
   }
 }
 
-void SnapshotBuilder::TakeIndices(const SnapshotBuilder& other) {
+void SnapshotBuilder::GoOnFrom(const SnapshotBuilder& other) {
   current_.communicators = other.current_.communicators;
   communicator_index_ = other.communicator_index_;
   current_.memory_units = other.current_.memory_units;
   memory_unit_index_ = other.memory_unit_index_;
+  refused_ = other.refused_;
 }
 
 void SnapshotBuilder::Add(const store::RowBatch& batch) {

@@ -27,8 +27,9 @@ class SnapshotBuilder {
   // All that a Snapshot would have now.
   const Snapshot& rows() const { return current_; }
 
-  // Before any row: gives communicators and memory's units the indices that they have in `other`.
-  void TakeIndices(const SnapshotBuilder& other);
+  // Before any row: gives communicators and memory's units the indices that they have in `other`,
+  // and counts the rows that it has left out.
+  void GoOnFrom(const SnapshotBuilder& other);
 
   // The next Snapshot has the one after this.
   void SetGeneration(uint64_t generation) { current_.generation = generation; }

@@ -210,6 +210,9 @@ TEST(StateBlocks, ErrAsTheirMapSays) {
       EXPECT_LE(std::abs(decoded[at]), scale);
       EXPECT_GE(decoded[at] * values[i], 0) << "another sign";
     }
+    // Half of the cells into which the top decade is divided.
+    EXPECT_NEAR(LargestBlockError(range), range == BlockRange::kSigned ? 0.45 / 64 : 0.45 / 128,
+                1e-6);
     EXPECT_LE(largest, LargestBlockError(range) * (1 + 1e-6));
     EXPECT_GT(largest, 0);
     // What was decoded has the same codes again.

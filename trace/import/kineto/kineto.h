@@ -2,8 +2,6 @@
 // Fields: pytorch/kineto libkineto/src/output_json.cpp and include/MetadataFieldCatalog.h.
 #pragma once
 
-#include <string_view>
-
 #include "trace/base/status.h"
 #include "trace/import/format.h"
 

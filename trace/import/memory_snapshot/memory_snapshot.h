@@ -2,8 +2,6 @@
 // JSON. Fields: pytorch/pytorch torch/csrc/cuda/memory_snapshot.cpp and torch/cuda/_memory_viz.py.
 #pragma once
 
-#include <string_view>
-
 #include "trace/base/status.h"
 #include "trace/import/format.h"
 

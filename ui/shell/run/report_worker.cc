@@ -38,7 +38,10 @@ std::shared_ptr<Findings> FindingsMaker::MakeReported(const FindingsRequest& req
   const bool replaced =
       made_of_.snapshot == nullptr || snapshot.generation < made_of_.snapshot->generation;
   if (!grows || replaced) cache_ = {};
-  if (!grows || replaced) grid_ = nullptr;
+  if (!grows || replaced) {
+    grid_ = nullptr;
+    grid_of_ = nullptr;
+  }
   auto findings = std::make_shared<Findings>();
   auto report = std::make_shared<analysis::Report>(
       analysis::MakeReport(snapshot, {.scope = request.scope, .cache = grows ? &cache_ : nullptr}));

@@ -256,9 +256,12 @@ bool RunSession::Poll(double now_seconds, ui::Context* context) {
 
 query::SnapshotPtr RunSession::TakeSnapshot(ui::Context* context) {
   if (replacing_.old_snapshot != nullptr) {
-    replacing_.freeing =
-        std::async(std::launch::async, [old = std::exchange(replacing_.old_snapshot, nullptr),
-                                        index = std::exchange(replacing_.old_index, nullptr)] {});
+    auto free = [old = std::exchange(replacing_.old_snapshot, nullptr),
+                 index = std::exchange(replacing_.old_index, nullptr)]() mutable {
+      index.reset();
+      old.reset();  // here: what is captured lives on in the future
+    };
+    replacing_.freeing = std::async(std::launch::async, std::move(free));
   }
   query::SnapshotPtr newest = trace_->Latest();
   if (newest != requested_) {
@@ -279,10 +282,20 @@ query::SnapshotPtr RunSession::TakeSnapshot(ui::Context* context) {
       replacing_.old_snapshot = std::exchange(shown_, requested_);
       replacing_.old_index = std::exchange(index_, replacing_.next_index->Take());
       replacing_.next_index.reset();
+      ForgetOldRows();
     }
   }
   if (!trace_->status().ok()) context->error = trace_->status().message();
   return shown_;
+}
+
+// What is answered stays.
+void RunSession::ForgetOldRows() {
+  if (area_worker_ != nullptr) area_worker_->Forget();
+  if (moments_worker_ != nullptr) moments_worker_->Forget();
+  if (plan_workers_.plan != nullptr) plan_workers_.plan->Forget();
+  if (compare_workers_.beside != nullptr) compare_workers_.beside->Forget();
+  compare_workers_.asked = {};
 }
 
 void RunSession::Update(double now_seconds, ui::Context* context) {

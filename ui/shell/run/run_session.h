@@ -194,6 +194,8 @@ class RunSession {
   // The newest snapshot that may be shown: one that replaces the rows of the one before only once
   // what is drawn of it is there.
   query::SnapshotPtr TakeSnapshot(ui::Context* context);
+  // Ends what workers keep of rows that others have taken the place of.
+  void ForgetOldRows();
   static void Show(const Findings& findings, ui::Context* context);
   bool ReadLog(const std::string& folder, ui::Context* context);
 
