@@ -30,6 +30,7 @@
 #include "ui/comparison.h"
 #include "ui/draw_log.h"
 #include "ui/lens.h"
+#include "ui/run_place.h"
 #include "ui/theme.h"
 
 namespace shardscope::timeline {
@@ -312,8 +313,9 @@ struct CriticalPathState {
 };
 
 struct Context {
-  query::SnapshotPtr snapshot;  // null: no run open
-  std::string path;             // of the run, as it was opened: absolute, what a link names
+  query::SnapshotPtr snapshot;        // null: no run open
+  std::string path;                   // of the run, as it was opened: absolute, what a link names
+  RunPlace place = RunPlace::kThere;  // of what it was read from, as it was seen last
   std::shared_ptr<const analysis::Report>
       report;  // may be of a slightly older snapshot; null until the first is made
   // Those of the report, or of another scope of the same run; null until the first are made.

@@ -369,6 +369,7 @@ void Shell::KeepPicture(ui::PictureKind kind, std::function<Result<std::string>(
 void Shell::SaveFile(SavedFile file) {
   file.folder = ExportsFolder(context_.path, session_ == nullptr ? "" : session_->folder());
   if (file.folder.empty()) return Notify(Tr(context_.language, ui::Text::kSaveNoRun), true);
+  if (session_ != nullptr) file.run = session_->watch();
   saver_.Save(std::move(file));
 }
 

@@ -698,6 +698,10 @@ void Shell::OpenAll() {
 
 // The link stays, for when its step is there; so does what is not of single steps.
 void Shell::OpenAround(int32_t step, int64_t memory_bytes) {
+  if (context_.place != ui::RunPlace::kThere) {
+    link_.reset();
+    return Notify(ui::RunPlaceText(context_.language, context_.place), true);
+  }
   auto session = RunSession::Open(session_->path(), options_.wake, {memory_bytes, step});
   if (!session.ok()) {
     link_.reset();
@@ -747,6 +751,7 @@ void Shell::CloseSession() {
   RememberLook();
   context_.snapshot = nullptr;
   context_.path.clear();
+  context_.place = ui::RunPlace::kThere;
   context_.index = nullptr;
   context_.report = nullptr;
   context_.figures = nullptr;

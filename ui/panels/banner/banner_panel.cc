@@ -111,6 +111,42 @@ void DrawImport(const ui::Context& context, const ui::Box& box, ui::DrawLog* log
   }
 }
 
+// The colours of something wrong.
+void DrawAlarm(const Look& look, const ui::Box& box) {
+  const ui::Theme& theme = look.theme;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const float rounding = look.Px(ui::kRounding);
+  list->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1},
+                      ui::Mix(theme.surface.panel, theme.op.exposed, 0.14F), rounding);
+  list->AddRect({box.x0, box.y0}, {box.x1, box.y1}, theme.op.exposed, rounding, look.Px(1));
+}
+
+bool IsAway(const ui::Context& context) { return context.place != ui::RunPlace::kThere; }
+
+void DrawAway(const ui::Context& context, const ui::Box& box, ui::DrawLog* log,
+              ui::Commands* commands) {
+  const Look look = widgets::LookOf(context);
+  DrawAlarm(look, box);
+  float end = box.x1 - look.Px(4);
+  if (ui::IsReplaced(context.place)) {
+    end -= look.Px(kPartButtonWidth);
+    ImGui::SetCursorScreenPos({end, box.y0 + look.Px(3)});
+    if (widgets::Button(look, "open_replaced", ui::Tr(context.language, Text::kOpenReplaced),
+                        widgets::Emphasis::kQuiet, look.Px(kPartButtonWidth))) {
+      commands->push_back(ui::OpenRun{context.path});
+    }
+  }
+  const std::string sentence = ui::RunPlaceText(context.language, context.place);
+  const float x = box.x0 + look.Px(ui::kPanelPadding);
+  const ui::Box drawn = widgets::DrawTextClipped(
+      look, widgets::BoldOf(look), {x, box.y0 + look.Px(8)}, end - look.Px(12) - x, sentence);
+  log->Text("not_there", sentence, drawn);
+  if (context.headless) return;
+  ImGui::SetCursorScreenPos({box.x0, box.y0});
+  widgets::ClickArea("not_there", {end - box.x0, box.y1 - box.y0});
+  widgets::ItemTooltip(look, sentence, context.path);
+}
+
 bool HasProblem(const ui::Context& context) {
   return ui::NumProblems(context) > context.dismissed_problems;
 }
@@ -163,12 +199,7 @@ void DrawPart(const ui::Context& context, const query::RunPart& part, const ui::
 void DrawProblem(const ui::Context& context, const ui::Box& box, ui::DrawLog* log,
                  ui::Commands* commands) {
   const Look look = widgets::LookOf(context);
-  const ui::Theme& theme = *context.theme;
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  const float rounding = look.Px(ui::kRounding);
-  list->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1},
-                      ui::Mix(theme.surface.panel, theme.op.exposed, 0.14F), rounding);
-  list->AddRect({box.x0, box.y0}, {box.x1, box.y1}, theme.op.exposed, rounding, look.Px(1));
+  DrawAlarm(look, box);
   const std::string sentence = SentenceOf(context);
   const size_t more = ui::NumProblems(context) - 1;
   float end = box.x1 - look.Px(kCross);
@@ -191,13 +222,15 @@ void DrawProblem(const ui::Context& context, const ui::Box& box, ui::DrawLog* lo
 }  // namespace
 
 float BannerHeight(const ui::Context& context) {
-  const bool has_one = context.importing || HasProblem(context) || PartOf(context) != nullptr;
+  const bool has_one =
+      context.importing || IsAway(context) || HasProblem(context) || PartOf(context) != nullptr;
   return has_one ? kHeight * context.scale : 0;
 }
 
 void DrawBanner(const ui::Context& context, const ui::Box& box, ui::DrawLog* log,
                 ui::Commands* commands) {
   if (context.importing) return DrawImport(context, box, log, commands);
+  if (IsAway(context)) return DrawAway(context, box, log, commands);
   if (HasProblem(context)) return DrawProblem(context, box, log, commands);
   DrawPart(context, *PartOf(context), box, log, commands);
 }

@@ -105,6 +105,9 @@ void BlocksPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
     if (context.blocks.choices == nullptr) return empty(Tr(context.language, Text::kChoicesMaking));
     return DrawMemoryChoices(context, *context.blocks.choices, log, commands);
   }
+  if (context.place != ui::RunPlace::kThere) {
+    return empty(ui::RunPlaceText(context.language, context.place));
+  }
   if (context.blocks.answer == nullptr) {
     const bool may_come = context.report == nullptr || ui::WantedBlocks(context).has_value();
     return empty(Tr(context.language, may_come ? Text::kBlocksReading : Text::kBlocksNone));

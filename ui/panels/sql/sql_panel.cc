@@ -135,10 +135,16 @@ void DrawRows(const PanelFrame& frame, const ui::SqlAnswer& answer) {
 // One line over the rows: what runs, what went wrong, or how many there are.
 void DrawStatus(const PanelFrame& frame) {
   const ui::SqlConsole& console = frame.context.sql;
+  const ui::RunPlace place = frame.context.place;
   const auto say = [&](const char* id, const widgets::TextStyle& style, const std::string& text) {
     frame.Say(id, style, text);
   };
   const widgets::TextStyle dim = widgets::DimOf(frame.look);
+  widgets::TextStyle bad = widgets::TextOf(frame.look);
+  bad.color = frame.look.theme.state.bad;
+  if (place != ui::RunPlace::kThere) {
+    return say("not_there", bad, ui::RunPlaceText(frame.context.language, place));
+  }
   if (!console.running.empty()) return say("running", dim, frame.Tr(Text::kSqlRunning));
   if (console.answer == nullptr) return say("hint", dim, frame.Tr(Text::kSqlHint));
   const ui::SqlAnswer& answer = *console.answer;
@@ -147,11 +153,7 @@ void DrawStatus(const PanelFrame& frame) {
   if (answer.is_cancelled) {
     return say("cancelled", dim, ui::TrFormat(language, Text::kSqlCancelled, took));
   }
-  if (!answer.error.empty()) {
-    widgets::TextStyle bad = widgets::TextOf(frame.look);
-    bad.color = frame.look.theme.state.bad;
-    return say("error", bad, answer.error);
-  }
+  if (!answer.error.empty()) return say("error", bad, answer.error);
   const size_t count = answer.rows.rows.size();
   const Text words = answer.rows.is_cut ? Text::kSqlCut : Text::kSqlRows;
   const std::string text = ui::TrFormat(language, words, count, took);
@@ -162,6 +164,7 @@ void DrawStatus(const PanelFrame& frame) {
 }  // namespace
 
 void SqlPanel::Ask(const PanelFrame& frame) {
+  if (frame.context.place != ui::RunPlace::kThere) return;
   if (text_.find_first_not_of(" \t\r\n;") != std::string::npos) {
     frame.commands->push_back(ui::RunSql{text_});
   }

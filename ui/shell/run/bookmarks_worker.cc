@@ -14,10 +14,11 @@ constexpr std::chrono::milliseconds kLookInterval{1000};
 }  // namespace
 
 BookmarksWorker::BookmarksWorker(std::string opened, std::string run_folder,
-                                 std::function<void()> wake)
+                                 std::function<void()> wake, std::shared_ptr<FolderWatch> run)
     : opened_(std::move(opened)),
       run_folder_(std::move(run_folder)),
       wake_(std::move(wake)),
+      run_(std::move(run)),
       thread_([this] { Run(); }) {}
 
 BookmarksWorker::~BookmarksWorker() {
@@ -64,11 +65,25 @@ BookmarksWorker::FileLook BookmarksWorker::LookAtFile() const {
           file.st_ino};
 }
 
+Status BookmarksWorker::LookAtRun() {
+  if (run_ == nullptr) return Status::Ok();
+  const ui::RunPlace before = run_->seen();
+  Status there = run_->Check();
+  if (run_->seen() != before && wake_) wake_();
+  return there;
+}
+
 void BookmarksWorker::Look(const std::vector<bookmarks::Change>& news) {
   if (file_.empty()) {
     bookmarks::Apply(news, &kept_);
     if (!news.empty() || !seen_) Publish({});
     seen_ = FileLook();
+    return;
+  }
+  if (const Status there = LookAtRun(); !there.ok()) {
+    seen_.reset();  // once it is back it is read, and takes what it could not
+    unsaved_.insert(unsaved_.end(), news.begin(), news.end());
+    if (!unsaved_.empty()) Publish(there.message());
     return;
   }
   const FileLook look = LookAtFile();

@@ -1,6 +1,8 @@
 // BookmarksWorker: reads and keeps the bookmarks of the open run on a thread of its own, so that no
 // frame waits for a disk. Another program's changes of the file are seen within a second. What
 // cannot be kept stays in the list while the run is open, and is tried again with the next change.
+// The list stays, and nothing is written, while the run is not in its place: that is looked for as
+// often as the file is.
 //
 // Threads: all calls on the owner's thread; files are the worker's.
 #pragma once
@@ -16,6 +18,7 @@
 #include "trace/base/mutex.h"
 #include "trace/bookmarks/bookmarks.h"
 #include "ui/context.h"
+#include "ui/shell/run/folder_watch.h"
 
 namespace shardscope::shell {
 
@@ -25,8 +28,9 @@ class BookmarksWorker {
  public:
   // Of which run: as for bookmarks::FileOf(). `opened` empty: of none that has a path; its
   // bookmarks are kept in memory only. `wake` is called on the worker's thread when the list
-  // changes; it may be empty.
-  BookmarksWorker(std::string opened, std::string run_folder, std::function<void()> wake);
+  // changes, or whether the run is in its place; it may be empty. `run` null: it always is.
+  BookmarksWorker(std::string opened, std::string run_folder, std::function<void()> wake,
+                  std::shared_ptr<FolderWatch> run = nullptr);
   ~BookmarksWorker();  // keeps what was asked before
   BookmarksWorker(const BookmarksWorker&) = delete;
   BookmarksWorker& operator=(const BookmarksWorker&) = delete;
@@ -47,12 +51,14 @@ class BookmarksWorker {
 
   void Run();
   void Look(const std::vector<bookmarks::Change>& news);
+  Status LookAtRun();
   FileLook LookAtFile() const;
   void Publish(std::string problem);
 
   const std::string opened_;
   const std::string run_folder_;
   const std::function<void()> wake_;
+  const std::shared_ptr<FolderWatch> run_;
   // On the worker's thread.
   std::string file_;
   std::optional<FileLook> seen_;

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <thread>
 
 namespace shardscope::shell {
@@ -91,6 +92,25 @@ TEST_F(BookmarksWorkerTest, WhereNothingCanBeWrittenTheyStayInMemory) {
   of_no_run.Apply({NewBookmark("step=1", "a")});
   ASSERT_TRUE(Until(of_no_run, Has(1)));
   EXPECT_EQ(of_no_run.Latest()->problem, "");
+}
+
+TEST_F(BookmarksWorkerTest, ARunInTheFoldersPlaceGetsNone) {
+  const Bookmark before = NewBookmark("step=1", "before");
+  ASSERT_TRUE(bookmarks::Apply(file_, {bookmarks::Change{before}}).ok());
+  BookmarksWorker worker(folder_, folder_, {}, std::make_shared<FolderWatch>(folder_));
+  ASSERT_TRUE(Until(worker, Has(1)));
+  const std::string away = folder_ + ".away";
+  std::filesystem::remove_all(away);
+  std::filesystem::rename(folder_, away);
+  std::filesystem::create_directory(folder_);
+  worker.Apply({NewBookmark("step=2", "after")});
+  ASSERT_TRUE(Until(worker, Has(2)));
+  EXPECT_THAT(worker.Latest()->problem, testing::HasSubstr("holds another run now"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+  std::filesystem::remove(folder_);
+  std::filesystem::rename(away, folder_);
+  ASSERT_TRUE(Until(worker, [](const ui::BookmarkList& list) { return list.problem.empty(); }));
+  EXPECT_EQ(bookmarks::Read(file_).value().size(), 2u);
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ FileSaver::~FileSaver() {
 
 Result<std::string> FileSaver::Write(const SavedFile& file) {
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::string bytes, file.make());
+  if (file.run != nullptr) SHARDSCOPE_RETURN_IF_ERROR(file.run->Check());
   const MutexLock lock(naming_);
   std::error_code error;
   const fs::path run = fs::path(file.folder).parent_path();

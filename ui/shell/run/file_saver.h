@@ -6,11 +6,13 @@
 
 #include <functional>
 #include <future>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "trace/base/mutex.h"
 #include "trace/base/status.h"
+#include "ui/shell/run/folder_watch.h"
 
 namespace shardscope::shell {
 
@@ -25,6 +27,8 @@ struct SavedFile {
   std::function<Result<std::string>()> make;  // its bytes; called on another thread
   // Called by TakeEnded() once it is written; may be empty.
   std::function<void(const std::string& path)> then = nullptr;
+  // Of the run: nothing is written while it is not in its place. Null: it always is.
+  std::shared_ptr<FolderWatch> run = nullptr;
 };
 
 class FileSaver {

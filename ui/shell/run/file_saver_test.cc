@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <thread>
 
 namespace shardscope::shell {
@@ -99,6 +100,23 @@ TEST_F(FileSaverTest, FilesStandBesideTheRun) {
   const std::string traces = folder_ + "/traces";
   std::filesystem::create_directories(traces);
   EXPECT_EQ(ExportsFolder(traces, folder_ + "/cache/run"), folder_ + "/exports");
+}
+
+TEST_F(FileSaverTest, NothingIsWrittenBesideARunThatIsGone) {
+  const std::string run = folder_ + "/run";
+  std::filesystem::create_directory(run);
+  const auto watch = std::make_shared<FolderWatch>(run);
+  std::filesystem::remove(run);
+  FileSaver saver({});
+  saver.Save({.folder = folder_ + "/exports",
+              .name = "steps",
+              .extension = ".csv",
+              .make = [] { return Result<std::string>("a"); },
+              .run = watch});
+  const auto ended = Wait(&saver, 1);
+  ASSERT_EQ(ended.size(), 1u);
+  EXPECT_THAT(ended.front().message(), HasSubstr("The folder of this run is gone"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
 
 }  // namespace

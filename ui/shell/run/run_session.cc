@@ -193,9 +193,9 @@ Result<std::unique_ptr<RunSession>> RunSession::Open(const std::string& path,
                                                      std::function<void()> wake,
                                                      const query::ReadLimits& limits) {
   std::unique_ptr<RunSession> session(new RunSession());
+  session->watch_ = std::make_shared<FolderWatch>(path);  // before anything is read
   SHARDSCOPE_ASSIGN_OR_RETURN(auto trace, query::LiveTrace::Open(path, wake, limits));
   session->wake_ = wake;
-  session->path_ = path;
   session->memory_bytes_ = limits.memory_bytes;
   session->trace_ = std::move(trace);
   session->worker_ = std::make_unique<ReportWorker>(wake);
@@ -246,10 +246,11 @@ bool RunSession::ReadLog(const std::string& folder, ui::Context* context) {
 
 bool RunSession::Poll(double now_seconds, ui::Context* context) {
   if (trace_ == nullptr) return false;
-  control_->Update(now_seconds, live_);
+  const bool in_place = IsInPlace();  // else another run's training might answer
+  control_->Update(now_seconds, live_ && in_place);
   const bool answered = control_->state() != context->control;
   if (answered) context->control = control_->state();
-  if (now_seconds < log_.next_seconds) return answered;
+  if (!in_place || now_seconds < log_.next_seconds) return answered;
   log_.next_seconds = now_seconds + kLogSeconds;
   return ReadLog(trace_->Latest()->run_folder, context) || answered;
 }
@@ -306,6 +307,11 @@ void RunSession::Update(double now_seconds, ui::Context* context) {
     if (log_.offset == 0 && !shown_->run_folder.empty()) ReadLog(shown_->run_folder, context);
     return;
   }
+  const bool was_away = std::exchange(context->place, watch_->seen()) != ui::RunPlace::kThere;
+  // Of a run that was away when it was asked for them: the tables are listed anew.
+  if (was_away && IsInPlace() && sql_ != nullptr && context->sql.tables == nullptr) {
+    sql_ = std::make_unique<SqlWorker>(watch_, wake_);
+  }
   if (sql_ != nullptr) sql_->Show(&context->sql);
   query::SnapshotPtr snapshot = TakeSnapshot(context);
   live_ = snapshot->state == query::TraceState::kLive;
@@ -331,7 +337,7 @@ void RunSession::AskForFigures(FindingsRequest wanted, ui::Context* context) {
 }
 
 void RunSession::FollowBookmarks(const std::string& opened) {
-  bookmarks_ = std::make_unique<BookmarksWorker>(opened, folder(), wake_);
+  bookmarks_ = std::make_unique<BookmarksWorker>(opened, folder(), wake_, watch_);
 }
 
 bool RunSession::UpdateBookmarks(ui::Bookmarks* shown) {
@@ -341,12 +347,12 @@ bool RunSession::UpdateBookmarks(ui::Bookmarks* shown) {
 }
 
 SqlWorker* RunSession::sql() {
-  if (sql_ == nullptr && !path_.empty()) sql_ = std::make_unique<SqlWorker>(path_, wake_);
+  if (sql_ == nullptr && watch_ != nullptr) sql_ = std::make_unique<SqlWorker>(watch_, wake_);
   return sql_.get();
 }
 
 void RunSession::ListTables(ui::SqlConsole* console) const {
-  auto tables = query::TablesOf(path_.empty() ? shown_->run_folder : path_);
+  auto tables = query::TablesOf(watch_ == nullptr ? shown_->run_folder : path());
   if (!tables.ok()) return;  // nor can anything be selected
   console->tables =
       std::make_shared<const std::vector<query::TableColumns>>(std::move(tables).value());
@@ -442,7 +448,7 @@ void RunSession::UpdateBlocks(bool at_once, const std::optional<query::BlocksQue
                               ui::BlocksState* blocks) {
   if (!wanted || shown_ == nullptr) return;
   const BlocksRequest request =
-      RequestBlocks(path_.empty() ? shown_->run_folder : path_, *wanted, shown_);
+      RequestBlocks(watch_ == nullptr ? shown_->run_folder : path(), *wanted, shown_, watch_);
   if (at_once) {
     const bool is_answered =
         blocks->answer != nullptr && blocks->answer->ok() && (*blocks->answer)->asked == *wanted;
@@ -450,6 +456,11 @@ void RunSession::UpdateBlocks(bool at_once, const std::optional<query::BlocksQue
     return;
   }
   std::unique_ptr<BlocksWorker>& worker = memory_workers_.blocks;
+  if (!IsInPlace()) {  // nor is an answer kept that came as it went
+    blocks->answer = nullptr;
+    if (worker != nullptr) worker->Forget();
+    return;
+  }
   if (worker == nullptr) worker = std::make_unique<BlocksWorker>(ReadBlocks, wake_);
   worker->Ask(request);
   if (auto latest = worker->Latest()) blocks->answer = std::move(latest);

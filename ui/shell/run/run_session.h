@@ -26,6 +26,7 @@
 #include "ui/shell/run/bookmark_placer.h"
 #include "ui/shell/run/bookmarks_worker.h"
 #include "ui/shell/run/compare_worker.h"
+#include "ui/shell/run/folder_watch.h"
 #include "ui/shell/run/lens_workers.h"
 #include "ui/shell/run/memory_choices_worker.h"
 #include "ui/shell/run/report_worker.h"
@@ -186,8 +187,10 @@ class RunSession {
   void ListTables(ui::SqlConsole* console) const;
   bool live() const { return live_; }
   // Of the run; empty of a fixed snapshot.
-  const std::string& path() const { return path_; }
+  std::string path() const { return watch_ == nullptr ? "" : watch_->path(); }
   std::string folder() const;
+  // Null for a fixed snapshot.
+  const std::shared_ptr<FolderWatch>& watch() const { return watch_; }
 
  private:
   RunSession();
@@ -197,10 +200,11 @@ class RunSession {
   // Ends what workers keep of rows that others have taken the place of.
   void ForgetOldRows();
   static void Show(const Findings& findings, ui::Context* context);
+  bool IsInPlace() const { return watch_ == nullptr || watch_->seen() == ui::RunPlace::kThere; }
   bool ReadLog(const std::string& folder, ui::Context* context);
 
   std::function<void()> wake_;
-  std::string path_;  // as opened; empty of a fixed snapshot
+  std::shared_ptr<FolderWatch> watch_;  // of the path as opened; null for a fixed snapshot
   bool live_ = false;
   query::SnapshotPtr requested_;  // newest that there is
   FindingsRequest asked_;         // what the worker was last asked for

@@ -15,8 +15,8 @@ constexpr size_t kMaxRows = 10'000;
 
 }  // namespace
 
-SqlWorker::SqlWorker(std::string path, std::function<void()> wake)
-    : OneAtATime(std::move(wake)), path_(std::move(path)) {
+SqlWorker::SqlWorker(std::shared_ptr<FolderWatch> run, std::function<void()> wake)
+    : OneAtATime(std::move(wake)), run_(std::move(run)) {
   Begin();
 }
 
@@ -46,8 +46,8 @@ void SqlWorker::Show(ui::SqlConsole* console) const {
 }
 
 void SqlWorker::Prepare() {
-  Result<std::vector<query::TableColumns>> tables = query::TablesOf(path_);
-  if (!tables.ok()) return;  // the first statement says why
+  Result<std::vector<query::TableColumns>> tables = query::TablesOf(run_->path());
+  if (!run_->Check().ok() || !tables.ok()) return;  // the banner or the first statement says why
   const MutexLock lock(mutex_);
   tables_ = std::make_shared<const std::vector<query::TableColumns>>(std::move(tables).value());
 }
@@ -56,10 +56,13 @@ SqlAnswerPtr SqlWorker::Make(const std::string& sql, const std::stop_token& stop
   auto answer = std::make_shared<ui::SqlAnswer>();
   answer->query = sql;
   const int64_t begin_ns = MonotonicNs();
-  Result<query::SelectedRows> rows = query::Select(path_, sql, kMaxRows, stop);
+  Result<query::SelectedRows> rows = query::Select(run_->path(), sql, kMaxRows, stop);
   answer->took_ns = MonotonicNs() - begin_ns;
   answer->is_cancelled = stop.stop_requested();
-  if (!rows.ok()) {
+  // Afterwards: what was read is that run's then.
+  if (const Status there = run_->Check(); !there.ok()) {
+    answer->error = there.message();
+  } else if (!rows.ok()) {
     answer->error = rows.message();
   } else {
     answer->rows = std::move(rows).value();

@@ -11,6 +11,7 @@
 
 #include "trace/base/mutex.h"
 #include "ui/context.h"
+#include "ui/shell/run/folder_watch.h"
 #include "ui/shell/run/one_at_a_time.h"
 
 namespace shardscope::shell {
@@ -19,9 +20,9 @@ using SqlAnswerPtr = std::shared_ptr<const ui::SqlAnswer>;
 
 class SqlWorker final : public OneAtATime<std::string, SqlAnswerPtr> {
  public:
-  // `path`: a run folder or a trace file. `wake` is called on the worker's thread when there is
-  // something new. It lists the tables first.
-  SqlWorker(std::string path, std::function<void()> wake);
+  // `run`: whose rows are selected, none while it is not in its place. `wake` is called on the
+  // worker's thread when there is something new. It lists the tables first.
+  SqlWorker(std::shared_ptr<FolderWatch> run, std::function<void()> wake);
   ~SqlWorker() override;  // cancels what runs
 
   // Instead of what runs.
@@ -38,7 +39,7 @@ class SqlWorker final : public OneAtATime<std::string, SqlAnswerPtr> {
   bool Keep(const std::string& sql, SqlAnswerPtr answer, bool is_cancelled) override
       REQUIRES(mutex_);
 
-  const std::string path_;
+  const std::shared_ptr<FolderWatch> run_;
   SqlAnswerPtr answer_ GUARDED_BY(mutex_);
   std::shared_ptr<const std::vector<query::TableColumns>> tables_ GUARDED_BY(mutex_);
 };

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <functional>
+#include <memory>
 
 #include "trace/query/trace_test_util.h"
 
@@ -20,7 +22,8 @@ class SqlWorkerTest : public ::testing::Test {
   SqlWorkerTest() {
     const auto recorder = query::OpenRecorder(folder_.path());
     SHARDSCOPE_CHECK(recorder->Finish().ok());
-    worker_ = std::make_unique<SqlWorker>(folder_.path(), [this] { Wake(); });
+    worker_ = std::make_unique<SqlWorker>(std::make_shared<FolderWatch>(folder_.path()),
+                                          [this] { Wake(); });
   }
 
   void Wake() {
@@ -80,6 +83,23 @@ TEST_F(SqlWorkerTest, CancelsWhatRuns) {
   EXPECT_EQ(Answered("SELECT 2").answer->rows.rows[0][0], query::Cell(int64_t{2}));
   worker_->Start(kEndless);
   worker_.reset();  // ends although it runs
+}
+
+TEST_F(SqlWorkerTest, SelectsNothingFromARunInTheFoldersPlace) {
+  Until([](const auto& console) { return console.tables != nullptr; });
+  const std::string away = folder_.path() + ".away";
+  std::filesystem::rename(folder_.path(), away);
+  worker_->Start("SELECT 1");
+  EXPECT_THAT(Answered("SELECT 1").answer->error, HasSubstr("is gone"));
+  std::filesystem::create_directory(folder_.path());
+  SHARDSCOPE_CHECK(query::OpenRecorder(folder_.path())->Finish().ok());
+  worker_->Start("SELECT 2");
+  EXPECT_THAT(Answered("SELECT 2").answer->error, HasSubstr("holds another run now"));
+  EXPECT_TRUE(Answered("SELECT 2").answer->rows.rows.empty());
+  std::filesystem::remove_all(folder_.path());
+  std::filesystem::rename(away, folder_.path());
+  worker_->Start("SELECT 3");
+  EXPECT_EQ(Answered("SELECT 3").answer->rows.rows.size(), 1u);
 }
 
 }  // namespace
