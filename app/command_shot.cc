@@ -125,6 +125,7 @@ Result<shell::ShotOptions> OptionsOf(const ShotArguments& arguments) {
     return Status::Error(fmt::format("--scale {}: give a number from {} to {}", arguments.scale,
                                      shell::kMinimumScale, shell::kMaximumScale));
   }
+  options.opened = arguments.run;
   options.scale = arguments.scale;
   options.panel = arguments.panel;
   options.format = FormatOf(arguments.output);
@@ -207,6 +208,7 @@ Status TakeShot(const ShotArguments& arguments) {
   }
   SHARDSCOPE_ASSIGN_OR_RETURN(shell::ShotOptions options, OptionsOf(arguments));
   options.link = std::get<ui::LinkedRun>(linked).link;
+  options.opened = std::get<ui::LinkedRun>(linked).path;
   if (options.link && !options.link->search.empty()) {
     SHARDSCOPE_RETURN_IF_ERROR(CheckSearch("search=", options.link->search));
   }

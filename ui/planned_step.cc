@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "engine/plan/text.h"
@@ -13,6 +14,7 @@
 #include "trace/analysis/collectives.h"
 #include "trace/query/find_track.h"
 #include "trace/query/step_times.h"
+#include "ui/schedule_sheet.h"
 
 namespace shardscope::ui {
 namespace {
@@ -32,14 +34,14 @@ int64_t MedianOf(const std::vector<double>& samples) {
   return std::llround(analysis::Percentile(samples, 0.5));
 }
 
-// The newest finished steps that ran `schedule`, ascending; those before `timed_from` only where
-// there are no others.
-std::vector<query::Step> StepsOf(const query::RankRows& rows, query::ScheduleId schedule,
-                                 int32_t timed_from) {
+// The newest finished steps that ran one of `schedules`, ascending; those before `timed_from` only
+// where there are no others.
+std::vector<query::Step> StepsOf(const query::RankRows& rows,
+                                 const std::set<query::ScheduleId>& schedules, int32_t timed_from) {
   std::vector<query::Step> steps;
   for (size_t at = rows.steps.size(); at-- > 0 && steps.size() < kMostSteps;) {
     const query::Step& step = rows.steps[at];
-    if (step.schedule != schedule) continue;
+    if (!schedules.contains(step.schedule)) continue;
     if (step.step < timed_from && !steps.empty()) continue;
     steps.push_back(step);
   }
@@ -160,11 +162,11 @@ std::vector<simulate::OpCost> CostsOf(const query::Snapshot& snapshot, const que
 }
 
 // The plan's op of each op of a program.
-std::map<std::pair<int32_t, int32_t>, const query::PlanOp*> PlanOpsOf(
-    const query::Snapshot& snapshot, query::ScheduleId schedule) {
-  std::map<std::pair<int32_t, int32_t>, const query::PlanOp*> ops;
+std::map<std::tuple<query::ScheduleId, int32_t, int32_t>, const query::PlanOp*> PlanOpsOf(
+    const query::Snapshot& snapshot, const std::set<query::ScheduleId>& schedules) {
+  std::map<std::tuple<query::ScheduleId, int32_t, int32_t>, const query::PlanOp*> ops;
   for (const auto& [id, op] : snapshot.plan_ops) {
-    if (op.schedule == schedule) ops[{op.program, op.op}] = &op;
+    if (schedules.contains(op.schedule)) ops[{op.schedule, op.program, op.op}] = &op;
   }
   return ops;
 }
@@ -205,15 +207,17 @@ Result<simulate::StepTimes> Simulate(const query::Snapshot& snapshot,
 void AddTimes(const query::Snapshot& snapshot, const plan::Schedule& schedule,
               const std::vector<std::vector<query::Step>>& steps, const simulate::StepTimes& times,
               PlannedStep* planned) {
-  const auto plan_ops = PlanOpsOf(snapshot, planned->schedule);
+  const auto plan_ops = PlanOpsOf(snapshot, planned->schedules);
   for (size_t rank = 0; rank < times.size(); ++rank) {
     const query::RankRows& rows = snapshot.ranks[rank];
     std::vector<PlannedOp>& ops = planned->ranks[rows.rank];
-    const auto roles = RolesOf(snapshot, rows, steps[rank].back().step);
+    const query::Step& newest = steps[rank].back();
+    const auto roles = RolesOf(snapshot, rows, newest.step);
     for (size_t op = 0; op < times[rank].size(); ++op) {
       const executor::OpTimes& time = times[rank][op];
       planned->length_ns = std::max(planned->length_ns, time.ended_ns);
-      const auto found = plan_ops.find({schedule.program_of_rank[rank], static_cast<int32_t>(op)});
+      const auto found = plan_ops.find(
+          {newest.schedule, schedule.program_of_rank[rank], static_cast<int32_t>(op)});
       if (found == plan_ops.end() || time.ended_ns <= time.started_ns) continue;
       const auto role = roles.find(found->second->id);
       if (role == roles.end()) continue;
@@ -240,7 +244,7 @@ void AddOutOfOrder(std::vector<std::pair<const query::OpRun*, int32_t>> runs, Ti
 }  // namespace
 
 PlannedStep PlanStep(const query::Snapshot& snapshot, query::ScheduleId schedule) {
-  PlannedStep planned{.schedule = schedule};
+  PlannedStep planned;
   const auto row = snapshot.schedules.find(schedule);
   if (row == snapshot.schedules.end() || row->second.text.empty()) {
     planned.problem = PlanProblem::kNoSchedule;
@@ -248,9 +252,11 @@ PlannedStep PlanStep(const query::Snapshot& snapshot, query::ScheduleId schedule
   }
   const Result<plan::Schedule> parsed = plan::ParseSchedule(row->second.text);
   if (!parsed.ok()) {
-    planned.problem = PlanProblem::kUnreadable;
+    // An importer that inferred the ops says so instead of a Schedule.
+    planned.problem = snapshot.IsImported() ? PlanProblem::kNoSchedule : PlanProblem::kUnreadable;
     return planned;
   }
+  planned.schedules = SchedulesLike(snapshot, schedule);
   if (static_cast<size_t>(parsed->num_ranks()) != snapshot.ranks.size()) {
     planned.problem = PlanProblem::kMissingRanks;
     return planned;
@@ -258,7 +264,7 @@ PlannedStep PlanStep(const query::Snapshot& snapshot, query::ScheduleId schedule
   const int32_t timed_from = analysis::TimedFrom(snapshot);
   std::vector<std::vector<query::Step>> steps;
   for (const query::RankRows& rows : snapshot.ranks) {
-    steps.push_back(StepsOf(rows, schedule, timed_from));
+    steps.push_back(StepsOf(rows, planned.schedules, timed_from));
     if (steps.back().empty()) {
       planned.problem = PlanProblem::kNoStep;
       return planned;
@@ -286,7 +292,7 @@ PlanDifference CompareWithPlan(const query::Snapshot& snapshot, const PlannedSte
     std::map<query::TrackId, Runs> of_stream;
     rows.op_runs.ForEachOfSteps(step, step, [&](const query::OpRun& run, size_t) {
       const query::PlanOp* op = snapshot.FindPlanOp(run.plan_op);
-      if (op == nullptr || op->schedule != planned.schedule) return;
+      if (op == nullptr || !planned.schedules.contains(op->schedule)) return;
       runs.emplace_back(&run, op->op);
       of_stream[run.track].emplace_back(&run, op->op);
     });
@@ -314,7 +320,7 @@ std::shared_ptr<const PlanBesideActual> PlanBeside(const query::Snapshot& snapsh
   const query::Step& row = found == steps.end() ? steps.back() : *found;
   beside->step = row.step;
   const bool is_known = known != nullptr && known->planned.problem == PlanProblem::kNone &&
-                        known->planned.schedule == row.schedule;
+                        known->planned.schedules.contains(row.schedule);
   beside->planned = is_known ? known->planned : PlanStep(snapshot, row.schedule);
   if (beside->planned.problem == PlanProblem::kNone) {
     beside->difference = CompareWithPlan(snapshot, beside->planned, row.step);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "trace/query/snapshot.h"
@@ -22,7 +23,7 @@ struct PlannedOp {
 // Why there is none.
 enum class PlanProblem : uint8_t {
   kNone,
-  kNoStep,      // no rank has finished a step of this Schedule
+  kNoStep,      // some rank has finished no step of this Schedule
   kNoSchedule,  // the trace has no text of it
   kUnreadable,  // or one that cannot be read or run
   kMissingRanks
@@ -30,7 +31,7 @@ enum class PlanProblem : uint8_t {
 
 struct PlannedStep {
   PlanProblem problem = PlanProblem::kNone;
-  query::ScheduleId schedule;
+  std::set<query::ScheduleId> schedules;            // all with its text: each file has a row
   int num_steps = 0;                                // whose medians the durations are
   int64_t length_ns = 0;                            // to the last end of any rank
   std::map<int32_t, std::vector<PlannedOp>> ranks;  // what takes time, by start

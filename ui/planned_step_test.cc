@@ -7,6 +7,7 @@
 
 #include "tests/lesson/lesson_snapshot.h"
 #include "trace/analysis/moment.h"
+#include "trace/store/row_batch.h"
 
 namespace shardscope::ui {
 namespace {
@@ -48,6 +49,58 @@ TEST_F(PlannedStepTest, IsWhatTheRunDidWhereItDidWhatIsPlanned) {
                   0.03 * static_cast<double>(times.end_ns - times.start_ns));
     });
     EXPECT_EQ(planned.size(), runs);
+  }
+}
+
+// As the Snapshot is of a run whose ranks are processes, each with a trace file and ids of its own.
+query::Snapshot OfTwoFiles(const query::Snapshot& one) {
+  const auto shift = [](auto id) {
+    return id.is_none() ? id : decltype(id)(id.value() + store::kIdsPerFile);
+  };
+  query::Snapshot two = one;
+  for (const auto& [id, row] : one.schedules) {
+    query::Schedule& other = two.schedules[shift(id)] = row;
+    other.id = shift(id);
+  }
+  for (const auto& [id, row] : one.plan_ops) {
+    query::PlanOp& other = two.plan_ops[shift(id)] = row;
+    other.id = shift(id);
+    other.schedule = shift(row.schedule);
+    for (auto* ids : {&other.predecessors, &other.host_predecessors, &other.successors}) {
+      for (query::PlanOpId& of_edge : *ids) of_edge = shift(of_edge);
+    }
+  }
+  query::RankRows& rows = two.ranks[1];
+  rows.op_runs = {};
+  for (query::OpRun run : one.ranks[1].op_runs) {
+    run.plan_op = shift(run.plan_op);
+    run.blocking_plan_op = shift(run.blocking_plan_op);
+    rows.op_runs.Append(run);
+  }
+  rows.steps = {};
+  for (query::Step step : one.ranks[1].steps) {
+    step.schedule = shift(step.schedule);
+    rows.steps.Append(step);
+  }
+  return two;
+}
+
+TEST_F(PlannedStepTest, EachFileOfARunHasARowOfTheSchedule) {
+  const query::Snapshot two = OfTwoFiles(*snapshot_);
+  const auto beside = PlanBeside(two, 5, nullptr);
+  ASSERT_EQ(beside->planned.problem, PlanProblem::kNone);
+  const auto expected = PlanBeside(*snapshot_, 5, nullptr);
+  EXPECT_EQ(beside->planned.schedules.size(), 2 * expected->planned.schedules.size());
+  EXPECT_EQ(beside->planned.length_ns, expected->planned.length_ns);
+  EXPECT_TRUE(beside->difference.out_of_order.empty());
+  for (const auto& [rank, ops] : expected->planned.ranks) {
+    const std::vector<PlannedOp>& of_files = beside->planned.ranks.at(rank);
+    ASSERT_EQ(of_files.size(), ops.size());
+    for (size_t at = 0; at < ops.size(); ++at) {
+      EXPECT_EQ(of_files[at].plan_op.value() % store::kIdsPerFile, ops[at].plan_op.value());
+      EXPECT_EQ(of_files[at].plan_op.value() / store::kIdsPerFile, rank);
+      EXPECT_EQ(of_files[at].started_ns, ops[at].started_ns);
+    }
   }
 }
 
@@ -102,11 +155,16 @@ TEST_F(PlannedStepTest, SaysWhyThereIsNone) {
   query::Snapshot snapshot = *snapshot_;
   for (auto& [id, schedule] : snapshot.schedules) schedule.text = "no schedule";
   EXPECT_EQ(problem_of(snapshot), PlanProblem::kUnreadable);
+  snapshot.meta["imported"] = "torch";  // what was inferred has no plan
+  EXPECT_EQ(problem_of(snapshot), PlanProblem::kNoSchedule);
   for (auto& [id, schedule] : snapshot.schedules) schedule.text.clear();
   EXPECT_EQ(problem_of(snapshot), PlanProblem::kNoSchedule);
   snapshot = *snapshot_;
   snapshot.ranks.pop_back();
   EXPECT_EQ(problem_of(snapshot), PlanProblem::kMissingRanks);
+  snapshot = *snapshot_;
+  snapshot.ranks[1].steps = {};  // the other one's are not enough
+  EXPECT_EQ(problem_of(snapshot), PlanProblem::kNoStep);
   EXPECT_EQ(problem_of(query::Snapshot()), PlanProblem::kNoStep);
 }
 

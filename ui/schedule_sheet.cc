@@ -39,11 +39,12 @@ std::string WithLine(const std::string& error, std::string_view text) {
                      line.size() > kMostShown ? " ..." : "");
 }
 
-// The step of `rank` that ran `schedule`: `wanted`, else the newest; -1: none did.
-int32_t StepWith(const query::RankRows& rows, query::ScheduleId schedule, int32_t wanted) {
+// The step of a rank that ran one of `schedules`: `wanted`, else the newest; -1: none did.
+int32_t StepWith(const query::RankRows& rows, const std::set<query::ScheduleId>& schedules,
+                 int32_t wanted) {
   int32_t newest = -1;
   for (const query::Step& step : rows.steps) {
-    if (step.schedule != schedule) continue;
+    if (!schedules.contains(step.schedule)) continue;
     if (step.step == wanted) return wanted;
     newest = std::max(newest, step.step);
   }
@@ -89,6 +90,17 @@ std::optional<query::ScheduleId> ScheduleInFocus(const Context& context) {
   return std::nullopt;
 }
 
+std::set<query::ScheduleId> SchedulesLike(const query::Snapshot& snapshot,
+                                          query::ScheduleId schedule) {
+  std::set<query::ScheduleId> alike = {schedule};
+  const auto row = snapshot.schedules.find(schedule);
+  if (row == snapshot.schedules.end() || row->second.text.empty()) return alike;
+  for (const auto& [id, other] : snapshot.schedules) {
+    if (other.text == row->second.text) alike.insert(id);
+  }
+  return alike;
+}
+
 std::string RanksOfProgram(const plan::Schedule& schedule, int32_t program) {
   std::vector<std::string> parts;
   const auto num_ranks = static_cast<int32_t>(schedule.program_of_rank.size());
@@ -116,11 +128,12 @@ FoundOpRun FindPlannedOp(const Context& context, query::ScheduleId schedule,
   found.rank = static_cast<int32_t>(with_program - planned.program_of_rank.begin());
   const query::RankRows* rows = snapshot.FindRank(found.rank);
   if (rows == nullptr) return found;
-  found.step = StepWith(*rows, schedule, context.focus.step);
+  const std::set<query::ScheduleId> schedules = SchedulesLike(snapshot, schedule);
+  found.step = StepWith(*rows, schedules, context.focus.step);
   if (found.step < 0) return found;
   rows->op_runs.ForEachOfSteps(found.step, found.step, [&](const query::OpRun& run, size_t) {
     const query::PlanOp* of_run = snapshot.FindPlanOp(run.plan_op);
-    const bool is_it = of_run != nullptr && of_run->schedule == schedule &&
+    const bool is_it = of_run != nullptr && schedules.contains(of_run->schedule) &&
                        of_run->program == program && of_run->op == op;
     if (is_it) found.op_run = run.id;
   });

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,11 @@ ScheduleSheet ReadSheet(std::shared_ptr<const std::string> text);
 // The Schedule of the step in focus, else that of the newest step, else any with a text; none: the
 // trace has no text of one.
 std::optional<query::ScheduleId> ScheduleInFocus(const Context& context);
+
+// Those with the text of this one: each file of a run has a row of its own. Without a text it
+// alone.
+std::set<query::ScheduleId> SchedulesLike(const query::Snapshot& snapshot,
+                                          query::ScheduleId schedule);
 
 // "3 - 5, 7": ranks that run a program.
 std::string RanksOfProgram(const plan::Schedule& schedule, int32_t program);

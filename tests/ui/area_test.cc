@@ -114,6 +114,24 @@ TEST_F(AreaPanelTest, ADragInTheRulerMeasuresWhatIsBetweenItsEdges) {
             Value("details", "area_exposed_copy" + suffix) + Value("details", "area_idle" + suffix),
         length_ns);
   }
+  const auto over_ranks = [&](auto time_of) {
+    int64_t sum_ns = 0;
+    for (const analysis::AreaRank& rank : expected.ranks) sum_ns += time_of(rank);
+    return sum_ns;
+  };
+  using analysis::AreaRank;
+  EXPECT_EQ(Value("details", "area_union:compute"),
+            over_ranks([](const AreaRank& rank) { return rank.compute.union_ns; }));
+  EXPECT_EQ(Value("details", "area_sum:compute"),
+            over_ranks([](const AreaRank& rank) { return rank.compute.sum_ns; }));
+  EXPECT_EQ(Value("details", "area_union:communication"),
+            over_ranks([](const AreaRank& rank) { return rank.communication.union_ns; }));
+  EXPECT_EQ(Value("details", "area_sum:communication"),
+            over_ranks([](const AreaRank& rank) { return rank.communication.sum_ns; }));
+  EXPECT_EQ(Value("details", "area_union:copy"),
+            over_ranks([](const AreaRank& rank) { return rank.copy.union_ns; }));
+  EXPECT_EQ(Value("details", "area_sum:copy"),
+            over_ranks([](const AreaRank& rank) { return rank.copy.sum_ns; }));
   ASSERT_FALSE(expected.names.empty());
   EXPECT_EQ(Drawn("details", "area_name:0")->text, expected.names[0].name);
   EXPECT_EQ(Value("details", "area_name:0"), expected.names[0].count);

@@ -531,6 +531,43 @@ TEST(Shot, WhatTheWindowReadsBesideItsFramesIsInThePicture) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(Shot, BookmarksOfTheRunAreListedAndFlagged) {
+  const std::string run = testing::TempDir() + "/shardscope_shot_of_bookmarks.db";
+  const std::string file = run + ".bookmarks.json";
+  // More than are placed in the frames of a picture.
+  nlohmann::json kept = {{"version", 1}, {"bookmarks", nlohmann::json::array()}};
+  for (int at = 0; at < 80; ++at) {
+    kept["bookmarks"].push_back(
+        {{"id", fmt::format("b{}", at)}, {"link", at < 79 ? "step=2" : "step=3&rank=1"}});
+  }
+  kept["bookmarks"][79]["note"] = "hi";
+  std::ofstream(file) << kept.dump();
+  const ShotOptions options{.step = 3, .panel = "bookmarks", .opened = run};
+  const auto shot = TakeShot(Lesson(), options);
+  ASSERT_TRUE(shot.ok()) << shot.message();
+  EXPECT_NE(shot->log.Find("bookmarks", "bookmark:b0"), nullptr);
+  const auto lanes = TakeShot(Lesson(), {.step = 3, .opened = run});
+  ASSERT_TRUE(lanes.ok()) << lanes.message();
+  const ui::DrawnItem* flag = lanes->log.Find("timeline", "flag:b79");
+  ASSERT_NE(flag, nullptr);
+  EXPECT_EQ(flag->text, "hi");
+  ShotOptions table = options;
+  table.format = ShotFormat::kCsv;
+  const auto csv = TakeShot(Lesson(), table);
+  ASSERT_TRUE(csv.ok()) << csv.message();
+  EXPECT_TRUE(csv->text.starts_with("note,link,made"));
+  EXPECT_NE(csv->text.find("hi,step=3&rank=1,"), std::string::npos);
+  // Of a damaged file it is said why nothing is listed, without one that there are none.
+  std::ofstream(file) << "damaged";
+  const auto damaged = TakeShot(Lesson(), options);
+  ASSERT_TRUE(damaged.ok()) << damaged.message();
+  EXPECT_NE(damaged->log.Find("bookmarks", "problem"), nullptr);
+  std::filesystem::remove(file);
+  const auto without = TakeShot(Lesson(), options);
+  ASSERT_TRUE(without.ok()) << without.message();
+  EXPECT_NE(without->log.Find("bookmarks", "empty"), nullptr);
+}
+
 TEST(Shot, RunsSaysThatNothingStartsOnlyWithoutTheTrainer) {
   const std::string folder = testing::TempDir() + "/shardscope_shot_programs";
   std::filesystem::remove_all(folder);

@@ -79,6 +79,7 @@ TEST_F(SqlTest, AClickOnAViewListsItsRowsAndOneOnARowShowsItsOp) {
   ASSERT_TRUE(Shown("row:5"));
   EXPECT_EQ(Drawn("hint"), nullptr);
   EXPECT_EQ(std::get<int64_t>(Drawn("rows")->value), 6);
+  EXPECT_THAT(Drawn("rows")->text, ::testing::StartsWith("6 rows, "));
   EXPECT_EQ(Drawn("row:6"), nullptr);
   EXPECT_THAT(Drawn("row:5")->text, HasSubstr("F block0"));
   EXPECT_EQ(harness_.context().sql.history.size(), 1u);
@@ -107,6 +108,14 @@ TEST_F(SqlTest, ColumnsAreAsWideAsTheirRowsAndNotOnlyTheFirst) {
   }
   EXPECT_EQ(Drawn("cell:0:1")->text, "1");
   EXPECT_EQ(Drawn("cell:5:1")->text, "123456789");
+}
+
+TEST_F(SqlTest, OneRowIsCountedAsOne) {
+  EXPECT_TRUE(
+      harness_.Drive([](ImGuiTestContext* test) { test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_4); }));
+  harness_.shell().Post(ui::RunSql{"SELECT 7"});
+  ASSERT_TRUE(Shown("rows"));
+  EXPECT_THAT(Drawn("rows")->text, ::testing::StartsWith("1 row, "));
 }
 
 TEST_F(SqlTest, SaysWhatIsWrongAndKeepsWhatWasTyped) {

@@ -174,7 +174,12 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
   if (options.every_stall) {
     report.every_stall = Stalls(snapshot, scope.first_timed, scope.last);
   }
-  if (options.collectives) report.collectives = MakeCollectiveTable(snapshot, scope);
+  if (options.collectives) {
+    report.collectives = MakeCollectiveTable(snapshot, scope);
+    for (const CollectiveRun& run : report.figures.slowest_collectives) {
+      report.arrivals.push_back(ArrivalsOf(snapshot, run));
+    }
+  }
   if (options.step_table) {
     std::vector<StepRow> rows = MakeStepTable(report.steps, snapshot.markers);
     std::erase_if(rows, [&](const StepRow& row) { return !scope.Contains(row.step); });

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "trace/analysis/arrivals.h"
 #include "trace/analysis/breakdown.h"
 #include "trace/analysis/checkpoints.h"
 #include "trace/analysis/collective_table.h"
@@ -80,8 +81,10 @@ struct Report {
   std::vector<CheckpointFigures> checkpoints;           // before or after its steps
   std::optional<ResumedFrom> resumed;
   std::optional<Trained> trained;
-  std::optional<std::vector<Stall>> every_stall;   // of that scope, if asked for
-  std::optional<CollectiveTable> collectives;      // likewise
+  std::optional<std::vector<Stall>> every_stall;  // of that scope, if asked for
+  std::optional<CollectiveTable> collectives;     // likewise
+  // With them, of each of the slowest: who came when.
+  std::vector<std::vector<Arrival>> arrivals;
   std::optional<std::vector<StepRow>> step_table;  // likewise, of its steps
   ReportedLink link;
   KernelSummary kernels;  // num_ranks 0: no row of a GPU

@@ -170,6 +170,10 @@ Json CollectiveJson(const CollectiveRun& run) {
           {"complete", run.complete}};
 }
 
+Json ArrivalJson(const Arrival& arrival) {
+  return {{"rank", arrival.rank}, {"after_first_ns", arrival.after_first_ns}};
+}
+
 Json SumsJson(const CollectiveSums& sums) {
   return {{"calls", sums.calls},
           {"payload_bytes", sums.payload_bytes},
@@ -480,6 +484,9 @@ std::string PrintReportJson(const Report& report, const GpuTime* gpu) {
   json["memory"] = ListJson(figures.memory, &MemoryJson);
   json["schedules"] = ListJson(report.schedules, &ScheduleJson);
   json["collectives"] = ListJson(figures.slowest_collectives, &CollectiveJson);
+  for (size_t at = 0; at < report.arrivals.size(); ++at) {
+    json["collectives"][at]["arrivals"] = ListJson(report.arrivals[at], &ArrivalJson);
+  }
   json["stalls"] = ListJson(figures.stalls, &StallJson);
   if (report.step_table) json["step_table"] = ListJson(*report.step_table, &StepRowJson);
   if (report.collectives) json["all_collectives"] = CollectiveTableJson(*report.collectives);

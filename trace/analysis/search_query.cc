@@ -118,6 +118,13 @@ class Reader {
       query_.exposed = true;
       return true;
     }
+    const size_t equals = term.value.find('=');
+    if (!term.quoted && equals != std::string::npos) {  // as links have it
+      const std::string key = Lower(term.value.substr(0, equals));
+      if (std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end()) {
+        return Fail(Problem::kUnknownTerm, term, key + ":" + term.value.substr(equals + 1));
+      }
+    }
     if (!term.value.empty()) query_.texts.push_back(Lower(term.value));
     return true;
   }

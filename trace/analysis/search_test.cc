@@ -321,6 +321,7 @@ TEST(SearchErrors, NameTheTermAndSayTheRemedy) {
       {"rank:0 \"block0 all", Problem::kOpenQuote, "\"block0 all", "close it"},
       {"block0 color:red", Problem::kUnknownTerm, "color:red", "in quotes"},
       {"rnak:1", Problem::kUnknownTerm, "rnak:1", "did you mean rank?"},
+      {"block0 Step=3", Problem::kUnknownTerm, "Step=3", "did you mean step:3?"},
       {"kind:all_gater", Problem::kUnknownKind, "kind:all_gater", "did you mean all_gather?"},
       {"kind:zzz", Problem::kUnknownKind, "kind:zzz", "kernel"},
       {"kind:", Problem::kNoText, "kind:", "kind:all_gather"},

@@ -57,6 +57,9 @@ class Shell {
   // The same of what another profiler recorded: begins to import it, and opens it when it is there.
   void Import(const std::string& path);
   void OpenSnapshot(query::SnapshotPtr snapshot);
+  // Of the snapshot, as they are now: for headless pictures. `opened`: as bookmarks::FileOf() has
+  // it.
+  void ReadBookmarks(const std::string& opened) { session_->ReadBookmarks(opened); }
 
   // One frame, between ImGui::NewFrame() and ImGui::Render().
   void Frame();

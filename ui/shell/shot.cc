@@ -75,6 +75,7 @@ class Stage {
     shell_options.log_drawing = true;
     stage->shell_.emplace(std::move(shell_options), stage->gui_.fonts().fonts);
     stage->shell_->OpenSnapshot(std::move(snapshot));
+    if (!options.opened.empty()) stage->shell_->ReadBookmarks(options.opened);
     return stage;
   }
 
@@ -198,9 +199,10 @@ Result<int32_t> StepToAnimate(const query::Snapshot& snapshot, int32_t step) {
 std::optional<std::vector<query::TimeRange>> TimesOfShot(const query::Snapshot& summary,
                                                          const ShotOptions& options) {
   const bool whole_run = !options.scope || options.scope->kind == analysis::ScopeKind::kWholeRun;
-  // A picture of all ranks or collectives is made of all rows.
+  // A picture of all ranks, collectives or bookmarks is made of all rows.
   const bool whole_panel = options.panel == "ranks" || options.panel == "collectives" ||
-                           options.format == ShotFormat::kCsv || options.compare.has_value();
+                           options.panel == "bookmarks" || options.format == ShotFormat::kCsv ||
+                           options.compare.has_value();
   const bool whole_steps = options.plan || options.critical_path;
   if (!whole_run || whole_panel || !options.search.empty() || !options.at.empty() || whole_steps) {
     return std::nullopt;

@@ -54,6 +54,7 @@ void AddHidden(const query::Snapshot& snapshot, const query::RankRows& rows, uin
 
 void AddCollective(const query::Snapshot& snapshot, const query::RankRows& rows, uint32_t row,
                    OpFacts* facts) {
+  facts->arrivals = analysis::ArrivalsOf(snapshot, *facts->collective);
   const auto communicator = static_cast<size_t>(facts->collective->communicator);
   if (communicator < snapshot.communicators.size()) {
     facts->communicator = snapshot.communicators[communicator];

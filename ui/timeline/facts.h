@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "trace/analysis/arrivals.h"
 #include "trace/analysis/collectives.h"
 #include "trace/query/snapshot.h"
 #include "ui/timeline/axis.h"
@@ -22,13 +23,14 @@ struct OpFacts {
   int64_t step_start_ns = 0;  // of its rank; the run's start while the step goes on
 
   std::optional<analysis::CollectiveRun> collective;
-  std::string communicator;             // of the collective
-  std::vector<std::string> parameters;  // of its unit: what a bucket holds
-  analysis::PrefetchSlack slack;        // all-gathers only
-  std::string first_use;                // short name of the op that uses it first
-  int64_t hidden_ns = 0;                // of a collective: how long compute ran beside it
-  std::string hidden_under;             // the compute op that ran beside it longest
-  bool has_half_parameters = false;     // they are gathered in bf16 or fp16
+  std::vector<analysis::Arrival> arrivals;  // of its ranks
+  std::string communicator;                 // of the collective
+  std::vector<std::string> parameters;      // of its unit: what a bucket holds
+  analysis::PrefetchSlack slack;            // all-gathers only
+  std::string first_use;                    // short name of the op that uses it first
+  int64_t hidden_ns = 0;                    // of a collective: how long compute ran beside it
+  std::string hidden_under;                 // the compute op that ran beside it longest
+  bool has_half_parameters = false;         // they are gathered in bf16 or fp16
 
   // Compute: the stall in front of it. Collective: the stall that it caused.
   std::optional<analysis::Stall> stall;

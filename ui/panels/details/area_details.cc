@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "trace/analysis/area.h"
 #include "trace/analysis/names.h"
@@ -190,45 +193,98 @@ void DrawBars(const ui::Context& context, const Area& area, ui::DrawLog* log) {
       ui::TrFormat(context.language, Text::kAreaMoreRanks, area.ranks.size() - kMostBars));
 }
 
+// A time as the log has it.
+struct LoggedTime {
+  std::string id;
+  int64_t time_ns = 0;
+};
+
+// Two times a row, under a heading with what they are.
+class TimeRows {
+ public:
+  TimeRows(const ui::Context& context, ui::DrawLog* log) : context_(context), log_(*log) {}
+
+  void DrawHeading(Text title, Text first, Text second) const {
+    widgets::Gap(look_, 8);
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float right = at.x + widgets::ContentWidth();
+    widgets::Heading(look_, ui::Tr(context_.language, title));
+    const widgets::TextStyle faint = widgets::FaintOf(look_);
+    widgets::DrawTextRight(look_, faint, {right - look_.Px(kTimeColumn), at.y},
+                           ui::Tr(context_.language, first));
+    widgets::DrawTextRight(look_, faint, {right, at.y}, ui::Tr(context_.language, second));
+    widgets::Gap(look_, 5);
+  }
+
+  void DrawRow(Text name, const LoggedTime& first, const std::optional<LoggedTime>& second) const {
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float right = at.x + widgets::ContentWidth();
+    const float middle = right - look_.Px(kTimeColumn);
+    widgets::DrawTextClipped(look_, widgets::DimOf(look_), at, middle - at.x - look_.Px(56),
+                             ui::Tr(context_.language, name));
+    DrawTime(first, {middle, at.y});
+    if (second) DrawTime(*second, {right, at.y});
+    ImGui::Dummy({widgets::ContentWidth(), look_.Px(kBarRow)});
+  }
+
+ private:
+  static constexpr float kTimeColumn = 76;
+
+  void DrawTime(const LoggedTime& time, ImVec2 right_top) const {
+    const std::string text = ui::FormatDuration(time.time_ns);
+    log_.Int(time.id, text, time.time_ns, "ns",
+             widgets::DrawTextRight(look_, widgets::TextOf(look_), right_top, text));
+  }
+
+  const ui::Context& context_;
+  ui::DrawLog& log_;
+  const Look look_ = widgets::LookOf(context_);
+};
+
+// Of each category when any op of it ran, and all its ops added up, over the ranks.
+void DrawCategories(const ui::Context& context, const Area& area, ui::DrawLog* log) {
+  struct AreaCategory {
+    const char* id;
+    Text name;
+    analysis::AreaTime AreaRank::*time;
+  };
+  constexpr std::array kCategories = {
+      AreaCategory{"compute", Text::kCompute, &AreaRank::compute},
+      AreaCategory{"communication", Text::kAreaCommunication, &AreaRank::communication},
+      AreaCategory{"copy", Text::kWorkCopy, &AreaRank::copy},
+  };
+  const TimeRows rows(context, log);
+  rows.DrawHeading(Text::kAreaCategories, Text::kAreaUnion, Text::kAreaNameSum);
+  for (const AreaCategory& category : kCategories) {
+    analysis::AreaTime all;
+    for (const AreaRank& rank : area.ranks) {
+      all.union_ns += (rank.*category.time).union_ns;
+      all.sum_ns += (rank.*category.time).sum_ns;
+    }
+    rows.DrawRow(category.name, {fmt::format("area_union:{}", category.id), all.union_ns},
+                 LoggedTime{fmt::format("area_sum:{}", category.id), all.sum_ns});
+  }
+}
+
 // Idle time and, beside it, exposed communication.
 void DrawCauses(const ui::Context& context, const Area& area, ui::DrawLog* log) {
-  const Look look = widgets::LookOf(context);
   int64_t unexplained_ns = 0;
   for (const AreaRank& rank : area.ranks) unexplained_ns += rank.unexplained_ns();
   const std::vector<analysis::AreaCause> causes = SumOfCauses(area.ranks);
   if (area.has_causes && causes.empty()) return;
-  widgets::Gap(look, 8);
-  const float right = ImGui::GetCursorScreenPos().x + widgets::ContentWidth();
-  const float middle = right - look.Px(76);
-  const float top = ImGui::GetCursorScreenPos().y;
-  widgets::Heading(look, ui::Tr(context.language, Text::kAreaIdleByCause));
-  widgets::DrawTextRight(look, widgets::FaintOf(look), {middle, top},
-                         ui::Tr(context.language, Text::kIdle));
-  widgets::DrawTextRight(look, widgets::FaintOf(look), {right, top},
-                         ui::Tr(context.language, Text::kExposed));
-  widgets::Gap(look, 5);
-  const auto row = [&](std::string_view id, Text name, int64_t idle_ns, int64_t exposed_ns) {
-    const ImVec2 at = ImGui::GetCursorScreenPos();
-    widgets::DrawTextClipped(look, widgets::DimOf(look), at, middle - at.x - look.Px(56),
-                             ui::Tr(context.language, name));
-    const std::string idle = ui::FormatDuration(idle_ns);
-    log->Int(fmt::format("area_cause:{}", id), idle, idle_ns, "ns",
-             widgets::DrawTextRight(look, widgets::TextOf(look), {middle, at.y}, idle));
-    if (exposed_ns >= 0) {
-      const std::string exposed = ui::FormatDuration(exposed_ns);
-      log->Int(fmt::format("area_cause_exposed:{}", id), exposed, exposed_ns, "ns",
-               widgets::DrawTextRight(look, widgets::TextOf(look), {right, at.y}, exposed));
-    }
-    ImGui::Dummy({widgets::ContentWidth(), look.Px(kBarRow)});
-  };
+  const TimeRows rows(context, log);
+  rows.DrawHeading(Text::kAreaIdleByCause, Text::kIdle, Text::kExposed);
   for (const analysis::AreaCause& cause : causes) {
-    row(analysis::Name(cause.cause), CauseText(cause.cause), cause.idle_ns, cause.exposed_ns);
+    const std::string_view name = analysis::Name(cause.cause);
+    rows.DrawRow(CauseText(cause.cause), {fmt::format("area_cause:{}", name), cause.idle_ns},
+                 LoggedTime{fmt::format("area_cause_exposed:{}", name), cause.exposed_ns});
   }
   if (!area.has_causes) {
+    const Look look = widgets::LookOf(context);
     const char* text = ui::Tr(context.language, Text::kAreaMeasuring);
     log->Text("area_causes", text, widgets::Paragraph(look, widgets::FaintOf(look), text));
   } else if (unexplained_ns > 0) {
-    row("none", Text::kAreaNoStall, unexplained_ns, -1);
+    rows.DrawRow(Text::kAreaNoStall, {"area_cause:none", unexplained_ns}, std::nullopt);
   }
 }
 
@@ -326,6 +382,7 @@ void DrawAreaDetails(const ui::Context& context, ui::DrawLog* log) {
   DrawTitle(context, area, log);
   DrawSums(context, area, log);
   DrawBars(context, area, log);
+  DrawCategories(context, area, log);
   DrawCauses(context, area, log);
   DrawHistogram(context, area, log);
   DrawNames(context, area, log);

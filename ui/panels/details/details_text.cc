@@ -30,7 +30,7 @@ class RowList {
   void Duration(const char* id, Text label, int64_t duration_ns) {
     rows_.push_back({id, label, ui::FormatDuration(duration_ns), duration_ns, "ns"});
   }
-  void Plain(const char* id, Text label, const std::string& value) {
+  void Plain(const std::string& id, Text label, const std::string& value) {
     rows_.push_back({id, label, value, {}, ""});
   }
   DetailRow& last() { return rows_.back(); }
@@ -51,6 +51,28 @@ void AddSlack(const OpFacts& facts, RowList* rows) {
   DetailRow& row = rows->last();
   if (facts.slack.slack_ns > 0) row.value = "+" + row.value;
   row.tone = facts.slack.slack_ns < 0 ? DetailRow::Tone::kBad : DetailRow::Tone::kGood;
+}
+
+// Who came when: beyond a few only how many more there are.
+void AddArrivals(const OpFacts& facts, RowList* rows) {
+  constexpr size_t kMostArrivals = 8;
+  const std::vector<analysis::Arrival>& arrivals = facts.arrivals;
+  if (arrivals.size() < 2) return;
+  for (size_t at = 0; at < std::min(kMostArrivals, arrivals.size()); ++at) {
+    const analysis::Arrival& arrival = arrivals[at];
+    std::string value = ui::TrFormat(rows->language(), Text::kRankN, arrival.rank);
+    if (at > 0) value += " +" + ui::FormatDuration(arrival.after_first_ns);
+    rows->Plain(fmt::format("arrival:{}", arrival.rank),
+                at == 0 ? Text::kDetailsFirstArrived : Text::kDetailsThenArrived, value);
+    rows->last().number = arrival.after_first_ns;
+    rows->last().unit = "ns";
+    if (arrival.op_run == facts.run.id) continue;
+    rows->last().link = ui::SelectOp{arrival.op_run, arrival.rank};
+  }
+  if (arrivals.size() <= kMostArrivals) return;
+  const size_t more = arrivals.size() - kMostArrivals;
+  rows->Plain("arrivals_more", Text::kDetailsThenArrived,
+              ui::TrFormat(rows->language(), Text::kDetailsMoreArrivals, more));
 }
 
 void AddCollective(const OpFacts& facts, RowList* rows) {
@@ -77,6 +99,7 @@ void AddCollective(const OpFacts& facts, RowList* rows) {
   }
   rows->Plain("sequence", Text::kDetailsSequence,
               fmt::format("{} · #{}", facts.communicator, run.sequence));
+  AddArrivals(facts, rows);
 }
 
 void AddCompute(const OpFacts& facts, RowList* rows) {

@@ -71,6 +71,30 @@ TEST(DetailsTextTest, EarlyButUncoveredGatherIsNotCalledHidden) {
   EXPECT_NE(meaning.find("50%"), std::string::npos) << meaning;
 }
 
+TEST(DetailsTextTest, RanksStandInTheOrderOfTheirArrival) {
+  OpFacts facts = HiddenGather();
+  facts.run.id = query::OpRunId(20);
+  for (int32_t at = 0; at < 2; ++at) {
+    facts.arrivals.push_back({1 - at, query::OpRunId(21 - at), at * kNsPerMs});
+  }
+  const std::vector<DetailRow> rows = DetailRows(facts, ui::Language::kEnglish);
+  EXPECT_EQ(Find(rows, "arrival:1")->value, "rank 1");
+  EXPECT_TRUE(Find(rows, "arrival:1")->link.has_value());
+  EXPECT_EQ(Find(rows, "arrival:0")->value, "rank 0 +1.00 ms");
+  EXPECT_EQ(std::get<int64_t>(Find(rows, "arrival:0")->number), kNsPerMs);
+  EXPECT_FALSE(Find(rows, "arrival:0")->link.has_value());  // it is selected
+  EXPECT_EQ(Find(rows, "arrivals_more"), nullptr);
+  for (int32_t rank = 2; rank < 12; ++rank) {
+    facts.arrivals.push_back({rank, query::OpRunId(20 + rank), rank * kNsPerMs});
+  }
+  const std::vector<DetailRow> many = DetailRows(facts, ui::Language::kEnglish);
+  EXPECT_NE(Find(many, "arrival:7"), nullptr);
+  EXPECT_EQ(Find(many, "arrival:8"), nullptr);
+  EXPECT_EQ(Find(many, "arrivals_more")->value, "4 more");
+  facts.arrivals.resize(1);  // alone there is no order
+  EXPECT_EQ(Find(DetailRows(facts, ui::Language::kEnglish), "arrival:1"), nullptr);
+}
+
 TEST(DetailsTextTest, RowsCountFromTheStepAndNameTheLastRank) {
   const std::vector<DetailRow> rows = DetailRows(HiddenGather(), ui::Language::kEnglish);
   ASSERT_NE(Find(rows, "issued"), nullptr);

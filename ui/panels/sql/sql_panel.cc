@@ -156,7 +156,9 @@ void DrawStatus(const PanelFrame& frame) {
   if (!answer.error.empty()) return say("error", bad, answer.error);
   const size_t count = answer.rows.rows.size();
   const Text words = answer.rows.is_cut ? Text::kSqlCut : Text::kSqlRows;
-  const std::string text = ui::TrFormat(language, words, count, took);
+  const std::string text = count == 1 && !answer.rows.is_cut
+                               ? ui::TrFormat(language, Text::kSqlOneRow, took)
+                               : ui::TrFormat(language, words, count, took);
   frame.log->Int("rows", text, static_cast<int64_t>(count), "",
                  widgets::Paragraph(frame.look, dim, text));
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <vector>
 
 #include "ui/panels/timeline/hit_marks.h"
@@ -30,7 +31,7 @@ bool HasPlan(const ui::Context& context) {
 
 // The steps of a rank in view that ran the Schedule; none if they are too many.
 std::vector<query::Step> PlannedStepsInView(const query::RankRows& rows, const Axis& axis,
-                                            query::ScheduleId schedule) {
+                                            const std::set<query::ScheduleId>& schedules) {
   const auto first = std::partition_point(
       rows.steps.begin(), rows.steps.end(),
       [&](const query::Step& step) { return step.end_ns <= axis.range().start_ns; });
@@ -40,7 +41,7 @@ std::vector<query::Step> PlannedStepsInView(const query::RankRows& rows, const A
   std::vector<query::Step> steps;
   if (last - first > kMostPlannedSteps) return steps;
   std::copy_if(first, last, std::back_inserter(steps),
-               [&](const query::Step& step) { return step.schedule == schedule; });
+               [&](const query::Step& step) { return schedules.contains(step.schedule); });
   return steps;
 }
 
@@ -119,7 +120,7 @@ void DrawPlanLanes(const ui::Context& context, const TimelineOverlay::Frame& fra
   for (const timeline::RankBlock& block : frame.layout.ranks) {
     const query::RankRows* rows = context.snapshot->FindRank(block.rank);
     if (rows == nullptr || block.folded) continue;
-    const auto steps = PlannedStepsInView(*rows, frame.axis, planned.schedule);
+    const auto steps = PlannedStepsInView(*rows, frame.axis, planned.schedules);
     if (steps.empty()) continue;
     for (size_t at = block.first_lane; at < block.first_lane + block.num_lanes; ++at) {
       const Lane& lane = frame.layout.lanes[at];

@@ -337,13 +337,26 @@ void RunSession::AskForFigures(FindingsRequest wanted, ui::Context* context) {
 }
 
 void RunSession::FollowBookmarks(const std::string& opened) {
-  bookmarks_ = std::make_unique<BookmarksWorker>(opened, folder(), wake_, watch_);
+  bookmarks_.worker = std::make_unique<BookmarksWorker>(opened, folder(), wake_, watch_);
+}
+
+void RunSession::ReadBookmarks(const std::string& opened) {
+  ui::BookmarkList list{.file = bookmarks::FileOf(opened, shown_->run_folder)};
+  Result<std::vector<bookmarks::Bookmark>> read = bookmarks::Read(list.file);
+  if (!read.ok()) list.problem = read.message();
+  if (read.ok()) list.all = std::move(read).value();
+  bookmarks_.read = std::make_shared<const ui::BookmarkList>(std::move(list));
 }
 
 bool RunSession::UpdateBookmarks(ui::Bookmarks* shown) {
-  BookmarkListPtr list = bookmarks_ == nullptr ? nullptr : bookmarks_->Latest();
+  const BookmarkListPtr list =
+      bookmarks_.worker == nullptr ? bookmarks_.read : bookmarks_.worker->Latest();
   if (list == nullptr || shown_ == nullptr) return true;
-  return bookmark_placer_.Update(*shown_, std::move(list), shown);
+  bool are_all = false;
+  do {
+    are_all = bookmarks_.placer.Update(*shown_, list, shown);
+  } while (!are_all && list == bookmarks_.read);  // a picture waits
+  return are_all;
 }
 
 SqlWorker* RunSession::sql() {

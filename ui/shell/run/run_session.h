@@ -174,8 +174,10 @@ class RunSession {
                     ui::CompareState* compare);
   // Reads the bookmarks of the run and follows their file. `opened`: as bookmarks::FileOf() has it.
   void FollowBookmarks(const std::string& opened);
-  // Null until then.
-  BookmarksWorker* bookmarks() { return bookmarks_.get(); }
+  // Reads them once, on the calling thread: for headless pictures.
+  void ReadBookmarks(const std::string& opened);
+  // Null until FollowBookmarks().
+  BookmarksWorker* bookmarks() { return bookmarks_.worker.get(); }
   // Once a frame: puts them into `shown`. false: not all have been looked for in the rows yet.
   bool UpdateBookmarks(ui::Bookmarks* shown);
 
@@ -246,8 +248,12 @@ class RunSession {
   CompareWorkers compare_workers_;
   int64_t memory_bytes_ = 0;  // of it, and of what it is compared with (query::ReadLimits)
   std::unique_ptr<SqlWorker> sql_;
-  std::unique_ptr<BookmarksWorker> bookmarks_;
-  BookmarkPlacer bookmark_placer_;
+  struct RunBookmarks {
+    std::unique_ptr<BookmarksWorker> worker;
+    BookmarkListPtr read;  // of ReadBookmarks()
+    BookmarkPlacer placer;
+  };
+  RunBookmarks bookmarks_;
   std::unique_ptr<query::LiveTrace> trace_;  // destroyed first: it calls wake
   LogPlace log_;
 };
