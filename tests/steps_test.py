@@ -105,7 +105,8 @@ JOIN plan_op p ON p.id = r.plan_op WHERE r.step >= 2 AND p.kind = 'send' GROUP B
         self.assertEqual({row["kind"] for row in listed}, {"all_gather"})
         refused = self.run_program(APP, "shot", run, "--panel", "memory", "-o", self.root / "memory.csv", check=False)
         self.assertEqual(refused.returncode, 1)
-        self.assertIn("--panel memory: a CSV is of one of the tables", refused.stderr)
+        tables = "sql, steps, ranks, collectives, schedule, compare, bookmarks, overlap, details, blocks"
+        self.assertIn(f"--panel memory: a CSV is of one of the tables: --panel {tables}", refused.stderr)
         self.assertFalse((self.root / "memory.csv").exists())
 
 

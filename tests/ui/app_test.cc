@@ -9,6 +9,7 @@
 
 #include "tests/lesson/lesson_snapshot.h"
 #include "tests/ui/harness.h"
+#include "ui/panel_list.h"
 
 namespace shardscope::ui_test {
 namespace {
@@ -166,6 +167,15 @@ TEST_F(AppTest, TheMenuLeadsToHelpAndHelpNamesTheDocumentation) {
   EXPECT_TRUE(std::any_of(items.begin(), items.end(), [](const ui::DrawnItem& item) {
     return item.panel == "help" && item.text.find("README.md") != std::string::npos;
   }));
+  std::string help;
+  for (const ui::DrawnItem& item : items) {
+    if (item.panel == "help") help += item.text;
+  }
+  for (const ui::PanelInfo& panel : ui::kPanelList) {
+    const std::string gap = *panel.key_name == '\0' ? "" : " ";
+    EXPECT_THAT(help, testing::HasSubstr(ui::Tr(ui::Language::kEnglish, panel.title) + gap +
+                                         panel.key_name));
+  }
 }
 
 TEST_F(AppTest, AClickOnAChangeShowsItsStep) {

@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -228,6 +229,49 @@ TEST_F(KeyboardTest, ArrowsGoFromTheHitThatWasClickedToTheNext) {
   const ui::SearchState& search = harness_.context().search;
   ASSERT_TRUE(search.found != nullptr && search.current);
   EXPECT_EQ(search.current->op_run, search.found->result.hits[1].op_run);
+}
+
+TEST_F(KeyboardTest, WhatFieldsLeaveAloneGoesPastThem) {
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    const auto press = [&](ImGuiKeyChord chord) {
+      test->KeyPress(chord);
+      test->Yield(4);
+    };
+    press(ImGuiKey_Slash);
+    test->KeyChars("gather");
+    EXPECT_TRUE(ImGui::GetIO().WantTextInput);
+    for (const auto& [chord, overlay] :
+         {std::pair(ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_P, ui::Overlay::kPalette),
+          {ImGuiKey_F1, ui::Overlay::kHelp},
+          {ImGuiKey_F10, ui::Overlay::kMenu}}) {
+      press(chord);
+      EXPECT_EQ(harness_.context().overlay, overlay);
+      press(ImGuiKey_Escape);
+      test->SetRef("//##search");
+      test->ItemInput("##query");
+    }
+    press(ImGuiMod_Ctrl | ImGuiKey_L);
+    EXPECT_EQ(harness_.context().language, ui::Language::kChinese);
+    press(ImGuiMod_Ctrl | ImGuiKey_T);
+    EXPECT_EQ(harness_.context().theme_name, ui::ThemeName::kLight);
+    press(ImGuiMod_Ctrl | ImGuiKey_S);
+    EXPECT_EQ(harness_.shell().TakeAskedPicture(), ui::PictureKind::kPng);
+    EXPECT_TRUE(ImGui::GetIO().WantTextInput);
+    // Of the field, and not of the view.
+    const int64_t start_ns = harness_.context().view.start_ns;
+    press(ImGuiMod_Ctrl | ImGuiKey_A);
+    press(ImGuiKey_Backspace);
+    EXPECT_EQ(harness_.context().search.text, "");
+    press(ImGuiMod_Ctrl | ImGuiKey_Z);
+    EXPECT_EQ(harness_.context().search.text, "gather");
+    EXPECT_EQ(harness_.context().view.start_ns, start_ns);
+    press(ImGuiMod_Ctrl | ImGuiKey_O);
+    test->Yield(8);
+    test->KeyChars("/no/such/run");
+    press(ImGuiKey_Enter);
+    test->Yield(8);
+  }));
+  EXPECT_NE(harness_.log().Find("runs", "error"), nullptr);
 }
 
 constexpr double kPatienceSeconds = 30;

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
 
+#include <chrono>
 #include <filesystem>
+#include <functional>
 #include <string_view>
+#include <thread>
 
 #include "tests/ui/harness.h"
 #include "trace/query/trace_test_util.h"
@@ -217,6 +220,76 @@ TEST_F(SqlTest, TheFieldKeepsTheKeyboardWhenItsStatementIsRun) {
   }));
   ASSERT_EQ(harness_.context().sql.history.size(), 2u);
   EXPECT_EQ(harness_.context().sql.history.back(), "SELECT rank FROM v_step LIMIT 1");
+}
+
+TEST_F(SqlTest, ItsKeyPutsTheCaretIntoTheFieldAndOthersGoPastIt) {
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    const auto wait = [&](const std::function<bool()>& is_there) {
+      for (int i = 0; i < 2000 && !is_there(); ++i) {
+        test->Yield();
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      }
+      EXPECT_TRUE(is_there());
+    };
+    test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_4);
+    test->Yield(8);
+    EXPECT_TRUE(ImGui::GetIO().WantTextInput);
+    test->KeyChars("SELECT rank FROM v_step");
+    test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Enter);
+    wait([this] { return Drawn("row:5") != nullptr; });
+    EXPECT_TRUE(ImGui::GetIO().WantTextInput);
+    test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_E);
+    wait([this] { return harness_.context().notice.text.find("sql-1.csv") != std::string::npos; });
+    test->KeyChars(" LIMIT 1");
+    test->KeyPress(ImGuiKey_Escape);
+    test->Yield(4);
+    EXPECT_FALSE(ImGui::GetIO().WantTextInput);
+    test->SetRef("//###sql");
+    test->ItemClick("**/run");
+    test->Yield(4);
+  }));
+  ASSERT_EQ(harness_.context().sql.history.size(), 2u);
+  EXPECT_EQ(harness_.context().sql.history.back(), "SELECT rank FROM v_step LIMIT 1");
+}
+
+TEST_F(SqlTest, TheChartDrawsNumbersAndAClickShowsTheRow) {
+  harness_.shell().Post(ui::FocusPanel{"sql"});
+  harness_.shell().Post(ui::RunSql{"SELECT op FROM v_op_run"});
+  ASSERT_TRUE(Shown("row:5"));
+  const auto click_segment = [&] {
+    EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) {
+      test->SetRef("//###sql");
+      test->ItemClick("**/Chart");
+    }));
+    harness_.Frames(4);
+  };
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) {
+    test->SetRef("//###sql");
+    EXPECT_FALSE(test->ItemExists("**/Chart"));  // no number
+  }));
+  harness_.shell().Post(ui::RunSql{"SELECT step, id AS op_run, started_ns FROM op_run"});
+  ASSERT_TRUE(Shown("cell:5:2"));
+  click_segment();
+  ASSERT_NE(Drawn("chart"), nullptr);
+  EXPECT_EQ(Drawn("row:5"), nullptr);
+  EXPECT_EQ(Drawn("chart")->text, "step");
+  EXPECT_EQ(std::get<int64_t>(Drawn("chart")->value), 6);
+  ASSERT_NE(Drawn("series:op_run"), nullptr);
+  ASSERT_NE(Drawn("series:started_ns"), nullptr);
+  EXPECT_EQ(std::get<int64_t>(Drawn("series:started_ns")->value), 3);  // of two ranks each
+  EXPECT_EQ(Drawn("series:step"), nullptr);
+
+  const ui::Box part = Drawn("series:op_run")->box;
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos({part.x1 - 3, part.y0 + 2});
+    test->Yield(2);
+    ASSERT_NE(Drawn("tooltip"), nullptr);
+    EXPECT_THAT(Drawn("tooltip")->text, HasSubstr("step  2"));
+    test->MouseClick();
+  }));
+  harness_.Frames(4);
+  EXPECT_EQ(harness_.context().selection.op_run,
+            harness_.context().snapshot->ranks[1].op_runs[2].id);
 }
 
 }  // namespace

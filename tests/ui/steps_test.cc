@@ -217,7 +217,10 @@ TEST_F(SavedTest, ABarThatIsLongerThanTheChartIsMarked) {
 TEST_F(SavedTest, WhatIsInFrontAndHasNoTableSaysWhichHave) {
   Press(ImGuiMod_Ctrl | ImGuiKey_1);
   Press(ImGuiMod_Ctrl | ImGuiKey_E);
-  EXPECT_THAT(harness_.context().notice.text, HasSubstr("Bookmarks, Overlap"));
+  EXPECT_THAT(
+      harness_.context().notice.text,
+      HasSubstr(
+          "SQL, Steps, Ranks, Collectives, Schedule, Compare, Bookmarks, Overlap, Details, "));
   EXPECT_TRUE(harness_.context().notice.is_error);
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/exports"));
 }

@@ -32,7 +32,7 @@ std::string RemedyFor(int error) {
   switch (error) {
     case ENOSPC:
     case EDQUOT:
-      return "make room, or name a file on another disk";
+      return "make room on its disk";
     case EPIPE:
       return "its reader has ended";
     case ENXIO:

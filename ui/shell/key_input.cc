@@ -3,6 +3,8 @@
 #include <imgui.h>
 #include <imgui_internal.h>
 
+#include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <utility>
 
@@ -82,10 +84,22 @@ bool IsOfFocus(ImGuiKeyChord chord) {
   return (chord & ~ImGuiMod_Mask_) == ImGuiKey_Space && ImGui::GetIO().NavVisible;
 }
 
-// What fields leave alone while the user types: Ctrl with a digit.
+// What fields leave alone while the user types: function keys, and what they do not edit with of
+// the keys with Ctrl.
 bool GoesPastText(ImGuiKeyChord chord) {
+  constexpr std::array kOfFields = {ImGuiMod_Ctrl | ImGuiKey_A,
+                                    ImGuiMod_Ctrl | ImGuiKey_C,
+                                    ImGuiMod_Ctrl | ImGuiKey_V,
+                                    ImGuiMod_Ctrl | ImGuiKey_X,
+                                    ImGuiMod_Ctrl | ImGuiKey_Y,
+                                    ImGuiMod_Ctrl | ImGuiKey_Z,
+                                    ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_Z};
   const int key = chord & ~ImGuiMod_Mask_;
-  return (chord & ImGuiMod_Ctrl) != 0 && key >= ImGuiKey_0 && key <= ImGuiKey_9;
+  if (key >= ImGuiKey_F1 && key <= ImGuiKey_F12) return true;
+  const bool is_sign = (key >= ImGuiKey_0 && key <= ImGuiKey_Z) || key == ImGuiKey_Equal ||
+                       key == ImGuiKey_Minus;  // others move the caret, or delete
+  return (chord & ImGuiMod_Ctrl) != 0 && is_sign &&
+         std::ranges::find(kOfFields, chord) == kOfFields.end();
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 
 namespace shardscope::shell {
 
-// Nothing while the user types into a field. `panel`: the one that has the keyboard; empty:
-// what is in no panel has it, or nothing.
+// While the user types into a field, only what fields leave alone. `panel`: the one that has the
+// keyboard; empty: what is in no panel has it, or nothing.
 void ReadKeys(const ui::Context& context, std::string_view panel, const ui::View& goal,
               ui::Commands* commands);
 

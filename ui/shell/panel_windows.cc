@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <type_traits>
 
 #include "ui/panel_list.h"
 #include "ui/panels/advice/advice_panel.h"
@@ -51,7 +52,9 @@ template <typename Panel>
 constexpr PanelWindow WindowOf(std::string_view id, DockSlot slot) {
   const auto* panel = std::ranges::find_if(
       ui::kPanelList, [id](const ui::PanelInfo& info) { return info.id == id; });
-  return {panel->id, panel->title, slot, Make<Panel>};
+  constexpr bool kHasTable =
+      !std::is_same_v<decltype(&Panel::AsTable), decltype(&ui::Panel::AsTable)>;
+  return {panel->id, panel->title, slot, kHasTable, Make<Panel>};
 }
 
 // All panels, in the order in which they are drawn and tabs stand beside one another.

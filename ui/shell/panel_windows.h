@@ -49,6 +49,7 @@ struct PanelWindow {
   const char* id;  // "timeline": what FocusPanel and the draw log call it
   ui::Text title;
   DockSlot slot;
+  bool has_table;  // while it lists something
   std::unique_ptr<ui::Panel> (*make)();
 };
 std::span<const PanelWindow> PanelWindows();

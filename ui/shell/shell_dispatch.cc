@@ -610,9 +610,8 @@ struct Dispatcher {
     const std::string panel(command.panel.empty() ? shell.panel_frames_.focused() : command.panel);
     const ui::TableMaker make = shell.TableOf(panel);
     if (make == nullptr) {
-      shell.Notify(
-          TrFormat(shell.context_.language, ui::Text::kSaveNoTable, TitlesOfTables(shell.context_)),
-          true);
+      shell.Notify(TrFormat(shell.context_.language, ui::Text::kSaveNoTable, TitlesOfTables()),
+                   true);
       return;
     }
     shell.SaveFile({.name = panel, .extension = ".csv", .make = [make]() -> Result<std::string> {
@@ -620,13 +619,13 @@ struct Dispatcher {
                     }});
   }
   // Titles of the panels that have a table.
-  std::string TitlesOfTables(const ui::Context& context) const {
+  std::string TitlesOfTables() const {
+    const ui::Language language = shell.context_.language;
     std::vector<std::string> titles;
     for (const PanelWindow& panel : PanelWindows()) {
-      if (shell.TableOf(panel.id) != nullptr)
-        titles.emplace_back(Tr(context.language, panel.title));
+      if (panel.has_table) titles.emplace_back(Tr(language, panel.title));
     }
-    return Join(titles, context.language == ui::Language::kChinese ? "、" : ", ");
+    return Join(titles, language == ui::Language::kChinese ? "、" : ", ");
   }
   void operator()(const ui::SavePicture& command) const { shell.wants_.picture = command.kind; }
   void operator()(const ui::DismissProblems&) const {

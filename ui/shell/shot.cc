@@ -115,13 +115,15 @@ Result<std::string> CsvOf(const Shell& shell, const ShotOptions& options) {
   if (panel.empty()) panel = !options.search.empty() ? "search" : options.area ? "details" : "";
   const ui::TableMaker make = shell.TableOf(panel);
   if (make != nullptr) return PrintCsv(make());
+  std::string asked = panel.empty() ? "" : fmt::format("--panel {}: ", panel);
   std::vector<std::string> names;
-  for (const std::string& name : PanelNames()) {
-    if (shell.TableOf(name) != nullptr) names.push_back(name);
+  for (const PanelWindow& window : PanelWindows()) {
+    if (!window.has_table) continue;
+    if (window.id == panel) asked += "it lists nothing here; ";
+    names.emplace_back(window.id);
   }
-  return Status::Error(fmt::format("{}a CSV is of one of the tables: --panel {}",
-                                   panel.empty() ? "" : fmt::format("--panel {}: ", panel),
-                                   Join(names, ", ")));
+  return Status::Error(
+      fmt::format("{}a CSV is of one of the tables: --panel {}", asked, Join(names, ", ")));
 }
 
 // What runs at this moment, on the first rank where anything does; else nothing.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "ui/widgets/arrow_keys.h"
 #include "ui/widgets/buttons.h"
@@ -109,8 +110,12 @@ bool TextField(const Look& look, const char* id, std::string* text, const Field&
 bool TextArea(const Look& look, const char* id, std::string* text, ImVec2 size) {
   PushFieldStyle(look, false);
   ImGui::PushFont(look.fonts.mono, ui::kMonoSize);
+  // Dear ImGui takes back what was typed since the field has the keyboard.
+  const bool leaves = ImGui::IsKeyPressed(ImGuiKey_Escape, false);
+  std::string typed = leaves ? *text : std::string();
   const bool entered =
       ImGui::InputTextMultiline(id, text, size, ImGuiInputTextFlags_EnterReturnsTrue);
+  if (leaves) *text = std::move(typed);
   if (entered) ImGui::SetKeyboardFocusHere(-1);  // which left the field
   LogControl(look, "field", id, *text);
   ImGui::PopFont();

@@ -22,7 +22,7 @@ struct Field {
 bool TextField(const Look& look, const char* id, std::string* text, const Field& field);
 
 // Of several lines, in the mono font. True when Ctrl+Enter was pressed in it; it keeps the
-// keyboard.
+// keyboard. Escape leaves it, and what was typed stays.
 bool TextArea(const Look& look, const char* id, std::string* text, ImVec2 size);
 
 // True when another option was chosen.

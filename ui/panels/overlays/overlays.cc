@@ -17,6 +17,7 @@
 #include "ui/link.h"
 #include "ui/palette.h"
 #include "ui/panels/overlays/bookmark_form.h"
+#include "ui/panels/overlays/help.h"
 #include "ui/text.h"
 #include "ui/timeline/labels.h"
 #include "ui/timeline/link_place.h"
@@ -202,16 +203,6 @@ void DrawKeys(const Look& look, const ui::Context& context, ui::DrawLog* log) {
   for (const ui::Action& action : ui::AllActions()) {
     if (action.chord == 0) continue;
     DrawKey(look, action.key_name, Tr(context.language, action.title), log);
-  }
-}
-
-void DrawHelp(const Look& look, const ui::Context& context, ui::DrawLog* log) {
-  widgets::Heading(look, Tr(context.language, Text::kCommandHelp));
-  for (const Text paragraph : {Text::kHelpTimeline, Text::kHelpKnobs, Text::kHelpFindings,
-                               Text::kHelpRuns, Text::kHelpMore}) {
-    const char* text = Tr(context.language, paragraph);
-    log->Text("paragraph", text, widgets::Paragraph(look, widgets::DimOf(look), text));
-    widgets::Gap(look, 2);
   }
 }
 

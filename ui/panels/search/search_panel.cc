@@ -206,13 +206,11 @@ void SearchPanel::DrawField(const ui::Context& context, ui::DrawLog* log, ui::Co
   if (!has_keyboard) return;
   const bool enter =
       ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter);
-  // Elsewhere F3 is an action of its own.
-  const bool next = enter || (ImGui::IsKeyPressed(ImGuiKey_F3) && ImGui::GetIO().WantTextInput);
-  if (!next) return;
+  if (!enter) return;
   for (ui::Command& command : ui::StepToHit(context, ImGui::GetIO().KeyShift ? -1 : 1)) {
     commands->push_back(std::move(command));
   }
-  if (enter) ImGui::SetKeyboardFocusHere(-1);  // Enter left the field
+  ImGui::SetKeyboardFocusHere(-1);  // Enter left the field
 }
 
 void SearchPanel::DrawHits(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {

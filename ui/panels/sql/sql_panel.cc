@@ -31,6 +31,7 @@ using ui::Text;
 constexpr float kTablesWidth = 190;
 constexpr float kStatementHeight = 96;
 constexpr float kButtonWidth = 72;
+constexpr float kShownWidth = 160;  // of the choice between table and chart
 constexpr float kMostColumnWidth = 420;
 constexpr float kOldRowsAlpha = 0.45F;
 constexpr size_t kRowsOfWidths = 200;  // from which columns take their widths
@@ -195,8 +196,11 @@ void SqlPanel::DrawTables(const PanelFrame& frame) {
 
 void SqlPanel::DrawStatement(const PanelFrame& frame) {
   const widgets::Look& look = frame.look;
+  if (wants_text_) ImGui::SetKeyboardFocusHere();
   const bool entered =
       widgets::TextArea(look, "##statement", &text_, {-FLT_MIN, look.Px(kStatementHeight)});
+  // The panel, that comes to the front, may take it again.
+  if (ImGui::IsItemActive()) wants_text_ = false;
   const bool runs = !frame.context.sql.running.empty();
   bool clicked = false;
   if (runs) {
@@ -226,13 +230,40 @@ void SqlPanel::DrawStatement(const PanelFrame& frame) {
   }
 }
 
+void SqlPanel::DrawAnswer(const PanelFrame& frame) {
+  const auto& answer = frame.context.sql.answer;
+  if (answer == nullptr || !answer->error.empty() || answer->rows.names.empty()) return;
+  // Of the statement before, while one runs.
+  const bool is_old = !frame.context.sql.running.empty();
+  ImGui::BeginDisabled(is_old);
+  ImGui::PushStyleVar(ImGuiStyleVar_Alpha, is_old ? kOldRowsAlpha : 1);
+  const bool has_chart = chart_.Show(answer);
+  if (has_chart) {
+    const int clicked =
+        widgets::Segmented(frame.look, "shown",
+                           {.options = {frame.Tr(Text::kSqlTable), frame.Tr(Text::kSqlChart)},
+                            .chosen = as_chart_ ? 1 : 0,
+                            .width = frame.look.Px(kShownWidth)});
+    if (clicked >= 0) as_chart_ = clicked == 1;
+  }
+  if (has_chart && as_chart_) {
+    chart_.Draw(frame);
+  } else {
+    DrawRows(frame, *answer);
+  }
+  ImGui::PopStyleVar();
+  ImGui::EndDisabled();
+}
+
 void SqlPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
   const PanelFrame frame{context, widgets::LookOf(context), log, commands};
+  const bool is_news = context.typed_into.IsNews("sql", &typed_into_);
   if (context.snapshot == nullptr) {
     const char* text = frame.Tr(Text::kSqlEmpty);
     log->Text("empty", text, widgets::EmptyState(frame.look, text));
     return;
   }
+  wants_text_ = wants_text_ || is_news;
   if (!context.sql.is_open) commands->push_back(ui::OpenSql{});
   widgets::Gap(frame.look, 4);
   if (ImGui::BeginChild("tables", {frame.look.Px(kTablesWidth), 0}, ImGuiChildFlags_NavFlattened))
@@ -243,16 +274,7 @@ void SqlPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* 
     DrawStatement(frame);
     widgets::Gap(frame.look, 4);
     DrawStatus(frame);
-    const auto& answer = context.sql.answer;
-    if (answer != nullptr && answer->error.empty() && !answer->rows.names.empty()) {
-      // Of the statement before, while one runs.
-      const bool is_old = !context.sql.running.empty();
-      ImGui::BeginDisabled(is_old);
-      ImGui::PushStyleVar(ImGuiStyleVar_Alpha, is_old ? kOldRowsAlpha : 1);
-      DrawRows(frame, *answer);
-      ImGui::PopStyleVar();
-      ImGui::EndDisabled();
-    }
+    DrawAnswer(frame);
   }
   ImGui::EndChild();
 }
