@@ -1,10 +1,11 @@
-"""Figures of a scope: those of the report and of the window, against medians over the rows of the trace."""
+"""Figures of a scope: those of the report and of the window, against medians over the rows of the trace; and what panels show, against the report."""
 
 import json
 import statistics
 import unittest
 
-from programs import APP, ProgramTest
+from chrome_traces import fsdp2_step
+from programs import APP, ImportTestCase, ProgramTest
 
 CHANGES = """
 [[change]]
@@ -82,8 +83,69 @@ class ScopeTest(ProgramTest):
                 self.assertEqual(shown["overlap_ratio"], summary["overlap_ratio"])
                 self.assertEqual(shown["peak_bytes"], max(row["peak_bytes"] for row in report["memory"]))
                 stalls = {item["id"]: item["value"] for item in shot["items"] if item["id"].startswith("stall:")}
-                for stall in report["stalls"][:1]:
-                    self.assertEqual(stalls[f"stall:{stall['title']}:{stall['sentence']}"], stall["ns_per_step"])
+                self.assertEqual(stalls, {f"stall:{stall['title']}:{stall['sentence']}": stall["ns_per_step"] for stall in report["stalls"][:len(stalls)]})
+                self.assertGreaterEqual(len(stalls), min(5, len(report["stalls"])))
+
+
+class PanelsTest(ImportTestCase):
+    """What each panel of the window shows is what `report --json` says, of a run of the engine and of an imported one."""
+
+    def runs(self):
+        run, _ = self.train("run", "train.steps=8", "transport=emulated", "link.bandwidth=20MB/s")
+        folder = self.root / "traces"
+        folder.mkdir()
+        for rank in (0, 1):
+            fsdp2_step(rank, 40 * rank).write(folder / f"worker{rank}.pt.trace.json.gz")
+        imported = self.root / "imported"
+        self.run_program(APP, "import", folder, "-o", imported)
+        return {"engine": run, "imported": imported}
+
+    def shown(self, run, panel, *options):
+        return {item: drawn.get("value") for (of, item), drawn in self.drawn(run, "--size", "1600x1800", *options).items() if of == panel}
+
+    def test_panels(self):
+        for name, run in self.runs().items():
+            report = self.report(run, "--whole-run", "--step-table")
+            with self.subTest(name, panel="memory"):
+                self.check_memory(run, report)
+            with self.subTest(name, panel="overlap"):
+                self.check_overlap(run, report)
+            with self.subTest(name, panel="steps"):
+                self.check_steps(run, report)
+            if name == "engine":
+                self.assertTrue(report["stalls"] and all(row["peak_bytes"] > 0 for row in report["memory"]))
+
+    def check_memory(self, run, report):
+        for peak in report["memory"]:
+            rank = peak["rank"]
+            began = self.sql(run, f"SELECT max(step) AS step FROM step WHERE rank = {rank} AND start_ns <= {peak['peak_time_ns']}")
+            step = began[0]["step"]
+            shown = self.shown(run, "memory", *(() if step is None else ("--step", step)))  # the peak is in view
+            prefix = f"highest:{rank}:"
+            self.assertEqual(shown.get(f"peak:{rank}", 0), peak["peak_bytes"])
+            self.assertEqual({item.removeprefix(prefix): value for item, value in shown.items() if item.startswith(prefix)},
+                             {category: value for category, value in peak["by_category"].items() if value > 0 and category != "host"})
+
+    def check_overlap(self, run, report):
+        shown = self.shown(run, "overlap", "--scope", "whole-run")
+        stalls = {item: value for item, value in shown.items() if item.startswith("stall:")}
+        self.assertEqual(stalls, {f"stall:{stall['title']}:{stall['sentence']}": stall["ns_per_step"] for stall in report["stalls"][:len(stalls)]})
+        self.assertGreaterEqual(len(stalls), min(5, len(report["stalls"])))  # more where there is room
+        for rank in sorted({row["rank"] for row in report["steps"]}):
+            shown = self.shown(f"{run}#rank={rank}", "overlap")
+            self.assertEqual(shown["rank"], rank)
+            rows = [row for row in report["steps"] if row["rank"] == rank]
+            if len(rows) > 2:
+                rows = [row for row in rows if row["step"] >= 2]  # warm-up has no bars
+            for part in ("compute", "exposed", "idle"):
+                bars = {item: value for item, value in shown.items() if item.startswith(f"{part}:")}
+                self.assertEqual(bars, {f"{part}:{row['step']}": row[f"{part}_ns"] for row in rows})
+
+    def check_steps(self, run, report):
+        shown = self.shown(run, "steps", "--panel", "steps")
+        for row in report["step_table"]:
+            for key in ("step_ns", "slowest_rank", "compute_ns", "exposed_ns", "idle_ns"):
+                self.assertEqual(shown[f"{key}:{row['step']}"], row[key], key)
 
 
 if __name__ == "__main__":

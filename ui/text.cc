@@ -5,6 +5,7 @@
 
 #include "engine/config/config.h"
 #include "trace/base/reasons.h"
+#include "ui/terms.h"
 
 namespace shardscope::ui {
 namespace {
@@ -168,12 +169,7 @@ std::string KeyHelp(Language language, const config::KeyInfo& key) {
 }
 
 const char* MemoryCategoryName(Language language, words::MemoryCategory category) {
-  static constexpr std::array<Text, words::kNumMemoryCategories> kNames = {
-      Text::kMemoryParameterShard, Text::kMemoryUnshardedParameter,  Text::kMemoryGradient,
-      Text::kMemoryGradientShard,  Text::kMemoryCommunicationBuffer, Text::kMemoryOptimizer,
-      Text::kMemoryActivation,     Text::kMemoryTemporary,           Text::kMemoryHost,
-      Text::kMemoryOther};
-  return Tr(language, kNames[static_cast<size_t>(category)]);
+  return Tr(language, kMemoryTerms[static_cast<size_t>(category)].name);
 }
 
 }  // namespace shardscope::ui

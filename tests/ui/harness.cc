@@ -1,7 +1,10 @@
 #include "tests/ui/harness.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
+
+#include "trace/base/time.h"
 
 namespace shardscope::ui_test {
 namespace {
@@ -42,11 +45,13 @@ Harness::~Harness() {
 
 void Harness::Frames(int count) {
   for (int i = 0; i < count; ++i) {
+    const int64_t start_ns = ThreadCpuNs();
     surface_.BeginFrame();
     ImGui::NewFrame();
     shell_->Frame();
     ImGui::Render();
     surface_.EndFrame();
+    dearest_frame_ns_ = std::max(dearest_frame_ns_, ThreadCpuNs() - start_ns);
     ImGuiTestEngine_PostSwap(engine_);
   }
 }

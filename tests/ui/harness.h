@@ -6,10 +6,12 @@
 #include <imgui_te_context.h>
 #include <imgui_te_engine.h>
 
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "ui/shell/backend/gui.h"
 #include "ui/shell/backend/headless.h"
@@ -32,6 +34,9 @@ class Harness {
   // Draws one frame, or many.
   void Frames(int count = 1);
 
+  // CPU time of this thread for the dearest frame since the last call.
+  int64_t TakeDearestFrameNs() { return std::exchange(dearest_frame_ns_, 0); }
+
   // From the next frame on.
   void Resize(int width, int height) { surface_.Resize(width, height); }
 
@@ -47,6 +52,7 @@ class Harness {
   std::unique_ptr<shell::Shell> shell_;
   ImGuiTestEngine* engine_;
   std::function<void(ImGuiTestContext*)> script_;
+  int64_t dearest_frame_ns_ = 0;
   std::deque<std::string> names_;  // the engine keeps pointers to them
 };
 

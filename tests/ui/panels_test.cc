@@ -4,6 +4,8 @@
 #include <imgui_internal.h>
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "tests/lesson/lesson_snapshot.h"
 #include "tests/ui/harness.h"
@@ -720,6 +722,36 @@ TEST_F(PanelsTest, FinishedRunShowsItsKnobsButTurnsNone) {
     IM_CHECK(item.ID != 0);
     IM_CHECK((item.ItemFlags & ImGuiItemFlags_Disabled) != 0);
   }));
+}
+
+// Where a word is met first, it says what it means.
+TEST(TermsTest, WordsOfLegendsAndOfDetailsAreExplainedUnderTheMouse) {
+  Harness harness({}, {}, /*log_widgets=*/true);
+  harness.shell().OpenSnapshot(analysis::MakeLessonSnapshot(4, 24, 12));
+  harness.Frames(8);
+  struct Word {
+    std::string panel;
+    std::string text;
+    ImVec2 at;
+  };
+  std::vector<Word> words;
+  for (const ui::DrawnItem& item : harness.log().items()) {
+    const ImVec2 middle((item.box.x0 + item.box.x1) / 2, (item.box.y0 + item.box.y1) / 2);
+    if (item.id.starts_with("legend:") && (item.panel == "memory" || item.panel == "overlap")) {
+      words.push_back({item.panel, item.text, middle});
+    }
+    const bool is_row = item.panel == "details" && (item.id == "issued" || item.id == "started");
+    if (is_row) words.push_back({item.panel, item.id, middle});
+  }
+  ASSERT_GE(words.size(), 8U);
+  for (const Word& word : words) {
+    EXPECT_TRUE(harness.Drive([&](ImGuiTestContext* test) { test->MouseMoveToPos(word.at); }));
+    harness.Frames(2);
+    const ui::DrawnItem* tip = harness.log().Find(word.panel.c_str(), "tooltip");
+    ASSERT_NE(tip, nullptr) << word.panel << ": " << word.text;
+    EXPECT_THAT(tip->text, testing::StartsWith(word.text + "\n"));
+    EXPECT_GT(tip->text.size(), word.text.size() + 10);
+  }
 }
 
 }  // namespace

@@ -144,6 +144,31 @@ TEST_F(RanksTest, AFilterChoosesRowsAndLanes) {
   EXPECT_NE(Drawn("row:3"), nullptr);  // as before
 }
 
+// However low its row: a sign, and words under the mouse.
+TEST_F(RanksTest, ARankWithoutLanesIsMarked) {
+  Press(ImGuiMod_Ctrl | ImGuiKey_6);
+  EXPECT_EQ(Drawn("hidden:3"), nullptr);
+  harness_.shell().Post(ui::PlaceRanks{{3}, ui::RankPlace::kHidden});
+  Press(ImGuiMod_Ctrl | ImGuiKey_6);
+  ASSERT_NE(Drawn("hidden:3"), nullptr);
+  EXPECT_EQ(Drawn("hidden:4"), nullptr);
+  const ui::Box sign = Drawn("hidden:3")->box;
+  const ui::Box row = Drawn("row:3")->box;
+  EXPECT_FLOAT_EQ((sign.y0 + sign.y1) / 2, (row.y0 + row.y1) / 2);
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos({(sign.x0 + sign.x1) / 2, (sign.y0 + sign.y1) / 2});
+  }));
+  harness_.Frames(2);
+  ASSERT_NE(Drawn("tooltip"), nullptr);
+  EXPECT_EQ(Drawn("tooltip")->text, "rank 3, no lanes");
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(PlaceOf(harness_, "ranks", "cell:3:3"));
+  }));
+  harness_.Frames(2);
+  ASSERT_NE(Drawn("tooltip"), nullptr);
+  EXPECT_EQ(Drawn("tooltip")->text, "rank 3, step 3, no lanes");
+}
+
 TEST_F(RanksTest, NoCalloutStandsBesideLanesThatAreOutOfSight) {
   const ui::Selection selection = harness_.context().selection;
   ASSERT_FALSE(selection.op_run.is_none());  // the op that teaches most
@@ -324,6 +349,29 @@ TEST_F(RanksTest, ASelectedCollectiveIsJoinedOverTheLanesOfItsRanks) {
   const ui::DrawnItem* arrived = harness_.log().Find("timeline", arrival);
   ASSERT_TRUE(last != nullptr && arrived != nullptr);
   EXPECT_GE(last->box.x0, arrived->box.x0 - 10);
+}
+
+TEST_F(RanksTest, WhatIsSaidOfACollectiveLeavesTheChangeReadable) {
+  harness_.Resize(1600, 600);  // the slow rank's lanes are out of sight: it is said at the edge
+  ASSERT_FALSE(snapshot_->markers.empty());
+  const int64_t change_ns = snapshot_->markers.front().time_ns;
+  const std::vector<analysis::CollectiveRun> runs = analysis::Collectives(*snapshot_, 10, 10);
+  const auto run = std::find_if(runs.begin(), runs.end(), [&](const auto& one) {
+    return one.rank == 2 && one.last_rank == kSlowRank && one.last_arrival_ns > change_ns;
+  });
+  ASSERT_NE(run, runs.end());
+  const int64_t since_ns = run->last_arrival_ns - change_ns;
+  harness_.shell().Post(ui::SelectOp{run->op_run, 2, false});
+  harness_.shell().Post(
+      ui::SetView{change_ns - since_ns / 5, run->last_arrival_ns + 5 * since_ns, false, false});
+  harness_.Frames(6);
+  const ui::DrawnItem* said = harness_.log().Find("timeline", "came_last");
+  const ui::DrawnItem* change = harness_.log().Find("timeline", "change:10");
+  ASSERT_TRUE(said != nullptr && change != nullptr);
+  EXPECT_LT(said->box.x0, change->box.x1);
+  EXPECT_LT(change->box.x0, said->box.x1);
+  EXPECT_LE(said->box.y1, change->box.y0);  // over it, and close
+  EXPECT_LT(change->box.y0 - said->box.y1, 8);
 }
 
 }  // namespace

@@ -118,4 +118,13 @@ void ItemTooltip(const Look& look, std::string_view title, std::string_view deta
             look.theme.surface.line);
 }
 
+void BoxTooltip(const Look& look, const ui::Box& box, std::string_view title,
+                std::string_view detail) {
+  constexpr ImGuiHoveredFlags kWindow = ImGuiHoveredFlags_RootAndChildWindows |
+                                        ImGuiHoveredFlags_DockHierarchy |
+                                        ImGuiHoveredFlags_NoPopupHierarchy;
+  if (!ImGui::IsMouseHoveringRect({box.x0, box.y0}, {box.x1, box.y1}, false)) return;
+  if (ImGui::IsWindowHovered(kWindow)) Tooltip(look, title, detail, look.theme.surface.line);
+}
+
 }  // namespace shardscope::widgets

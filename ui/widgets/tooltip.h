@@ -11,6 +11,11 @@ namespace shardscope::widgets {
 // Shows when the last item is hovered, or has the keyboard and shows so. `detail` may be empty.
 void ItemTooltip(const Look& look, std::string_view title, std::string_view detail);
 
+// Shows when the mouse is over `box`, which is no item, of the window that is drawn or of the line
+// of its tabs.
+void BoxTooltip(const Look& look, const ui::Box& box, std::string_view title,
+                std::string_view detail);
+
 // Shows now, with a border of `border`, beside the boxes in `clear_of`. Measured before it is
 // drawn, so that it fits its text from its first frame on. Returns the box it covers.
 ui::Box Tooltip(const Look& look, std::string_view title, std::string_view detail, Color border,

@@ -8,7 +8,7 @@
 #include <map>
 #include <optional>
 #include <string_view>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "trace/base/text.h"
@@ -27,24 +27,25 @@ std::string Of(double ns) { return FormatDuration(static_cast<int64_t>(std::abs(
 
 // All rows that differ in nothing but their unit.
 struct Cause {
-  RowKey key;  // without a unit
-  double ns = 0;
-  std::vector<const ComparedRow*> rows;  // the largest first
+  RowKey key;                            // without a unit
+  double ns = 0;                         // net: of rows of both signs
+  std::vector<const ComparedRow*> rows;  // those that make the difference, the largest first
 };
 
-std::optional<Cause> LargestCause(const Comparison& comparison) {
-  std::map<std::tuple<StepPart, std::string, std::string>, Cause> causes;
-  const bool slower = comparison.step.ns() > 0;
+// Of one part, and of the sign of the whole difference.
+std::optional<Cause> LargestCause(const Comparison& comparison, StepPart part) {
+  std::map<std::pair<std::string, std::string>, Cause> causes;
+  const double sign = comparison.step.ns() > 0 ? 1 : -1;
   for (const ComparedRow& row : comparison.rows) {
-    if ((row.on_path.ns() > 0) != slower) continue;
-    Cause& cause = causes[{row.key.part, row.key.kind, row.key.phase}];
+    if (row.key.part != part) continue;
+    Cause& cause = causes[{row.key.kind, row.key.phase}];
     cause.key = row.key;
     cause.ns += row.on_path.ns();
-    cause.rows.push_back(&row);
+    if (row.on_path.ns() * sign > 0) cause.rows.push_back(&row);
   }
   std::optional<Cause> largest;
   for (auto& [key, cause] : causes) {
-    if (!largest || std::abs(cause.ns) > std::abs(largest->ns)) largest = std::move(cause);
+    if (cause.ns * sign > (largest ? largest->ns * sign : 0)) largest = std::move(cause);
   }
   return largest;
 }
@@ -119,6 +120,27 @@ void AddSettings(const Comparison& comparison, bool has_leads, std::vector<std::
   }
 }
 
+// ": 90 ms of the 120 ms is exposed communication, 70 ms of it exposed all-gathers of block0".
+std::string MostOf(const Comparison& comparison) {
+  const double step_ns = comparison.step.ns();
+  const StepPart part = LargestPart(comparison);
+  const double part_ns = comparison.parts[static_cast<size_t>(part)].ns();
+  if (std::abs(part_ns) < kLeastCause * std::abs(step_ns)) return "";
+  const char* const more = step_ns > 0 ? "more" : "less";
+  // What else differs may be of the other sign: then one part is more than all.
+  std::string text =
+      std::abs(part_ns) > std::abs(step_ns)
+          ? fmt::format(": {} {} {}", Of(part_ns), more, Name(part))
+          : fmt::format(": {} of the {} is {}", Of(part_ns), Of(step_ns), Name(part));
+  const std::optional<Cause> cause = LargestCause(comparison, part);
+  if (!cause || std::abs(cause->ns) < kLeastCause * std::abs(step_ns)) return text;
+  // Likewise of a cause within its part.
+  text += std::abs(cause->ns) > std::abs(part_ns)
+              ? fmt::format(", {} {} in {}", Of(cause->ns), more, WhatOf(*cause))
+              : fmt::format(", {} of it {}", Of(cause->ns), WhatOf(*cause));
+  return text;
+}
+
 // What is done or set up differently.
 std::string OtherwiseIn(const Comparison& comparison) {
   const ScheduleFacts& a = comparison.a.schedule;
@@ -144,6 +166,13 @@ std::string OtherwiseIn(const Comparison& comparison) {
 }
 
 }  // namespace
+
+StepPart LargestPart(const Comparison& comparison) {
+  const double sign = comparison.step.ns() > 0 ? 1 : -1;
+  const auto largest = std::ranges::max_element(
+      comparison.parts, {}, [sign](const Delta& part) { return part.ns() * sign; });
+  return static_cast<StepPart>(largest - comparison.parts.begin());
+}
 
 std::string TokensIn(const Comparison& comparison) {
   const double a = comparison.a.tokens;
@@ -172,16 +201,8 @@ std::string SentenceOf(const Comparison& comparison) {
     return fmt::format("A and B take as long, within noise ({} a step{}){}.", times, tokens,
                        otherwise.empty() ? "" : "; " + otherwise);
   }
-  std::string sentence = fmt::format("B is {} {} a step ({}{})", share, direction, times, tokens);
-  const std::string end = otherwise.empty() ? "." : "; " + otherwise + ".";
-  const std::optional<Cause> cause = LargestCause(comparison);
-  if (!cause || std::abs(cause->ns) < kLeastCause * std::abs(step.ns())) return sentence + end;
-  // What else differs may be of the other sign: then one cause is more than all.
-  const std::string of_what =
-      std::abs(cause->ns) > std::abs(step.ns())
-          ? fmt::format("{} {}", Of(cause->ns), step.ns() > 0 ? "more" : "less")
-          : fmt::format("{} of the {}", Of(cause->ns), Of(step.ns()));
-  return fmt::format("{}: {} is {}{}", sentence, of_what, WhatOf(*cause), end);
+  return fmt::format("B is {} {} a step ({}{}){}{}.", share, direction, times, tokens,
+                     MostOf(comparison), otherwise.empty() ? "" : "; " + otherwise);
 }
 
 }  // namespace shardscope::analysis

@@ -4,6 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "trace/analysis/snapshot_test_util.h"
 
 namespace shardscope::analysis {
@@ -44,6 +49,52 @@ TEST(CompareSentence, CountsWhatIsTooLongToName) {
   comparison.settings.push_back({"strategy", "full", "ddp"});
   EXPECT_THAT(SentenceOf(comparison),
               HasSubstr("; strategy is full in A and ddp in B, and 1 other."));
+}
+
+// In ms; of A all are 100.
+Comparison Worse(const std::array<double, kNumStepParts>& parts,
+                 const std::vector<std::pair<RowKey, double>>& rows) {
+  const auto by = [](double ms) {
+    Delta delta;
+    delta.a_ns = 100e6;
+    delta.b_ns = 100e6 + ms * 1e6;
+    return delta;
+  };
+  Comparison comparison;
+  comparison.verdict = ComparisonVerdict::kWorse;
+  double step_ms = 0;
+  for (size_t at = 0; at < kNumStepParts; ++at) {
+    comparison.parts[at] = by(parts[at]);
+    step_ms += parts[at];
+  }
+  comparison.step = by(step_ms);
+  for (const auto& [key, ms] : rows) {
+    ComparedRow row;
+    row.key = key;
+    row.on_path = by(ms);
+    comparison.rows.push_back(row);
+  }
+  return comparison;
+}
+
+// Reduce-scatters of one unit are dearer, of another as much cheaper: they are no part of what is
+// lost.
+TEST(CompareSentence, NamesTheLargestPartFirstAndNoGrossSum) {
+  const RowKey backward = {StepPart::kCompute, "backward", "backward", "block0", ""};
+  const RowKey scatter = {StepPart::kExposed, "reduce_scatter", "backward", "block0", "shard"};
+  RowKey other = scatter;
+  other.unit = "block1";
+  const std::string sentence =
+      SentenceOf(Worse({7.68, 0.99, 0, 5.72}, {{backward, 6.5}, {scatter, 4.83}, {other, -4}}));
+  EXPECT_THAT(sentence, HasSubstr(": 7.68 ms of the 14.4 ms is compute, 6.50 ms of it backward "
+                                  "compute of block0."));
+  EXPECT_THAT(sentence, Not(HasSubstr("reduce-scatter")));
+  // What is more than its part, as the part is more than all, is not said to be of it.
+  RowKey gather = scatter;
+  gather.kind = "all_gather";
+  EXPECT_THAT(
+      SentenceOf(Worse({-2, 12, 0, 0}, {{scatter, 15}, {gather, -3}})),
+      HasSubstr(": 12.0 ms more exposed communication, 15.0 ms more in exposed reduce-scatters"));
 }
 
 // One rank; a step for each length.

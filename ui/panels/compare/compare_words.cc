@@ -94,17 +94,19 @@ std::string CompareSentence(ui::Language language, const analysis::Comparison& c
     return TrFormat(language, Text::kCompareAlike, times);
   }
   const bool slower = step.ns() > 0;
+  const analysis::StepPart part = analysis::LargestPart(comparison);
   const analysis::ComparedRow* largest = &comparison.rows.front();
   for (const analysis::ComparedRow& row : comparison.rows) {
-    if ((row.on_path.ns() > 0) != slower) continue;
+    if (row.key.part != part || (row.on_path.ns() > 0) != slower) continue;
     largest = &row;
     break;
   }
   const std::string what = fmt::format("{} {} {}", WhatWords(language, largest->key),
                                        largest->key.unit, PhaseWord(language, largest->key.phase));
   return TrFormat(language, slower ? Text::kCompareSlower : Text::kCompareFaster,
-                  FormatPercent(std::abs(comparison.slower())), times,
-                  ui::FormatDuration(static_cast<int64_t>(std::abs(largest->on_path.ns()))), what);
+                  FormatPercent(std::abs(comparison.slower())), times, PartWord(language, part),
+                  SignedDuration(comparison.parts[static_cast<size_t>(part)].ns()), what,
+                  SignedDuration(largest->on_path.ns()));
 }
 
 }  // namespace shardscope::panels

@@ -12,6 +12,7 @@
 #include "ui/values.h"
 #include "ui/widgets/buttons.h"
 #include "ui/widgets/labels.h"
+#include "ui/widgets/tooltip.h"
 
 namespace shardscope::panels {
 namespace {
@@ -266,7 +267,10 @@ void DetailsPanel::DrawRows(const ui::Context& context, ui::DrawLog* log,
     if (row.tone == DetailRow::Tone::kBad) style.color = look.theme.state.bad;
     const ui::Box drawn = DrawValue(look, style, {at.x + room.x, at.y}, row, commands);
     widgets::DrawTextClipped(look, widgets::DimOf(look), at, drawn.x0 - at.x - look.Px(ui::kGrid),
-                             ui::Tr(context.language, row.label));
+                             ui::Tr(context.language, row.label.name));
+    widgets::BoxTooltip(look, {at.x, at.y, at.x + room.x, at.y + height},
+                        ui::Tr(context.language, row.label.name),
+                        ui::Tr(context.language, row.label.tip));
     if (const int64_t* whole = std::get_if<int64_t>(&row.number)) {
       log->Int(row.id, row.value, *whole, row.unit, drawn);
     } else if (const double* real = std::get_if<double>(&row.number)) {

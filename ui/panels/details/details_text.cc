@@ -8,6 +8,7 @@
 #include "trace/analysis/from_start.h"
 #include "trace/analysis/names.h"
 #include "trace/base/units.h"
+#include "ui/panels/details/detail_terms.h"
 #include "ui/values.h"
 
 namespace shardscope::panels {
@@ -23,14 +24,14 @@ class RowList {
   RowList(const OpFacts& facts, ui::Language language) : facts_(facts), language_(language) {}
 
   // A moment, in ms since the start of the op's step.
-  void Moment(const char* id, Text label, int64_t time_ns, const std::string& suffix = "") {
+  void Moment(const char* id, ui::Term label, int64_t time_ns, const std::string& suffix = "") {
     const int64_t since_ns = time_ns - facts_.step_start_ns;
     rows_.push_back({id, label, analysis::ExactMs(since_ns) + " ms" + suffix, since_ns, "ns"});
   }
-  void Duration(const char* id, Text label, int64_t duration_ns) {
+  void Duration(const char* id, ui::Term label, int64_t duration_ns) {
     rows_.push_back({id, label, ui::FormatDuration(duration_ns), duration_ns, "ns"});
   }
-  void Plain(const std::string& id, Text label, const std::string& value) {
+  void Plain(const std::string& id, ui::Term label, const std::string& value) {
     rows_.push_back({id, label, value, {}, ""});
   }
   DetailRow& last() { return rows_.back(); }
@@ -46,8 +47,8 @@ class RowList {
 void AddSlack(const OpFacts& facts, RowList* rows) {
   if (!facts.slack.found) return;
   // Not when it was used: where compute waited for it, that is after it came.
-  rows->Moment("first_use", Text::kDetailsFirstWanted, facts.slack.first_use_ns);
-  rows->Duration("slack", Text::kSlack, facts.slack.slack_ns);
+  rows->Moment("first_use", kTermFirstWanted, facts.slack.first_use_ns);
+  rows->Duration("slack", kTermSlack, facts.slack.slack_ns);
   DetailRow& row = rows->last();
   if (facts.slack.slack_ns > 0) row.value = "+" + row.value;
   row.tone = facts.slack.slack_ns < 0 ? DetailRow::Tone::kBad : DetailRow::Tone::kGood;
@@ -63,7 +64,7 @@ void AddArrivals(const OpFacts& facts, RowList* rows) {
     std::string value = ui::TrFormat(rows->language(), Text::kRankN, arrival.rank);
     if (at > 0) value += " +" + ui::FormatDuration(arrival.after_first_ns);
     rows->Plain(fmt::format("arrival:{}", arrival.rank),
-                at == 0 ? Text::kDetailsFirstArrived : Text::kDetailsThenArrived, value);
+                at == 0 ? kTermFirstArrived : kTermThenArrived, value);
     rows->last().number = arrival.after_first_ns;
     rows->last().unit = "ns";
     if (arrival.op_run == facts.run.id) continue;
@@ -71,7 +72,7 @@ void AddArrivals(const OpFacts& facts, RowList* rows) {
   }
   if (arrivals.size() <= kMostArrivals) return;
   const size_t more = arrivals.size() - kMostArrivals;
-  rows->Plain("arrivals_more", Text::kDetailsThenArrived,
+  rows->Plain("arrivals_more", kTermThenArrived,
               ui::TrFormat(rows->language(), Text::kDetailsMoreArrivals, more));
 }
 
@@ -79,41 +80,40 @@ void AddCollective(const OpFacts& facts, RowList* rows) {
   const analysis::CollectiveRun& run = *facts.collective;
   const std::string last_rank =
       run.last_rank < 0 ? "" : " " + ui::TrFormat(rows->language(), Text::kRankN, run.last_rank);
-  rows->Moment("last_arrived", Text::kDetailsLastArrived, run.last_arrival_ns, last_rank);
-  rows->Moment("ended", Text::kDetailsEnded, facts.run.ended_ns);
+  rows->Moment("last_arrived", kTermLastArrived, run.last_arrival_ns, last_rank);
+  rows->Moment("ended", kTermEnded, facts.run.ended_ns);
   AddSlack(facts, rows);
-  rows->Duration("wait", Text::kWait, run.wait_ns);
-  rows->Duration("transfer", Text::kTransfer, run.transfer_ns);
+  rows->Duration("wait", kTermWait, run.wait_ns);
+  rows->Duration("transfer", kTermTransfer, run.transfer_ns);
   // Some traces do not tell how much (Gloo's collectives in a torch.profiler's).
-  rows->Plain("payload_wire", Text::kDetailsPayloadWire,
+  rows->Plain("payload_wire", kTermPayloadWire,
               run.payload_bytes <= 0
                   ? "\u2013"
                   : FormatBytes(run.payload_bytes) + " / " + FormatBytes(run.wire_bytes));
   if (run.bus_bandwidth > 0) {
-    rows->Plain("bus_bandwidth", Text::kDetailsBusBandwidth, FormatBandwidth(run.bus_bandwidth));
+    rows->Plain("bus_bandwidth", kTermBusBandwidth, FormatBandwidth(run.bus_bandwidth));
     rows->last().number = run.bus_bandwidth;
     rows->last().unit = "B/s";
   }
   if (!facts.hidden_under.empty()) {
-    rows->Plain("hidden_under", Text::kDetailsHiddenUnder, facts.hidden_under);
+    rows->Plain("hidden_under", kTermHiddenUnder, facts.hidden_under);
   }
-  rows->Plain("sequence", Text::kDetailsSequence,
-              fmt::format("{} · #{}", facts.communicator, run.sequence));
+  rows->Plain("sequence", kTermSequence, fmt::format("{} · #{}", facts.communicator, run.sequence));
   AddArrivals(facts, rows);
 }
 
 void AddCompute(const OpFacts& facts, RowList* rows) {
-  rows->Moment("ended", Text::kDetailsEnded, facts.run.ended_ns);
-  rows->Duration("duration", Text::kDetailsDuration, facts.run.ended_ns - facts.run.started_ns);
+  rows->Moment("ended", kTermEnded, facts.run.ended_ns);
+  rows->Duration("duration", kTermDuration, facts.run.ended_ns - facts.run.started_ns);
   if (!facts.waited_for.empty()) {
-    rows->Plain("waited_for", Text::kDetailsBlockedBy, facts.waited_for);
+    rows->Plain("waited_for", kTermBlockedBy, facts.waited_for);
   }
   if (facts.stall) {
-    rows->Duration("stall", Text::kStall, facts.stall->stall_ns);
+    rows->Duration("stall", kTermStall, facts.stall->stall_ns);
     rows->last().tone = DetailRow::Tone::kBad;
   }
-  rows->Duration("slot_wait", Text::kDetailsSlotWait, facts.run.slot_wait_ns);
-  rows->Duration("cpu", Text::kDetailsCpuTime, facts.run.cpu_ns);
+  rows->Duration("slot_wait", kTermSlotWait, facts.run.slot_wait_ns);
+  rows->Duration("cpu", kTermCpuTime, facts.run.cpu_ns);
 }
 
 Text RemedyOf(const OpFacts& facts) {
@@ -195,7 +195,7 @@ constexpr size_t kMostRows = 4;
 DetailRow RowOf(const StreamWait& wait, ui::Language language) {
   const timeline::WaitEnd& other = wait.incoming ? wait.from : wait.to;
   DetailRow row{wait.incoming ? "waited_event" : "awaited_event",
-                wait.incoming ? Text::kWaitIncoming : Text::kWaitOutgoing,
+                wait.incoming ? kTermWaitIncoming : kTermWaitOutgoing,
                 other.name,
                 {},
                 ""};
@@ -218,21 +218,21 @@ using query::GpuWorkKind;
 using timeline::WorkFacts;
 using ui::Text;
 
-DetailRow Plain(const char* id, Text label, std::string value) {
+DetailRow Plain(const char* id, ui::Term label, std::string value) {
   return {id, label, std::move(value), {}, ""};
 }
 
-DetailRow NumberRow(const char* id, Text label, std::string value, int64_t number,
+DetailRow NumberRow(const char* id, ui::Term label, std::string value, int64_t number,
                     const char* unit) {
   return {id, label, std::move(value), number, unit};
 }
 
-DetailRow Duration(const char* id, Text label, int64_t duration_ns) {
+DetailRow Duration(const char* id, ui::Term label, int64_t duration_ns) {
   return NumberRow(id, label, ui::FormatDuration(duration_ns), duration_ns, "ns");
 }
 
 // In ms since the start of its step, of the run if it is of no step.
-DetailRow Moment(const WorkFacts& facts, const char* id, Text label, int64_t time_ns) {
+DetailRow Moment(const WorkFacts& facts, const char* id, ui::Term label, int64_t time_ns) {
   const int64_t since_ns = time_ns - facts.step_start_ns;
   return NumberRow(id, label, analysis::ExactMs(since_ns) + " ms", since_ns, "ns");
 }
@@ -243,47 +243,46 @@ std::string Size(const std::array<int32_t, 3>& size) {
 
 void AddShape(const WorkFacts& facts, std::vector<DetailRow>* rows) {
   const query::GpuWork& work = facts.work;
-  rows->push_back(Plain("grid", Text::kWorkGrid, Size(work.grid)));
-  rows->push_back(Plain("block", Text::kWorkBlock, Size(work.block)));
+  rows->push_back(Plain("grid", kTermGrid, Size(work.grid)));
+  rows->push_back(Plain("block", kTermBlock, Size(work.block)));
   if (work.cluster[0] > 0) {
-    rows->push_back(Plain("cluster", Text::kWorkCluster, Size(work.cluster)));
+    rows->push_back(Plain("cluster", kTermCluster, Size(work.cluster)));
   }
-  rows->push_back(NumberRow("registers", Text::kWorkRegisters, std::to_string(work.registers),
-                            work.registers, ""));
+  rows->push_back(
+      NumberRow("registers", kTermRegisters, std::to_string(work.registers), work.registers, ""));
   const int64_t shared = int64_t{work.static_shared_bytes} + work.dynamic_shared_bytes;
-  rows->push_back(NumberRow("shared_bytes", Text::kWorkShared, FormatBytes(shared), shared, "B"));
+  rows->push_back(NumberRow("shared_bytes", kTermShared, FormatBytes(shared), shared, "B"));
 }
 
 void AddWork(const WorkFacts& facts, std::vector<DetailRow>* rows) {
   const query::GpuWork& work = facts.work;
   if (!facts.op.empty()) {
-    rows->push_back(Plain("op", Text::kWorkOp, facts.op));
+    rows->push_back(Plain("op", kTermOp, facts.op));
     if (!facts.op_run.is_none()) rows->back().link = ui::SelectOp{facts.op_run, facts.rank};
   }
   if (!facts.launched_by.empty()) {
-    rows->push_back(Moment(facts, "launched", Text::kWorkLaunched, work.launch_start_ns));
-    rows->push_back(Plain("launched_by", Text::kWorkLaunchedBy, facts.launched_by));
+    rows->push_back(Moment(facts, "launched", kTermLaunched, work.launch_start_ns));
+    rows->push_back(Plain("launched_by", kTermLaunchedBy, facts.launched_by));
   }
-  rows->push_back(Moment(facts, "started", Text::kDetailsStarted, work.start_ns));
-  rows->push_back(Duration("duration", Text::kDetailsDuration, work.end_ns - work.start_ns));
+  rows->push_back(Moment(facts, "started", kTermStarted, work.start_ns));
+  rows->push_back(Duration("duration", kTermDuration, work.end_ns - work.start_ns));
   if (!facts.launched_by.empty()) {
-    rows->push_back(
-        Duration("launch_delay", Text::kWorkDelay, work.start_ns - work.launch_start_ns));
+    rows->push_back(Duration("launch_delay", kTermDelay, work.start_ns - work.launch_start_ns));
   }
   if (facts.has_arrival) {
-    rows->push_back(Duration("wait", Text::kWait, facts.wait_ns));
-    rows->push_back(Duration("transfer", Text::kTransfer, facts.transfer_ns));
+    rows->push_back(Duration("wait", kTermWait, facts.wait_ns));
+    rows->push_back(Duration("transfer", kTermTransfer, facts.transfer_ns));
   }
-  if (!facts.nccl.empty()) rows->push_back(Plain("nccl", Text::kWorkNccl, facts.nccl));
+  if (!facts.nccl.empty()) rows->push_back(Plain("nccl", kTermNccl, facts.nccl));
   if (work.kind == GpuWorkKind::kKernel) {
     AddShape(facts, rows);
   } else {
-    rows->push_back(NumberRow("bytes", Text::kWorkBytes, FormatBytes(work.bytes), work.bytes, "B"));
+    rows->push_back(NumberRow("bytes", kTermBytes, FormatBytes(work.bytes), work.bytes, "B"));
   }
-  rows->push_back(Plain("stream", Text::kWorkStream, facts.track));
+  rows->push_back(Plain("stream", kTermStream, facts.track));
   if (work.channel_kind != query::ChannelKind::kUnknown) {
     rows->push_back(
-        NumberRow("channel", Text::kWorkChannel, std::to_string(work.channel), work.channel, ""));
+        NumberRow("channel", kTermChannel, std::to_string(work.channel), work.channel, ""));
     if (!facts.shares_channel_with.empty()) rows->back().tone = DetailRow::Tone::kBad;
   }
 }
@@ -314,9 +313,9 @@ std::string Carried(const std::vector<std::string>& parameters, ui::Language lan
 
 std::vector<DetailRow> DetailRows(const OpFacts& facts, ui::Language language) {
   RowList rows(facts, language);
-  rows.Moment("issued", Text::kDetailsIssued, facts.run.issued_ns);
-  rows.Moment("ready", Text::kDetailsReady, facts.run.ready_ns);
-  rows.Moment("started", Text::kDetailsStarted, facts.run.started_ns);
+  rows.Moment("issued", kTermIssued, facts.run.issued_ns);
+  rows.Moment("ready", kTermReady, facts.run.ready_ns);
+  rows.Moment("started", kTermStarted, facts.run.started_ns);
   if (facts.is_collective()) {
     AddCollective(facts, &rows);
   } else {
@@ -365,11 +364,10 @@ std::vector<DetailRow> WorkRows(const WorkFacts& facts, ui::Language language) {
   std::vector<DetailRow> rows;
   if (facts.kind == WorkFacts::Kind::kWork) AddWork(facts, &rows);
   if (facts.kind == WorkFacts::Kind::kRange) {
-    rows.push_back(Moment(facts, "started", Text::kDetailsStarted, facts.range.start_ns));
-    rows.push_back(Moment(facts, "ended", Text::kDetailsEnded, facts.range.end_ns));
-    rows.push_back(
-        Duration("duration", Text::kDetailsDuration, facts.range.end_ns - facts.range.start_ns));
-    rows.push_back(Plain("thread", Text::kWorkThread, facts.track));
+    rows.push_back(Moment(facts, "started", kTermStarted, facts.range.start_ns));
+    rows.push_back(Moment(facts, "ended", kTermEnded, facts.range.end_ns));
+    rows.push_back(Duration("duration", kTermDuration, facts.range.end_ns - facts.range.start_ns));
+    rows.push_back(Plain("thread", kTermThread, facts.track));
   }
   return rows;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ui/commands.h"
+#include "ui/terms.h"
 #include "ui/text.h"
 #include "ui/timeline/facts.h"
 #include "ui/timeline/gpu/stream_waits.h"
@@ -17,7 +18,7 @@ namespace shardscope::panels {
 
 struct DetailRow {
   std::string id;  // "slack": of the draw log
-  ui::Text label = ui::Text::kDetailsIssued;
+  ui::Term label = {};
   std::string value;
   std::variant<std::monostate, int64_t, double> number;  // unrounded
   std::string unit;                                      // of number

@@ -115,8 +115,8 @@ TEST(DetailsTextTest, AStalledGatherSaysWhenItWasWanted) {
   const DetailRow* wanted = Find(rows, "first_use");
   ASSERT_NE(wanted, nullptr);
   EXPECT_EQ(wanted->value, "16.000 ms");  // it ended at 19
-  EXPECT_STREQ(ui::Tr(ui::Language::kEnglish, wanted->label), "first wanted");
-  EXPECT_STREQ(ui::Tr(ui::Language::kChinese, wanted->label), "首次需要");
+  EXPECT_STREQ(ui::Tr(ui::Language::kEnglish, wanted->label.name), "first wanted");
+  EXPECT_STREQ(ui::Tr(ui::Language::kChinese, wanted->label.name), "首次需要");
 }
 
 TEST(DetailsTextTest, EveryCauseHasItsOwnRemedyInBothLanguages) {
@@ -176,6 +176,52 @@ TEST(DetailsTextTest, EveryOpOfTheLessonIsExplained) {
     const DetailRow* slack = Find(rows, "slack");
     EXPECT_EQ(slack != nullptr, facts.slack.found);
   }
+}
+
+// One of its own: what has none would show the first text of the catalogue.
+TEST(DetailsTextTest, EveryRowIsExplained) {
+  std::vector<DetailRow> rows;
+  const auto add = [&rows](std::vector<DetailRow> more) {
+    rows.insert(rows.end(), more.begin(), more.end());
+  };
+  const query::SnapshotPtr snapshot = analysis::MakeLessonSnapshot(2, 4, 2);
+  for (const query::OpRun& run : snapshot->ranks[1].op_runs) {
+    add(DetailRows(timeline::FactsOf(*snapshot, 1, run.id), ui::Language::kEnglish));
+  }
+  OpFacts gather = HiddenGather();
+  gather.collective->bus_bandwidth = 1e9;
+  add(DetailRows(gather, ui::Language::kEnglish));
+  timeline::WorkFacts work;
+  work.kind = timeline::WorkFacts::Kind::kWork;
+  work.op = "B block1";
+  work.launched_by = "thread";
+  work.has_arrival = true;
+  work.nccl = "AllGather";
+  work.work.cluster = {2, 1, 1};
+  work.work.channel_kind = query::ChannelKind::kCompute;
+  for (const query::GpuWorkKind kind : {query::GpuWorkKind::kKernel, query::GpuWorkKind::kSet}) {
+    work.work.kind = kind;
+    add(WorkRows(work, ui::Language::kEnglish));
+  }
+  work.kind = timeline::WorkFacts::Kind::kRange;
+  add(WorkRows(work, ui::Language::kEnglish));
+  timeline::StreamWait wait;
+  for (const bool incoming : {true, false}) {
+    wait.incoming = incoming;
+    add(WaitRows({wait}, ui::Language::kEnglish));
+  }
+  std::set<ui::Text> names;
+  std::set<ui::Text> tips;
+  for (const DetailRow& row : rows) {
+    names.insert(row.label.name);
+    tips.insert(row.label.tip);
+    EXPECT_NE(row.label.tip, ui::Text{}) << row.id;
+    EXPECT_GT(std::string(ui::Tr(ui::Language::kEnglish, row.label.tip)).size(),
+              std::string(ui::Tr(ui::Language::kEnglish, row.label.name)).size())
+        << row.id;
+  }
+  EXPECT_EQ(names.size(), tips.size());
+  EXPECT_GE(names.size(), 30U);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "ui/widgets/labels.h"
 #include "ui/widgets/look.h"
+#include "ui/widgets/tooltip.h"
 
 namespace shardscope::panels {
 namespace {
@@ -31,7 +32,7 @@ std::vector<query::MemoryCategory> UsedCategories(const ui::Context& context) {
 }
 
 struct LegendEntry {
-  const char* name;
+  ui::Term term;
   ui::Color color;
   bool hatched = false;
 };
@@ -44,8 +45,7 @@ void AddDeviceEntries(const ui::Context& context, bool nccl, std::vector<LegendE
   };
   const auto add = [&](DeviceBand::Kind kind) {
     const BandLook look = LookOfBand(*context.theme, kind);
-    entries->push_back(
-        {ui::Tr(context.language, look.name), look.color, kind == DeviceBand::Kind::kFreeGap});
+    entries->push_back({look.term, look.color, kind == DeviceBand::Kind::kFreeGap});
   };
   using Rows = query::RankRows;
   if (any([](const Rows& rows) { return !rows.gpu_work.empty() && !rows.memory.empty(); })) {
@@ -72,19 +72,22 @@ BandLook LookOfBand(const ui::Theme& theme, DeviceBand::Kind kind) {
   };
   switch (kind) {
     case DeviceBand::Kind::kReserved:
-      return {ui::Text::kMemoryReserved, mixed(theme.ink.dim, 0.22F)};
+      return {{ui::Text::kMemoryReserved, ui::Text::kMemoryReservedTip},
+              mixed(theme.ink.dim, 0.22F)};
     case DeviceBand::Kind::kNccl:
-      return {ui::Text::kMemoryNccl, mixed(theme.op.all_gather, 0.45F)};
+      return {{ui::Text::kMemoryNccl, ui::Text::kMemoryNcclTip}, mixed(theme.op.all_gather, 0.45F)};
     case DeviceBand::Kind::kOthers:
-      return {ui::Text::kMemoryOthers, mixed(theme.ink.dim, 0.6F)};
+      return {{ui::Text::kMemoryOthers, ui::Text::kMemoryOthersTip}, mixed(theme.ink.dim, 0.6F)};
     case DeviceBand::Kind::kTracer:
-      return {ui::Text::kMemoryTracer, mixed(theme.state.accent, 0.45F)};
+      return {{ui::Text::kMemoryTracer, ui::Text::kMemoryTracerTip},
+              mixed(theme.state.accent, 0.45F)};
     case DeviceBand::Kind::kContext:
-      return {ui::Text::kMemoryContext, mixed(theme.op.optimizer, 0.35F)};
+      return {{ui::Text::kMemoryContext, ui::Text::kMemoryContextTip},
+              mixed(theme.op.optimizer, 0.35F)};
     case DeviceBand::Kind::kFreeGap:
       break;
   }
-  return {ui::Text::kMemoryFreeGap, theme.op.wait};
+  return {{ui::Text::kMemoryFreeGap, ui::Text::kMemoryFreeGapTip}, theme.op.wait};
 }
 
 float DrawMemoryLegend(const ui::Context& context, const ui::Box& box, bool nccl,
@@ -94,8 +97,8 @@ float DrawMemoryLegend(const ui::Context& context, const ui::Box& box, bool nccl
   const float line = look.Px(18);
   std::vector<LegendEntry> entries;
   for (const query::MemoryCategory category : UsedCategories(context)) {
-    entries.push_back({ui::MemoryCategoryName(context.language, category),
-                       ui::MemoryColor(look.theme, category)});
+    entries.push_back(
+        {ui::kMemoryTerms[static_cast<size_t>(category)], ui::MemoryColor(look.theme, category)});
   }
   AddDeviceEntries(context, nccl, &entries);
   ImDrawList* list = ImGui::GetWindowDrawList();
@@ -109,8 +112,8 @@ float DrawMemoryLegend(const ui::Context& context, const ui::Box& box, bool nccl
   std::vector<float> widths;
   std::vector<const char*> names;
   for (const LegendEntry& entry : entries) {
-    widths.push_back(look.Px(14) + widgets::TextSize(look, style, entry.name).x);
-    names.push_back(entry.name);
+    names.push_back(ui::Tr(context.language, entry.term.name));
+    widths.push_back(look.Px(14) + widgets::TextSize(look, style, names.back()).x);
   }
   const widgets::LegendPlaces places = widgets::PlaceLegend(look, widths, box, line, look.Px(16));
   for (size_t at = 0; at < places.entries.size(); ++at) {
@@ -118,8 +121,10 @@ float DrawMemoryLegend(const ui::Context& context, const ui::Box& box, bool nccl
     const auto [x, y] = places.entries[at];
     widgets::DrawSwatch(look, {x, y + look.Px(4)}, 9, entry.color, entry.hatched);
     const ui::Box drawn =
-        widgets::DrawText(look, style, {x + look.Px(14), y + look.Px(2)}, entry.name);
-    log->Text(std::string("legend:") + entry.name, entry.name, drawn);
+        widgets::DrawText(look, style, {x + look.Px(14), y + look.Px(2)}, names[at]);
+    log->Text(std::string("legend:") + names[at], names[at], drawn);
+    widgets::BoxTooltip(look, {x, drawn.y0, drawn.x1, drawn.y1}, names[at],
+                        ui::Tr(context.language, entry.term.tip));
   }
   if (places.entries.size() < names.size()) {
     const std::span<const char* const> rest = std::span(names).subspan(places.entries.size());

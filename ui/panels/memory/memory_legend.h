@@ -6,13 +6,13 @@
 #include "ui/context.h"
 #include "ui/draw_log.h"
 #include "ui/panels/memory/memory_stack.h"
-#include "ui/text.h"
+#include "ui/terms.h"
 #include "ui/theme.h"
 
 namespace shardscope::panels {
 
 struct BandLook {
-  ui::Text name;
+  ui::Term term;
   ui::Color color;  // of kFreeGap only in the legend: it is hatched over the stack
 };
 BandLook LookOfBand(const ui::Theme& theme, DeviceBand::Kind kind);

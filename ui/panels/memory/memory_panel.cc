@@ -1,5 +1,6 @@
 #include "ui/panels/memory/memory_panel.h"
 
+#include <fmt/format.h>
 #include <imgui.h>
 #include <imgui_internal.h>
 
@@ -81,8 +82,9 @@ std::string DeviceText(const ui::Context& context, const DeviceMemory& device, f
   for (auto band = device.bands.rbegin(); band != device.bands.rend(); ++band) {
     if (x < band->x0 || x >= band->x1) continue;
     if (!text.empty()) text += '\n';
-    text += std::string(ui::Tr(context.language, LookOfBand(*context.theme, band->kind).name)) +
-            "  " + FormatBytes(band->high_bytes - band->low_bytes);
+    text +=
+        std::string(ui::Tr(context.language, LookOfBand(*context.theme, band->kind).term.name)) +
+        "  " + FormatBytes(band->high_bytes - band->low_bytes);
   }
   return text;
 }
@@ -101,6 +103,24 @@ bool HasNone(const query::Snapshot& snapshot) {
   return std::all_of(snapshot.ranks.begin(), snapshot.ranks.end(), [](const query::RankRows& rows) {
     return rows.memory.empty() && rows.segments.empty() && rows.device_used.empty();
   });
+}
+
+// What the highest place of a drawn stack is made of, its first column where several are as high.
+void NoteHighest(const MemoryStack& stack, int32_t rank, const ui::Box& row, ui::DrawLog* log) {
+  if (!log->enabled()) return;
+  const StackBox* highest = nullptr;
+  for (const StackBox& box : stack.boxes) {
+    const bool is_higher = highest == nullptr || box.high_bytes > highest->high_bytes ||
+                           (box.high_bytes == highest->high_bytes && box.x0 < highest->x0);
+    if (is_higher) highest = &box;
+  }
+  if (highest == nullptr) return;
+  for (const StackBox& box : stack.boxes) {
+    if (box.x0 > highest->x0 || box.x1 <= highest->x0) continue;
+    const int64_t bytes = box.high_bytes - box.low_bytes;
+    log->Int(fmt::format("highest:{}:{}", rank, Name(box.category)), FormatBytes(bytes), bytes, "B",
+             {box.x0, row.y0, box.x1, row.y1});
+  }
 }
 
 }  // namespace
@@ -238,6 +258,7 @@ void MemoryPanel::DrawRow(const ui::Context& context, const Axis& axis, const Ro
     if (y1 <= y0) continue;
     list->AddRectFilled({box.x0, y0}, {box.x1, y1}, ui::MemoryColor(theme, box.category));
   }
+  NoteHighest(ranks_.at(row.rank).stack, row.rank, row.box, log);
   DrawDevice(context, row, max_bytes, log);
   list->AddRectFilled({row.box.x0, row.box.y1}, {row.box.x1, row.box.y1 + 1}, theme.surface.line);
   DrawRowLabels(context, row, max_bytes, log);

@@ -9,6 +9,7 @@
 #include "trace/base/time.h"
 #include "trace/base/units.h"
 #include "ui/scope.h"
+#include "ui/terms.h"
 #include "ui/text.h"
 #include "ui/timeline/draw/decoration.h"
 #include "ui/timeline/labels.h"
@@ -56,14 +57,21 @@ std::string Milliseconds(double ns) {
 class Legend {
  public:
   Legend(const ui::Context& context, bool exposed_copy, ImVec2 at, float width)
-      : look_(widgets::LookOf(context)), at_(at), right_(at.x + width), x_(at.x), y_(at.y) {
+      : look_(widgets::LookOf(context)),
+        language_(context.language),
+        at_(at),
+        right_(at.x + width),
+        x_(at.x),
+        y_(at.y) {
     const ui::OpColors& colors = context.theme->op;
-    const auto tr = [&](ui::Text text) { return ui::Tr(context.language, text); };
-    Item(tr(ui::Text::kCompute), colors.forward);
-    Item(tr(ui::Text::kExposed), colors.exposed);
-    if (exposed_copy) Item(tr(ui::Text::kOverlapExposedCopy), colors.copy);
-    Item(tr(ui::Text::kIdle), colors.idle);
-    Item(tr(ui::Text::kOverlapRatio), context.theme->state.good, true);
+    using ui::Text;
+    Item({Text::kCompute, Text::kOverlapComputeTip}, colors.forward);
+    Item({Text::kExposed, Text::kOverlapExposedTip}, colors.exposed);
+    if (exposed_copy) {
+      Item({Text::kOverlapExposedCopy, Text::kOverlapExposedCopyTip}, colors.copy);
+    }
+    Item({Text::kIdle, Text::kOverlapIdleTip}, colors.idle);
+    Item({Text::kOverlapRatio, Text::kTipOverlap}, context.theme->state.good, true);
   }
 
   float height() const { return y_ - at_.y + look_.Px(kLegendHeight); }
@@ -79,14 +87,17 @@ class Legend {
         widgets::DrawSwatch(look_, {entry.at.x, entry.at.y + look_.Px(2)}, 9, entry.color, false);
       }
       const ImVec2 text(entry.at.x + look_.Px(14), entry.at.y);
-      log->Text(std::string("legend:") + entry.name, entry.name,
-                widgets::DrawText(look_, style, text, entry.name));
+      const char* const name = ui::Tr(language_, entry.term.name);
+      const ui::Box drawn = widgets::DrawText(look_, style, text, name);
+      log->Text(std::string("legend:") + name, name, drawn);
+      widgets::BoxTooltip(look_, {entry.at.x, drawn.y0, drawn.x1, drawn.y1}, name,
+                          ui::Tr(language_, entry.term.tip));
     }
   }
 
  private:
   struct Entry {
-    const char* name;
+    ui::Term term;
     ui::Color color;
     bool line;
     ImVec2 at;
@@ -95,17 +106,19 @@ class Legend {
   widgets::TextStyle Style() const {
     return {look_.fonts.text, ui::kSmallTextSize, look_.theme.ink.dim};
   }
-  void Item(const char* name, ui::Color color, bool line = false) {
+  void Item(ui::Term term, ui::Color color, bool line = false) {
+    const char* const name = ui::Tr(language_, term.name);
     const float width = look_.Px(14) + widgets::TextSize(look_, Style(), name).x;
     if (x_ > at_.x && x_ + width > right_) {
       x_ = at_.x;
       y_ += look_.Px(kLegendLine);
     }
-    entries_.push_back({name, color, line, {x_, y_}});
+    entries_.push_back({term, color, line, {x_, y_}});
     x_ += width + look_.Px(14);
   }
 
   const Look look_;
+  const ui::Language language_;
   const ImVec2 at_;
   const float right_;
   float x_;

@@ -53,6 +53,27 @@ bool IsAmong(const std::set<int32_t>& ranks, const RanksFrame& frame, const Stri
                      [&](size_t at) { return ranks.contains(frame.grid().ranks[at]); });
 }
 
+// ", no lanes", behind what the ranks are called; empty where their lanes stand in order.
+std::string PlaceNote(const RanksFrame& frame, const StripRow& row) {
+  if (IsAmong(frame.context.lanes.hidden_ranks, frame, row))
+    return std::string(", ") + frame.Tr(Text::kRanksHidden);
+  if (IsAmong(frame.context.lanes.pinned_ranks, frame, row))
+    return std::string(", ") + frame.Tr(Text::kRanksPinned);
+  return "";
+}
+
+// What marks a row whose lanes are hidden, in a row of any height: a ring that is crossed out.
+ui::Box DrawHiddenSign(const RanksFrame& frame, ImVec2 centre) {
+  const float radius = frame.look.Px(3.5F);
+  const float half = radius * 0.7F;
+  const ui::Color color = frame.look.theme.ink.text;
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddCircle(centre, radius, color, 12, frame.look.Px(1.2F));
+  list->AddLine({centre.x - half, centre.y + half}, {centre.x + half, centre.y - half}, color,
+                frame.look.Px(1.2F));
+  return {centre.x - radius, centre.y - radius, centre.x + radius, centre.y + radius};
+}
+
 // Cells of one look that stand side by side are one rectangle.
 void DrawCells(const RanksFrame& frame, const Strip& strip, RankFigure figure,
                const StripPlaces& places, size_t row) {
@@ -109,19 +130,24 @@ void DrawRowTexts(const RanksFrame& frame, const StripRow& row, RankFigure figur
   const float middle = (box.y0 + box.y1) / 2;
   if (row.is_slow) DrawSlowSign(frame, {box.x0 + look.Px(7), middle});
   const bool is_hidden = IsAmong(frame.context.lanes.hidden_ranks, frame, row);
-  const bool is_pinned = IsAmong(frame.context.lanes.pinned_ranks, frame, row);
   const std::string value = row.value ? ui::FormatRankFigure(figure, *row.value) : "";
-  std::string label = row.ranks.size() == 1 ? frame.Format(Text::kRankN, row.label)
-                                            : frame.Format(Text::kRanksGroupOf, row.ranks.size());
-  if (is_pinned) label += std::string(", ") + frame.Tr(Text::kRanksPinned);
-  if (is_hidden) label += std::string(", ") + frame.Tr(Text::kRanksHidden);
+  const std::string name = row.ranks.size() == 1
+                               ? frame.Format(Text::kRankN, row.label)
+                               : frame.Format(Text::kRanksGroupOf, row.ranks.size());
+  const std::string label = name + PlaceNote(frame, row);
+  if (is_hidden) {
+    frame.log->Text(fmt::format("hidden:{}", row.label), label,
+                    DrawHiddenSign(frame, {box.x0 + look.Px(kStripLabelWidth - 6), middle}));
+  }
   if (has_room || row.is_slow) {
     widgets::TextStyle style{look.fonts.text, ui::kSmallTextSize, look.theme.ink.dim};
     if (row.is_slow) style = {look.fonts.bold, ui::kSmallTextSize, look.theme.ink.text};
     if (is_hidden) style.color = look.theme.ink.faint;
     const float y = middle - look.Px(ui::kSmallTextSize + 2) / 2;
-    widgets::DrawTextClipped(look, style, {box.x0 + look.Px(16), y}, look.Px(kStripLabelWidth - 20),
-                             label);
+    // The sign stands for the words, which a low strip has no room for.
+    widgets::DrawTextClipped(look, style, {box.x0 + look.Px(16), y},
+                             look.Px(kStripLabelWidth - (is_hidden ? 30 : 20)),
+                             is_hidden ? name : label);
     widgets::DrawTextRight(look, style, {box.x1 + look.Px(kStripValueWidth - 6), y}, value);
   }
   const ui::Box whole{box.x0, box.y0, box.x1 + look.Px(kStripValueWidth), box.y1};
@@ -161,8 +187,14 @@ void HandleLabel(const RanksFrame& frame, const StripRow& row, ImVec2 beside, bo
                                                          : ui::RankPlace::kPinned;
     frame.commands->push_back(ui::PlaceRanks{std::move(ranks), place});
   }
-  widgets::TooltipAt(frame.look, beside, frame.Format(Text::kRankN, Shortened(row.label, 60)),
-                     frame.Tr(Text::kRanksGutterTip), frame.look.theme.surface.line);
+  const std::string title =
+      frame.Format(Text::kRankN, Shortened(row.label, 60)) + PlaceNote(frame, row);
+  const bool is_hidden = IsAmong(frame.context.lanes.hidden_ranks, frame, row);
+  const ui::Box tip =
+      widgets::TooltipAt(frame.look, beside, title,
+                         frame.Tr(is_hidden ? Text::kRanksHiddenTip : Text::kRanksGutterTip),
+                         frame.look.theme.surface.line);
+  frame.log->Text("tooltip", title, tip);
 }
 
 // Where knobs were turned: a mark that points down to the column, under the numbers of steps.
@@ -338,7 +370,8 @@ void HandleStripPlace(const RanksFrame& frame, const Strip& strip, const StripPl
   outline(places.X(*place.column), places.X(*place.column + 1));
   const StripCell& cell = strip.At(place.row, *place.column);
   if (cell.is_empty) return;
-  const std::string title = frame.Format(Text::kRanksRankStep, cell.rank, cell.step);
+  const std::string title = frame.Format(Text::kRanksRankStep, cell.rank, cell.step) +
+                            PlaceNote(frame, strip.rows[place.row]);
   const ui::Box tip = widgets::TooltipAt(frame.look, at, title, CellTip(frame, cell),
                                          frame.look.theme.surface.line);
   frame.log->Text("tooltip", title, tip);

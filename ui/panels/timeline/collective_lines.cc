@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "trace/query/find_track.h"
+#include "ui/boxes.h"
 #include "ui/text.h"
 #include "ui/theme.h"
 #include "ui/values.h"
@@ -45,6 +48,47 @@ LaneKind LaneOfTrack(const query::Snapshot& snapshot, query::TrackId track) {
   return found == nullptr ? LaneKind::kAllReduce : timeline::LaneOf(found->role);
 }
 
+// What is said of the last arrival, at `at`; `drawn`: what it must not cover.
+struct LastArrival {
+  ImVec2 at;
+  const std::string& text;
+  std::span<const ui::Box> drawn;
+};
+
+// Left of the arrival, where the lane is still free of this collective, as far as there is room; at
+// the edge where the lane is out of sight.
+void DrawCameLast(const Look& look, const TimelineOverlay::Frame& frame, const LastArrival& last,
+                  ui::DrawLog* log) {
+  const ImVec2 size = widgets::TextSize(look, widgets::BoldOf(look), last.text);
+  const float highest = frame.box.y0 + look.Px(4);
+  const float lowest = frame.box.y1 - size.y - look.Px(4);
+  const float wanted = std::max(std::min(last.at.y - size.y / 2, lowest), highest);
+  const bool is_in_sight = last.at.x >= frame.axis.left() && last.at.x <= frame.axis.right();
+  const float beside_x = last.at.x - size.x - look.Px(10);
+  const float x = is_in_sight ? std::max(beside_x, frame.axis.left() + look.Px(4)) : beside_x;
+  const auto ground_at = [&](float y) {
+    return ui::Box{x - look.Px(3), y - 1, x + size.x + look.Px(3), y + size.y + 1};
+  };
+  // Where it is wanted, else under or over what it would cover.
+  std::vector<float> places = {wanted};
+  for (const ui::Box& box : last.drawn) {
+    places.push_back(box.y1 + look.Px(3));
+    places.push_back(box.y0 - size.y - look.Px(3));
+  }
+  const auto place = std::ranges::find_if(places, [&](float y) {
+    const auto covers = [&](const ui::Box& box) { return ui::Intersects(box, ground_at(y)); };
+    const bool has_room = y == wanted || (y >= highest && y <= lowest);
+    return has_room && std::ranges::none_of(last.drawn, covers);
+  });
+  if (place == places.end()) return;
+  const ui::Box ground = ground_at(*place);
+  ImGui::GetWindowDrawList()->AddRectFilled({ground.x0, ground.y0}, {ground.x1, ground.y1},
+                                            ui::WithAlpha(look.theme.surface.raised, 0.85F),
+                                            look.Px(3));
+  log->Text("came_last", last.text,
+            widgets::DrawText(look, widgets::BoldOf(look), {x, *place}, last.text));
+}
+
 }  // namespace
 
 void CollectiveLines::Update(const ui::Context& context, const TimelineOverlay::Frame& frame,
@@ -81,7 +125,8 @@ const CollectiveLines::Member* CollectiveLines::Find(int32_t rank) const {
 }
 
 void CollectiveLines::Draw(const ui::Context& context, const TimelineOverlay::Frame& frame,
-                           const timeline::Hit& hovered, ui::DrawLog* log) {
+                           const timeline::Hit& hovered, std::span<const ui::Box> drawn,
+                           ui::DrawLog* log) {
   const ui::SelectedOp under_mouse = OpOf(context, hovered);
   const bool is_hovered = CollectiveOfOp(context, frame, under_mouse) != nullptr;
   Update(
@@ -112,19 +157,7 @@ void CollectiveLines::Draw(const ui::Context& context, const TimelineOverlay::Fr
     const std::string text =
         ui::TrFormat(context.language, ui::Text::kTimelineCameLast, member->rank,
                      ui::FormatDuration(last->started_ns - first->started_ns));
-    const ImVec2 size = widgets::TextSize(look, widgets::BoldOf(look), text);
-    // Left of the arrival, where the lane is still free of this collective, as far as there is
-    // room; at the edge where the lane is out of sight.
-    const float lowest = frame.box.y1 - size.y - look.Px(4);
-    const float text_y = std::max(std::min(at.y - size.y / 2, lowest), frame.box.y0 + look.Px(4));
-    const bool is_in_sight = at.x >= frame.axis.left() && at.x <= frame.axis.right();
-    const float beside_x = at.x - size.x - look.Px(10);
-    const ImVec2 text_at(
-        is_in_sight ? std::max(beside_x, frame.axis.left() + look.Px(4)) : beside_x, text_y);
-    list->AddRectFilled({text_at.x - look.Px(3), text_at.y - 1},
-                        {text_at.x + size.x + look.Px(3), text_at.y + size.y + 1},
-                        ui::WithAlpha(look.theme.surface.raised, 0.85F), look.Px(3));
-    log->Text("came_last", text, widgets::DrawText(look, widgets::BoldOf(look), text_at, text));
+    DrawCameLast(look, frame, {at, text, drawn}, log);
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "ui/panels/timeline/overlay.h"
@@ -13,9 +14,10 @@ class CollectiveLines {
  public:
   // From arrival to arrival, in the order of the lanes; the rank that came last is marked, and how
   // long the first one waited for it said. Of `hovered`, or, where that is no collective, of the
-  // selected op. Nothing for sends and receives, which have lines of their own.
+  // selected op. Nothing for sends and receives, which have lines of their own. What is said keeps
+  // clear of `drawn`, boxes of labels, and is left out where there is no room for that.
   void Draw(const ui::Context& context, const TimelineOverlay::Frame& frame,
-            const timeline::Hit& hovered, ui::DrawLog* log);
+            const timeline::Hit& hovered, std::span<const ui::Box> drawn, ui::DrawLog* log);
 
  private:
   struct Member {

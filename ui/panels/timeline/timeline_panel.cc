@@ -245,7 +245,8 @@ void TimelinePanel::DrawLanes(const ui::Context& context, const Axis& axis, cons
   const std::vector<timeline::Change> changes = timeline::ChangesOf(*context.snapshot);
   const float below = origin + layout_.height + look.Px(6);
   const float label_y = std::min(below, box.y1 - look.Px(22));
-  timeline::DrawChanges(context, changes, axis, box, std::round(label_y), log);
+  const std::vector<ui::Box> change_labels =
+      timeline::DrawChanges(context, changes, axis, box, std::round(label_y), log);
   timeline::DrawErrors(context, analysis::ErrorsOf(*context.snapshot), axis, box,
                        std::round(label_y), log);
   DrawPlanLanes(context, {*index_, layout_, axis, box, origin}, log);
@@ -254,7 +255,8 @@ void TimelinePanel::DrawLanes(const ui::Context& context, const Axis& axis, cons
   DrawHitMarks(context, {*index_, layout_, axis, box, origin}, log);
   DrawAreaInLanes(context, {*index_, layout_, axis, box, origin}, log);
   DrawPairLines(context, {*index_, layout_, axis, box, origin}, log);
-  collective_lines_.Draw(context, {*index_, layout_, axis, box, origin}, hovered_, log);
+  collective_lines_.Draw(context, {*index_, layout_, axis, box, origin}, hovered_, change_labels,
+                         log);
   wait_lines_.Draw(context, {*index_, layout_, axis, box, origin}, log);
   overlay_.Draw(context, {*index_, layout_, axis, box, origin}, log);
   const bool on_work = hovered_.kind == timeline::Hit::Kind::kSpan && hovered_.count == 1 &&

@@ -49,8 +49,10 @@ void DrawDashedHorizontal(const Look& look, float x0, float x1, float y, ui::Col
   }
 }
 
-void DrawChanges(const ui::Context& context, const std::vector<Change>& changes, const Axis& axis,
-                 const ui::Box& box, float label_y, ui::DrawLog* log) {
+std::vector<ui::Box> DrawChanges(const ui::Context& context, const std::vector<Change>& changes,
+                                 const Axis& axis, const ui::Box& box, float label_y,
+                                 ui::DrawLog* log) {
+  std::vector<ui::Box> labels;
   const Look look = widgets::LookOf(context);
   const ui::Theme& theme = *context.theme;
   float free_x = axis.left();  // labels never cover one another
@@ -75,7 +77,9 @@ void DrawChanges(const ui::Context& context, const std::vector<Change>& changes,
       log->Int("change:" + std::to_string(change.step), text, change.step, "step", label);
     }
     free_x = label.x1;
+    labels.push_back(label);
   }
+  return labels;
 }
 
 void DrawErrors(const ui::Context& context, const std::vector<query::Marker>& errors,

@@ -25,9 +25,10 @@ void DrawDashedVertical(const widgets::Look& look, float x, float y0, float y1, 
 void DrawDashedHorizontal(const widgets::Look& look, float x0, float x1, float y, ui::Color color);
 
 // Dashed lines at every change, from y0 to y1; `label_y` < 0: no labels. Logs them as
-// "change:<step>".
-void DrawChanges(const ui::Context& context, const std::vector<Change>& changes, const Axis& axis,
-                 const ui::Box& box, float label_y, ui::DrawLog* log);
+// "change:<step>". Returns the boxes of the labels.
+std::vector<ui::Box> DrawChanges(const ui::Context& context, const std::vector<Change>& changes,
+                                 const Axis& axis, const ui::Box& box, float label_y,
+                                 ui::DrawLog* log);
 
 // Dashed lines where the run failed, each with its message one line above `label_y`; < 0: no
 // labels. Logs them as "error:<step>".
