@@ -149,28 +149,12 @@ store::RowBatch BoundedBuilder::RowsBefore() const {
 RunPart BoundedBuilder::StepsFrom(int64_t first_step) const {
   RunPart part = shown_.steps;
   const Snapshot& rows = shown_.builder->rows();
-  std::map<int32_t, int64_t> starts;
-  for (const RankRows& rank : rows.ranks) {
-    for (const Step& row : rank.steps) {
-      const auto [at, is_new] = starts.emplace(row.step, row.start_ns);
-      if (!is_new) at->second = std::min(at->second, row.start_ns);
-    }
-  }
+  AddStepStarts(rows, &part);
   if (!shown_.filter) {
     part.start_ns = rows.start_ns;
-    part.first_of_run = starts.empty() ? first_step : starts.begin()->first;
+    part.first_of_run = part.step_starts->empty() ? first_step : part.step_starts->front().step;
   }
   part.first_step = part.last_step = part.last_of_run = first_step;
-  auto ascending = std::make_shared<std::vector<RunPart::StepStart>>();
-  if (part.step_starts != nullptr) *ascending = *part.step_starts;
-  for (const auto& [step, start_ns] : starts) {
-    const bool is_first = ascending->empty();
-    if (!is_first && step <= ascending->back().step) continue;
-    // Clocks may lie.
-    ascending->push_back(
-        {step, is_first ? start_ns : std::max(start_ns, ascending->back().start_ns)});
-  }
-  part.step_starts = std::move(ascending);
   return part;
 }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <map>
 
 #include "trace/base/free_memory.h"
 #include "trace/query/rows.h"
@@ -79,20 +78,10 @@ store::StepBounds Joined(const store::StepBounds& all, const store::StepBounds& 
 
 // From a Snapshot with all step rows, and the first ones of what came before.
 void SetRunTimes(const Snapshot& run, RunPart* part) {
-  std::map<int32_t, int64_t> starts;
   for (const RankRows& rank : run.ranks) {
-    for (const Step& row : rank.steps) {
-      part->end_ns = std::max(part->end_ns, row.end_ns);
-      const auto [at, is_new] = starts.emplace(row.step, row.start_ns);
-      if (!is_new) at->second = std::min(at->second, row.start_ns);
-    }
+    for (const Step& row : rank.steps) part->end_ns = std::max(part->end_ns, row.end_ns);
   }
-  auto ascending = std::make_shared<std::vector<RunPart::StepStart>>();
-  for (const auto& [step, start_ns] : starts) {
-    const int64_t before_ns = ascending->empty() ? INT64_MIN : ascending->back().start_ns;
-    ascending->push_back({step, std::max(start_ns, before_ns)});  // clocks may lie
-  }
-  part->step_starts = std::move(ascending);
+  AddStepStarts(run, part);
   part->start_ns = run.start_ns;
 }
 

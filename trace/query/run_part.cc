@@ -1,6 +1,8 @@
 #include "trace/query/run_part.h"
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "trace/query/rows.h"
@@ -62,6 +64,26 @@ std::optional<int64_t> RunPart::StartOf(int32_t step) const {
   const auto at = std::ranges::lower_bound(*step_starts, step, {}, &StepStart::step);
   if (at == step_starts->end() || at->step != step) return std::nullopt;
   return at->start_ns;
+}
+
+void AddStepStarts(const Snapshot& rows, RunPart* part) {
+  std::map<int32_t, int64_t> starts;
+  for (const RankRows& rank : rows.ranks) {
+    for (const Step& row : rank.steps) {
+      const auto [at, is_new] = starts.emplace(row.step, row.start_ns);
+      if (!is_new) at->second = std::min(at->second, row.start_ns);
+    }
+  }
+  auto ascending = std::make_shared<std::vector<RunPart::StepStart>>();
+  if (part->step_starts != nullptr) *ascending = *part->step_starts;
+  for (const auto& [step, start_ns] : starts) {
+    const bool is_first = ascending->empty();
+    if (!is_first && step <= ascending->back().step) continue;
+    // Clocks may lie.
+    ascending->push_back(
+        {step, is_first ? start_ns : std::max(start_ns, ascending->back().start_ns)});
+  }
+  part->step_starts = std::move(ascending);
 }
 
 PartTimes TimesOfPart(const RunPart& part, const std::vector<schema::StepRow>& steps) {
