@@ -78,26 +78,31 @@ Result<bool> IsOp(const std::string& answer, const Rows& right, Values* values) 
   return false;
 }
 
+// What may stand there instead of `answer`; nullopt: it can be judged.
+std::optional<Words> WhyNoAnswer(const Question& question, const std::string& answer) {
+  if (question.kind == QuestionKind::kNumber && !ParseNumber(answer, question.unit)) {
+    const std::string example = NumberText(1.5, question.unit);
+    return Words{fmt::format("'{}' is no number: answer as in {}", answer, example),
+                 fmt::format("“{}”不是数字：请像 {} 这样回答", answer, example)};
+  }
+  if (question.kind != QuestionKind::kChoice) return std::nullopt;
+  std::vector<std::string> names;
+  for (const Choice& choice : question.choices) names.push_back(choice.name);
+  if (std::ranges::find(names, answer) != names.end()) return std::nullopt;
+  return Words{fmt::format("'{}' is no choice: answer {}", answer, Join(names, ", or ")),
+               fmt::format("“{}”不在选项中：请回答 {}", answer, Join(names, " 或 "))};
+}
+
+// `answer` can be judged.
 Result<bool> IsRight(const Question& question, const std::string& answer, const Rows& right,
                      Values* values) {
   if (question.kind == QuestionKind::kKnob) return NumberIn(right.front().front()).value_or(0) != 0;
   if (question.kind == QuestionKind::kOp) return IsOp(answer, right, values);
   if (question.kind == QuestionKind::kChoice) {
-    if (std::ranges::find(question.choices, answer, &Choice::name) == question.choices.end()) {
-      std::vector<std::string> names;
-      for (const Choice& choice : question.choices) names.push_back(choice.name);
-      return Status::Error(
-          fmt::format("'{}' is no choice: answer {}", answer, Join(names, ", or ")));
-    }
     return answer == TextIn(right.front().front());
   }
-  const std::optional<double> number = ParseNumber(answer, question.unit);
-  if (!number) {
-    return Status::Error(
-        fmt::format("'{}' is no number: answer as in {}", answer, NumberText(1.5, question.unit)));
-  }
   const double wanted = NumberIn(right.front().front()).value_or(0);
-  return IsNear(*number, wanted, question.tolerance);
+  return IsNear(ParseNumber(answer, question.unit).value(), wanted, question.tolerance);
 }
 
 Result<std::optional<Place>> PlaceOf(const Lesson& lesson, const Question& question,
@@ -157,6 +162,9 @@ Result<Verdict> CheckAnswer(const Lesson& lesson, const Attempt& attempt,
   Values values(lesson, attempt.part == Exercise::kTask ? attempt.run : "", stop);
   SHARDSCOPE_ASSIGN_OR_RETURN(const Rows rows, RightRows(lesson, question, &values));
   if (rows.empty()) return NotYet(question);
+  if (auto why = WhyNoAnswer(question, answer)) {
+    return Verdict{.outcome = Outcome::kNoAnswer, .reason = *std::move(why)};
+  }
   SHARDSCOPE_ASSIGN_OR_RETURN(const bool right, IsRight(question, answer, rows, &values));
   Verdict verdict{.outcome = right ? Outcome::kRight : Outcome::kWrong};
   std::string said = answer;

@@ -16,7 +16,8 @@ namespace shardscope::lesson {
 enum class Outcome : uint8_t {
   kRight,
   kWrong,
-  kNotYet,  // the run has not come so far
+  kNotYet,    // the run has not come so far
+  kNoAnswer,  // what was said is no number, or none of the choices
 };
 
 // Where the timeline shows it.
@@ -41,8 +42,7 @@ struct Attempt {
   std::string answer;  // empty of kKnob
 };
 
-// Errors: no such run, an answer that is none (names what may stand there), SQL of the lesson that
-// fails.
+// Errors: no such run, an answer that names no op of it, SQL of the lesson that fails.
 Result<Verdict> CheckAnswer(const Lesson& lesson, const Attempt& attempt,
                             const std::stop_token& stop = {});
 

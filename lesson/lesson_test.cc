@@ -168,8 +168,10 @@ TEST_F(LessonTest, ATaskIsJudgedByTheTrace) {
   ASSERT_TRUE(right.ok());
   EXPECT_EQ(right->outcome, Outcome::kRight);
   const auto no_number = CheckAnswer(lesson, {Exercise::kTask, run, "half"});
-  ASSERT_FALSE(no_number.ok());
-  EXPECT_THAT(no_number.message(), HasSubstr("'half' is no number"));
+  ASSERT_TRUE(no_number.ok());
+  EXPECT_EQ(no_number->outcome, Outcome::kNoAnswer);
+  EXPECT_THAT(no_number->reason.en, HasSubstr("'half' is no number"));
+  EXPECT_THAT(no_number->reason.zh, HasSubstr("“half”不是数字"));
   const auto no_run = CheckAnswer(lesson, {Exercise::kTask, folder_.path() + "/none", "2"});
   EXPECT_FALSE(no_run.ok());
 }

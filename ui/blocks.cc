@@ -37,6 +37,18 @@ std::optional<query::BlocksQuery> WantedBlocks(const Context& context) {
   return wanted;
 }
 
+BlocksState ComparedWith(const Context& context, std::optional<int64_t> moment_ns) {
+  BlocksState state = context.blocks;
+  state.since_ns = moment_ns;
+  const std::optional<query::BlocksQuery> shown = WantedBlocks(context);
+  // The time lens has a moment of its own.
+  if (!moment_ns || !shown || context.lens.is_on || *moment_ns <= shown->at_ns) return state;
+  state.rank = shown->rank;
+  state.since_ns = shown->at_ns;
+  state.at_ns = moment_ns;
+  return state;
+}
+
 std::string AllocatedText(Language language, const query::LiveBlock& block, int64_t at_ns) {
   if (!block.stack.empty()) {
     return DoneText(language, block.stack.substr(0, block.stack.find('\n')), block.allocated_ns,

@@ -112,7 +112,7 @@ struct AskBlocks {               // what is live at one moment, block by block, 
   std::optional<int32_t> rank;   // none: as before, or the one that takes most
   std::optional<int64_t> at_ns;  // none: at its peak
 };
-struct CompareBlocks {              // with an earlier moment
+struct CompareBlocks {              // with another moment
   std::optional<int64_t> since_ns;  // none: with none
 };
 struct ShowMemoryChoices {  // instead of the blocks of a moment
@@ -165,6 +165,7 @@ struct ShowOverlay {
 };
 struct ShowSearch {  // opens or closes it; what was typed stays
   bool show = true;
+  int steps = 0;  // to so many hits on, once they are found; 0: its field has the keyboard
 };
 struct SearchFor {
   std::string text;  // empty: for nothing

@@ -247,6 +247,7 @@ struct SearchState {
   // Of `text`, or, until that is done, of what was typed before; null: nothing is found yet.
   std::shared_ptr<const FoundHits> found;
   std::optional<analysis::SearchHit> current;  // that was stepped to
+  int steps = 0;                               // ShowSearch's, until it is stepped
 };
 
 // The panel whose field is to have the keyboard.

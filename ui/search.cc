@@ -62,7 +62,7 @@ std::optional<size_t> CurrentHit(const SearchState& search) {
 
 Commands StepToHit(const Context& context, int by) {
   const SearchState& search = context.search;
-  if (!search.open) return {ShowSearch{true}};
+  if (!search.open) return {ShowSearch{true, search.text.empty() ? 0 : by}};
   if (search.found == nullptr || search.found->text != search.text) return {};
   const std::vector<SearchHit>& hits = search.found->result.hits;
   const auto count = static_cast<int64_t>(hits.size());

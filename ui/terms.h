@@ -27,4 +27,10 @@ inline constexpr std::array<Term, words::kNumMemoryCategories> kMemoryTerms = {{
     {Text::kMemoryOther, Text::kMemoryOtherTip},
 }};
 
+// What a stretch of time of a rank is made of.
+inline constexpr Term kTermCompute = {Text::kCompute, Text::kOverlapComputeTip};
+inline constexpr Term kTermExposed = {Text::kExposed, Text::kOverlapExposedTip};
+inline constexpr Term kTermExposedCopy = {Text::kOverlapExposedCopy, Text::kOverlapExposedCopyTip};
+inline constexpr Term kTermIdle = {Text::kIdle, Text::kOverlapIdleTip};
+
 }  // namespace shardscope::ui

@@ -133,6 +133,9 @@ Status Judge(const LessonArguments& arguments, const Lesson& lesson, Exercise pa
     }
   }
   SHARDSCOPE_ASSIGN_OR_RETURN(const lesson::Verdict verdict, CheckAnswer(lesson, attempt));
+  if (verdict.outcome == lesson::Outcome::kNoAnswer) {
+    return Status::Error(verdict.reason.In(arguments.language));
+  }
   const bool is_right = verdict.outcome == lesson::Outcome::kRight;
   const bool is_zh = arguments.language == "zh";
   const std::string word = is_right ? (is_zh ? "正确。" : "Right. ")

@@ -66,6 +66,7 @@ Status Expect(const Lesson& lesson, const Attempt& attempt, Outcome wanted) {
   const bool is_task = attempt.part == Exercise::kTask;
   const std::string what = fmt::format("{}: {} answer '{}'", lesson.path,
                                        is_task ? "the task's" : "the quiz's", attempt.answer);
+  if (verdict.outcome == Outcome::kNoAnswer) return Status::Error(what + ": " + verdict.reason.en);
   const bool is_right = verdict.outcome == Outcome::kRight;
   if (is_right != (wanted == Outcome::kRight)) {
     return Status::Error(

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "tests/lesson/lesson_snapshot.h"
 #include "tests/ui/harness.h"
@@ -143,6 +144,33 @@ TEST_F(AreaPanelTest, ADragInTheRulerMeasuresWhatIsBetweenItsEdges) {
   for (const analysis::AreaBucket& bucket : expected.histogram) {
     EXPECT_EQ(Value("details", "area_bucket:" + std::to_string(bucket.from_ns)), bucket.count);
   }
+}
+
+TEST_F(AreaPanelTest, ItsWordsAreExplainedUnderTheMouse) {
+  Harness harness({}, {}, /*log_widgets=*/true);
+  harness.shell().OpenSnapshot(snapshot_);
+  harness.shell().Post(ui::SelectArea{analysis::AreaQuery{{0, snapshot_->end_ns}, {}}});
+  ASSERT_TRUE(harness.Until(
+      [&] {
+        const auto& area = harness.context().area;
+        return area.measured != nullptr && area.measured->has_causes;
+      },
+      20));
+  std::set<std::string> explained;
+  for (const char* id : {"area_compute", "area_idle", "area_union:communication", "area_sum:copy",
+                         "area_cause:first_gather"}) {
+    const ui::DrawnItem* drawn = harness.log().Find("details", id);
+    ASSERT_NE(drawn, nullptr) << id;
+    const ImVec2 at((drawn->box.x0 + drawn->box.x1) / 2, (drawn->box.y0 + drawn->box.y1) / 2);
+    EXPECT_TRUE(harness.Drive([&](ImGuiTestContext* test) {
+      test->MouseMoveToPos(at);
+      test->Yield(2);
+      const ui::DrawnItem* tip = harness.log().Find("details", "tooltip");
+      if (tip != nullptr) explained.insert(tip->text.substr(0, tip->text.find('\n')));
+    }));
+  }
+  EXPECT_THAT(explained, testing::UnorderedElementsAre("compute", "idle", "communication", "copy",
+                                                       "first gather of a phase"));
 }
 
 TEST_F(AreaPanelTest, EdgesCanBeDraggedAndTheViewStays) {

@@ -13,6 +13,7 @@
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 #include "trace/import/cache.h"
+#include "ui/blocks.h"
 #include "ui/link.h"
 #include "ui/shell/shell.h"
 #include "ui/text.h"
@@ -211,7 +212,7 @@ struct Dispatcher {
     shell.wants_.frame = true;  // that has them read
   }
   void operator()(const ui::CompareBlocks& command) const {
-    shell.context_.blocks.since_ns = command.since_ns;
+    shell.context_.blocks = ui::ComparedWith(shell.context_, command.since_ns);
     (*this)(ui::FocusPanel{"blocks"});
     shell.wants_.frame = true;
   }
@@ -376,8 +377,9 @@ struct Dispatcher {
     ui::SearchState& search = shell.context_.search;
     search.open = command.show;
     search.current.reset();
+    search.steps = command.steps;
     if (command.show) {
-      ++search.opened;
+      if (command.steps == 0) ++search.opened;
       shell.context_.overlay = ui::Overlay::kNone;
     }
     shell.wants_.frame = true;  // that looks for it, or forgets what was found
@@ -385,6 +387,7 @@ struct Dispatcher {
   void operator()(const ui::SearchFor& command) const {
     shell.context_.search.text = command.text;
     shell.context_.search.current.reset();
+    shell.context_.search.steps = 0;
     shell.wants_.frame = true;
   }
   void operator()(const ui::SelectHit& command) const {
@@ -392,6 +395,7 @@ struct Dispatcher {
     if (search.found == nullptr || command.hit >= search.found->result.hits.size()) return;
     const analysis::SearchHit& hit = search.found->result.hits[command.hit];
     search.current = hit;
+    search.steps = 0;
     Show(hit);
   }
   void operator()(const ui::SelectNeighbour& command) const {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <utility>
 
-#include "ui/widgets/arrow_keys.h"
 #include "ui/widgets/buttons.h"
+#include "ui/widgets/keys.h"
 
 namespace shardscope::widgets {
 namespace {

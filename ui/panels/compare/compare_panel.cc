@@ -13,6 +13,7 @@
 #include "ui/panels/compare/compare_words.h"
 #include "ui/widgets/buttons.h"
 #include "ui/widgets/fields.h"
+#include "ui/widgets/keys.h"
 #include "ui/widgets/labels.h"
 
 namespace shardscope::panels {
@@ -104,7 +105,7 @@ void ComparePanel::DrawFields(const CompareFrame& frame) {
   bool entered = false;
   const auto field = [&](const char* id, std::string* text, Text hint, float field_width) {
     widgets::TextField(look, id, text, {.hint = frame.Tr(hint), .width = field_width});
-    entered = entered || (ImGui::IsItemDeactivated() && ImGui::IsKeyPressed(ImGuiKey_Enter));
+    entered = entered || (ImGui::IsItemDeactivated() && widgets::PressesEnter());
     frame.NoteItem(id + 2, *text);
   };
   if (wants_path_) ImGui::SetKeyboardFocusHere();

@@ -14,6 +14,7 @@
 #include "trace/analysis/area.h"
 #include "trace/analysis/names.h"
 #include "trace/base/units.h"
+#include "ui/terms.h"
 #include "ui/text.h"
 #include "ui/values.h"
 #include "ui/widgets/labels.h"
@@ -40,47 +41,48 @@ constexpr size_t kMostNames = 40;
 // A part of the identity.
 struct SplitPart {
   const char* id;
-  Text name;
+  ui::Term term;
   int64_t (*time_ns)(const AreaRank&);
   ui::Color (*color)(const ui::Theme&);
 };
 constexpr std::array kParts = {
-    SplitPart{"compute", Text::kCompute, [](const AreaRank& rank) { return rank.compute.union_ns; },
+    SplitPart{"compute", ui::kTermCompute,
+              [](const AreaRank& rank) { return rank.compute.union_ns; },
               [](const ui::Theme& theme) { return theme.op.forward; }},
-    SplitPart{"exposed", Text::kExposed, [](const AreaRank& rank) { return rank.exposed_ns; },
+    SplitPart{"exposed", ui::kTermExposed, [](const AreaRank& rank) { return rank.exposed_ns; },
               [](const ui::Theme& theme) { return theme.op.exposed; }},
-    SplitPart{"exposed_copy", Text::kOverlapExposedCopy,
+    SplitPart{"exposed_copy", ui::kTermExposedCopy,
               [](const AreaRank& rank) { return rank.exposed_copy_ns; },
               [](const ui::Theme& theme) { return theme.op.copy; }},
-    SplitPart{"idle", Text::kIdle, [](const AreaRank& rank) { return rank.idle_ns; },
+    SplitPart{"idle", ui::kTermIdle, [](const AreaRank& rank) { return rank.idle_ns; },
               [](const ui::Theme& theme) { return theme.op.idle; }},
 };
 
-Text CauseText(words::StallCause cause) {
+ui::Term CauseTerm(words::StallCause cause) {
   using words::StallCause;
   switch (cause) {
     case StallCause::kFirstGather:
-      return Text::kAreaFirstGather;
+      return {Text::kAreaFirstGather, Text::kAreaFirstGatherTip};
     case StallCause::kQueuedBehind:
-      return Text::kAreaQueuedBehind;
+      return {Text::kAreaQueuedBehind, Text::kAreaQueuedBehindTip};
     case StallCause::kLateRank:
-      return Text::kAreaLateRank;
+      return {Text::kAreaLateRank, Text::kAreaLateRankTip};
     case StallCause::kBubble:
-      return Text::kAreaBubble;
+      return {Text::kAreaBubble, Text::kAreaBubbleTip};
     case StallCause::kOnPath:
-      return Text::kAreaOnPath;
+      return {Text::kAreaOnPath, Text::kAreaOnPathTip};
     case StallCause::kIssuedLate:
-      return Text::kAreaIssuedLate;
+      return {Text::kAreaIssuedLate, Text::kAreaIssuedLateTip};
     case StallCause::kSlowTransfer:
-      return Text::kAreaSlowTransfer;
+      return {Text::kAreaSlowTransfer, Text::kAreaSlowTransferTip};
     case StallCause::kTail:
-      return Text::kAreaTail;
+      return {Text::kAreaTail, Text::kAreaTailTip};
     case StallCause::kSlot:
-      return Text::kAreaSlot;
+      return {Text::kAreaSlot, Text::kAreaSlotTip};
     case StallCause::kOther:
       break;
   }
-  return Text::kAreaOther;
+  return {Text::kAreaOther, Text::kAreaOtherTip};
 }
 
 std::string RoundedTime(double duration_ns) {
@@ -130,6 +132,19 @@ void DrawTitle(const ui::Context& context, const Area& area, ui::DrawLog* log) {
   ImGui::SetCursorScreenPos({at.x, bottom + look.Px(10)});
 }
 
+// Over `box`, as far as it has not been scrolled out of sight.
+void TermTooltip(const ui::Context& context, const ui::Box& box, const ui::Term& term) {
+  if (!ImGui::IsMouseHoveringRect({box.x0, box.y0}, {box.x1, box.y1})) return;
+  widgets::BoxTooltip(widgets::LookOf(context), box, ui::Tr(context.language, term.name),
+                      ui::Tr(context.language, term.tip));
+}
+
+// Over the name of the row that begins at `at` and ends at `right`.
+void RowTooltip(const ui::Context& context, ImVec2 at, float right, const ui::Term& term) {
+  const float height = widgets::LookOf(context).Px(kBarRow);
+  TermTooltip(context, {at.x, at.y, right, at.y + height}, term);
+}
+
 // A swatch, what it is, time and share.
 void DrawSums(const ui::Context& context, const Area& area, ui::DrawLog* log) {
   const Look look = widgets::LookOf(context);
@@ -141,7 +156,8 @@ void DrawSums(const ui::Context& context, const Area& area, ui::DrawLog* log) {
     const float right = at.x + widgets::ContentWidth();
     widgets::DrawSwatch(look, {at.x, at.y + look.Px(3)}, look.Px(9), part.color(look.theme), false);
     widgets::DrawText(look, widgets::DimOf(look), {at.x + look.Px(16), at.y},
-                      ui::Tr(context.language, part.name));
+                      ui::Tr(context.language, part.term.name));
+    RowTooltip(context, at, right, part.term);
     widgets::DrawTextRight(look, widgets::BoldOf(look), {right, at.y},
                            FormatPercent(ShareOfArea(sum_ns, whole_ns)));
     const std::string value = ui::FormatDuration(sum_ns);
@@ -173,7 +189,7 @@ void DrawBar(const ui::Context& context, const Area& area, const AreaRank& rank,
     const std::string value = ui::FormatDuration(time_ns);
     log->Int(fmt::format("area_{}:{}", part.id, rank.rank), value, time_ns, "ns", box);
     if (!parts.empty()) parts += ", ";
-    parts += fmt::format("{} {}", ui::Tr(context.language, part.name), value);
+    parts += fmt::format("{} {}", ui::Tr(context.language, part.term.name), value);
     before_ns += time_ns;
   }
   ImGui::Dummy({widgets::ContentWidth(), look.Px(kBarRow)});
@@ -204,24 +220,24 @@ class TimeRows {
  public:
   TimeRows(const ui::Context& context, ui::DrawLog* log) : context_(context), log_(*log) {}
 
-  void DrawHeading(Text title, Text first, Text second) const {
+  void DrawHeading(Text title, const ui::Term& first, const ui::Term& second) const {
     widgets::Gap(look_, 8);
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float right = at.x + widgets::ContentWidth();
     widgets::Heading(look_, ui::Tr(context_.language, title));
-    const widgets::TextStyle faint = widgets::FaintOf(look_);
-    widgets::DrawTextRight(look_, faint, {right - look_.Px(kTimeColumn), at.y},
-                           ui::Tr(context_.language, first));
-    widgets::DrawTextRight(look_, faint, {right, at.y}, ui::Tr(context_.language, second));
+    DrawColumn(first, {right - look_.Px(kTimeColumn), at.y});
+    DrawColumn(second, {right, at.y});
     widgets::Gap(look_, 5);
   }
 
-  void DrawRow(Text name, const LoggedTime& first, const std::optional<LoggedTime>& second) const {
+  void DrawRow(const ui::Term& term, const LoggedTime& first,
+               const std::optional<LoggedTime>& second) const {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float right = at.x + widgets::ContentWidth();
     const float middle = right - look_.Px(kTimeColumn);
     widgets::DrawTextClipped(look_, widgets::DimOf(look_), at, middle - at.x - look_.Px(56),
-                             ui::Tr(context_.language, name));
+                             ui::Tr(context_.language, term.name));
+    RowTooltip(context_, at, right, term);
     DrawTime(first, {middle, at.y});
     if (second) DrawTime(*second, {right, at.y});
     ImGui::Dummy({widgets::ContentWidth(), look_.Px(kBarRow)});
@@ -229,6 +245,12 @@ class TimeRows {
 
  private:
   static constexpr float kTimeColumn = 76;
+
+  void DrawColumn(const ui::Term& term, ImVec2 right_top) const {
+    const char* const name = ui::Tr(context_.language, term.name);
+    const ui::Box drawn = widgets::DrawTextRight(look_, widgets::FaintOf(look_), right_top, name);
+    TermTooltip(context_, drawn, term);
+  }
 
   void DrawTime(const LoggedTime& time, ImVec2 right_top) const {
     const std::string text = ui::FormatDuration(time.time_ns);
@@ -245,23 +267,26 @@ class TimeRows {
 void DrawCategories(const ui::Context& context, const Area& area, ui::DrawLog* log) {
   struct AreaCategory {
     const char* id;
-    Text name;
+    ui::Term term;
     analysis::AreaTime AreaRank::*time;
   };
   constexpr std::array kCategories = {
-      AreaCategory{"compute", Text::kCompute, &AreaRank::compute},
-      AreaCategory{"communication", Text::kAreaCommunication, &AreaRank::communication},
-      AreaCategory{"copy", Text::kWorkCopy, &AreaRank::copy},
+      AreaCategory{"compute", ui::kTermCompute, &AreaRank::compute},
+      AreaCategory{"communication",
+                   {Text::kAreaCommunication, Text::kAreaCommunicationTip},
+                   &AreaRank::communication},
+      AreaCategory{"copy", {Text::kWorkCopy, Text::kAreaCopyTip}, &AreaRank::copy},
   };
   const TimeRows rows(context, log);
-  rows.DrawHeading(Text::kAreaCategories, Text::kAreaUnion, Text::kAreaNameSum);
+  rows.DrawHeading(Text::kAreaCategories, {Text::kAreaUnion, Text::kAreaUnionTip},
+                   {Text::kAreaNameSum, Text::kAreaNameSumTip});
   for (const AreaCategory& category : kCategories) {
     analysis::AreaTime all;
     for (const AreaRank& rank : area.ranks) {
       all.union_ns += (rank.*category.time).union_ns;
       all.sum_ns += (rank.*category.time).sum_ns;
     }
-    rows.DrawRow(category.name, {fmt::format("area_union:{}", category.id), all.union_ns},
+    rows.DrawRow(category.term, {fmt::format("area_union:{}", category.id), all.union_ns},
                  LoggedTime{fmt::format("area_sum:{}", category.id), all.sum_ns});
   }
 }
@@ -273,10 +298,10 @@ void DrawCauses(const ui::Context& context, const Area& area, ui::DrawLog* log) 
   const std::vector<analysis::AreaCause> causes = SumOfCauses(area.ranks);
   if (area.has_causes && causes.empty()) return;
   const TimeRows rows(context, log);
-  rows.DrawHeading(Text::kAreaIdleByCause, Text::kIdle, Text::kExposed);
+  rows.DrawHeading(Text::kAreaIdleByCause, ui::kTermIdle, ui::kTermExposed);
   for (const analysis::AreaCause& cause : causes) {
     const std::string_view name = analysis::Name(cause.cause);
-    rows.DrawRow(CauseText(cause.cause), {fmt::format("area_cause:{}", name), cause.idle_ns},
+    rows.DrawRow(CauseTerm(cause.cause), {fmt::format("area_cause:{}", name), cause.idle_ns},
                  LoggedTime{fmt::format("area_cause_exposed:{}", name), cause.exposed_ns});
   }
   if (!area.has_causes) {
@@ -284,7 +309,8 @@ void DrawCauses(const ui::Context& context, const Area& area, ui::DrawLog* log) 
     const char* text = ui::Tr(context.language, Text::kAreaMeasuring);
     log->Text("area_causes", text, widgets::Paragraph(look, widgets::FaintOf(look), text));
   } else if (unexplained_ns > 0) {
-    rows.DrawRow(Text::kAreaNoStall, {"area_cause:none", unexplained_ns}, std::nullopt);
+    rows.DrawRow({Text::kAreaNoStall, Text::kAreaNoStallTip}, {"area_cause:none", unexplained_ns},
+                 std::nullopt);
   }
 }
 

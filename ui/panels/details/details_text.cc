@@ -112,6 +112,8 @@ void AddCompute(const OpFacts& facts, RowList* rows) {
     rows->Duration("stall", kTermStall, facts.stall->stall_ns);
     rows->last().tone = DetailRow::Tone::kBad;
   }
+  // Programs that are not ours tell neither.
+  if (facts.run.slot_wait_ns == 0 && facts.run.cpu_ns == 0) return;
   rows->Duration("slot_wait", kTermSlotWait, facts.run.slot_wait_ns);
   rows->Duration("cpu", kTermCpuTime, facts.run.cpu_ns);
 }

@@ -14,6 +14,7 @@
 #include "ui/values.h"
 #include "ui/widgets/buttons.h"
 #include "ui/widgets/fields.h"
+#include "ui/widgets/keys.h"
 #include "ui/widgets/labels.h"
 #include "ui/widgets/look.h"
 
@@ -152,13 +153,14 @@ void DrawVerdict(const LessonsFrame& frame, const ui::JudgedAnswer& judged, std:
     frame.Say(id("checking"), widgets::DimOf(frame.look), frame.Tr(Text::kLessonChecking));
     return;
   }
-  if (!judged.error.empty()) {
+  const auto say_error = [&](const std::string& error) {
     bad.font = widgets::TextOf(frame.look).font;
-    frame.Say(id("error"), bad, judged.error);
-    return;
-  }
+    frame.Say(id("error"), bad, error);
+  };
+  if (!judged.error.empty()) return say_error(judged.error);
   if (!judged.verdict) return;
   const lesson::Verdict& verdict = *judged.verdict;
+  if (verdict.outcome == lesson::Outcome::kNoAnswer) return say_error(frame.In(verdict.reason));
   const bool is_right = verdict.outcome == lesson::Outcome::kRight;
   if (verdict.outcome != lesson::Outcome::kNotYet) {
     widgets::TextStyle style = bad;
@@ -206,6 +208,7 @@ void LessonsPanel::DrawAnswer(const LessonsFrame& frame, const Question& questio
   const ui::Context& context = frame.context;
   std::string& answer = answers_[quiz];
   bool can_check = quiz || !context.lessons.run.empty();
+  bool entered = false;
   ImGui::PushID(part);
   if (question.kind == QuestionKind::kNumber) {
     const std::string hint =
@@ -213,6 +216,10 @@ void LessonsPanel::DrawAnswer(const LessonsFrame& frame, const Question& questio
             ? frame.Tr(Text::kLessonAnswerNumber)
             : ui::TrFormat(context.language, Text::kLessonAnswerIn, question.unit);
     widgets::TextField(frame.look, "##answer", &answer, {.hint = hint});
+    if (ImGui::IsItemDeactivated() && widgets::PressesEnter()) {
+      entered = true;
+      ImGui::SetKeyboardFocusHere(-1);  // Enter left the field
+    }
     frame.NoteItem(fmt::format("{}.field", part), answer);
   } else if (question.kind == QuestionKind::kChoice) {
     for (const lesson::Choice& choice : question.choices) {
@@ -234,8 +241,10 @@ void LessonsPanel::DrawAnswer(const LessonsFrame& frame, const Question& questio
   }
   can_check = can_check && (question.kind == QuestionKind::kKnob || !answer.empty());
   widgets::Gap(frame.look, 4);
-  if (widgets::Button(frame.look, "check", frame.Tr(Text::kLessonCheck),
-                      widgets::Emphasis::kPrimary, frame.look.Px(kCheckWidth), can_check)) {
+  const bool clicked =
+      widgets::Button(frame.look, "check", frame.Tr(Text::kLessonCheck),
+                      widgets::Emphasis::kPrimary, frame.look.Px(kCheckWidth), can_check);
+  if (clicked || (entered && can_check)) {
     frame.commands->push_back(ui::AnswerLesson{quiz, answer});
   }
   ImGui::PopID();

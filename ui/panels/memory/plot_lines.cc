@@ -97,6 +97,7 @@ class PlotLines {
                        .bytes = bytes,
                        .color = color,
                        .y = y,
+                       .is_above = true,
                        .is_left = true});
   }
 
@@ -125,16 +126,16 @@ class PlotLines {
     const widgets::TextStyle style{look_.fonts.text, ui::kSmallTextSize, label.color};
     const ImVec2 size = widgets::TextSize(look_, style, label.text);
     const float margin = look_.Px(4);
+    const float padding = look_.Px(3);
     if (size.x > box.x1 - box.x0 - 2 * margin) return line;
     const float x = label.is_left ? box.x0 + margin : box.x1 - margin - size.x;
     const float y =
         label.is_above ? label.y - look_.Px(kLineGap) - size.y : label.y + look_.Px(kLineGap);
-    const auto free = room_.Take({x, y, x + size.x, y + size.y});
+    const auto free = room_.Take({x - padding, y, x + size.x + padding, y + size.y});
     if (!free) return line;
     ImGui::GetWindowDrawList()->AddRectFilled(  // readable over any band
-        {free->x0 - look_.Px(3), free->y0}, {free->x1 + look_.Px(3), free->y1},
-        ui::WithAlpha(look_.theme.surface.panel, 0.8F));
-    return widgets::DrawText(look_, style, {free->x0, free->y0}, label.text);
+        {free->x0, free->y0}, {free->x1, free->y1}, ui::WithAlpha(look_.theme.surface.panel, 0.8F));
+    return widgets::DrawText(look_, style, {x, free->y0}, label.text);
   }
 
   const ui::Context& context_;

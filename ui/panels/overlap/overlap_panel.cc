@@ -65,12 +65,12 @@ class Legend {
         y_(at.y) {
     const ui::OpColors& colors = context.theme->op;
     using ui::Text;
-    Item({Text::kCompute, Text::kOverlapComputeTip}, colors.forward);
-    Item({Text::kExposed, Text::kOverlapExposedTip}, colors.exposed);
+    Item(ui::kTermCompute, colors.forward);
+    Item(ui::kTermExposed, colors.exposed);
     if (exposed_copy) {
-      Item({Text::kOverlapExposedCopy, Text::kOverlapExposedCopyTip}, colors.copy);
+      Item(ui::kTermExposedCopy, colors.copy);
     }
-    Item({Text::kIdle, Text::kOverlapIdleTip}, colors.idle);
+    Item(ui::kTermIdle, colors.idle);
     Item({Text::kOverlapRatio, Text::kTipOverlap}, context.theme->state.good, true);
   }
 

@@ -25,6 +25,7 @@
 #include "ui/values.h"
 #include "ui/widgets/buttons.h"
 #include "ui/widgets/fields.h"
+#include "ui/widgets/keys.h"
 #include "ui/widgets/labels.h"
 #include "ui/widgets/overlay.h"
 
@@ -271,8 +272,7 @@ void Overlays::DrawMatches(const ui::Context& context, ui::DrawLog* log, ui::Com
     log->Text("none", none, widgets::Paragraph(look, widgets::DimOf(look), none));
     return;
   }
-  const bool enter =
-      ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter);
+  const bool enter = widgets::PressesEnter();
   for (int i = 0; i < count; ++i) {
     const ui::PaletteEntry& entry = entries[static_cast<size_t>(i)];
     const bool marked = i == marked_;
@@ -376,7 +376,7 @@ void Overlays::DrawGoTo(const ui::Context& context, ui::DrawLog* log, ui::Comman
                           .mono = true})) {
     error_.clear();
   }
-  if (ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter)) {
+  if (widgets::PressesEnter()) {
     GoTo(context, commands);
     if (!error_.empty()) ImGui::SetKeyboardFocusHere(-1);  // Enter left the field
   }

@@ -12,7 +12,7 @@
 
 #include "trace/base/text.h"
 #include "ui/ranks.h"
-#include "ui/widgets/arrow_keys.h"
+#include "ui/widgets/keys.h"
 #include "ui/widgets/labels.h"
 #include "ui/widgets/tooltip.h"
 
@@ -124,9 +124,11 @@ void DrawCellTexts(const RanksFrame& frame, const Strip& strip, RankFigure figur
   }
 }
 
-void DrawRowTexts(const RanksFrame& frame, const StripRow& row, RankFigure figure,
-                  const ui::Box& box, bool has_room) {
+void DrawRowTexts(const RanksFrame& frame, const Strip& strip, RankFigure figure,
+                  const StripPlaces& places, size_t at, bool has_room) {
   const Look& look = frame.look;
+  const StripRow& row = strip.rows[at];
+  const ui::Box box = places.RowBox(at);
   const float middle = (box.y0 + box.y1) / 2;
   if (row.is_slow) DrawSlowSign(frame, {box.x0 + look.Px(7), middle});
   const bool is_hidden = IsAmong(frame.context.lanes.hidden_ranks, frame, row);
@@ -143,7 +145,8 @@ void DrawRowTexts(const RanksFrame& frame, const StripRow& row, RankFigure figur
     widgets::TextStyle style{look.fonts.text, ui::kSmallTextSize, look.theme.ink.dim};
     if (row.is_slow) style = {look.fonts.bold, ui::kSmallTextSize, look.theme.ink.text};
     if (is_hidden) style.color = look.theme.ink.faint;
-    const float y = middle - look.Px(ui::kSmallTextSize + 2) / 2;
+    // Text may be higher than a row; that of the first one stays below the edge.
+    const float y = std::max(middle - look.Px(ui::kSmallTextSize + 2) / 2, places.origin.y);
     // The sign stands for the words, which a low strip has no room for.
     widgets::DrawTextClipped(look, style, {box.x0 + look.Px(16), y},
                              look.Px(kStripLabelWidth - (is_hidden ? 30 : 20)),
@@ -263,7 +266,7 @@ void DrawStripRow(const RanksFrame& frame, const Strip& strip, analysis::RankFig
                   const StripPlaces& places, size_t row, bool labelled) {
   DrawCells(frame, strip, figure, places, row);
   DrawCellTexts(frame, strip, figure, places, row);
-  DrawRowTexts(frame, strip.rows[row], figure, places.RowBox(row), labelled);
+  DrawRowTexts(frame, strip, figure, places, row, labelled);
 }
 
 void DrawStripSteps(const RanksFrame& frame, const Strip& strip, const StripPlaces& places,

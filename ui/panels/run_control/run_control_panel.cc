@@ -17,6 +17,7 @@
 #include "ui/values.h"
 #include "ui/widgets/buttons.h"
 #include "ui/widgets/fields.h"
+#include "ui/widgets/keys.h"
 #include "ui/widgets/labels.h"
 #include "ui/widgets/tooltip.h"
 
@@ -181,6 +182,17 @@ void Turn(const Frame& frame, const Knob& knob, const std::string& value) {
   if (canonical.ok()) frame.commands->push_back(ui::SetKnob{knob.key->name, canonical.value()});
 }
 
+// From what to what it is, where something is ahead: a change that waits is one of the value in
+// force, whatever step is in focus.
+std::string ValueChanged(const Frame& frame, const Knob& knob, const std::string& ahead) {
+  const ui::Context& context = frame.context;
+  const std::string& key = knob.key->name;
+  const std::string from = ui::PendingValue(context, key) ? ui::ValueInForce(context, key)
+                                                          : ui::ShownValue(context, key);
+  return ShowChange(ShowValue(context.language, knob, from),
+                    ShowValue(context.language, knob, ahead));
+}
+
 // What a knob is about to be, or already is where the step in focus lies back: outlined on it.
 std::optional<std::string> ValueAhead(const ui::Context& context, const std::string& key) {
   if (auto pending = ui::PendingValue(context, key)) return pending;
@@ -281,7 +293,7 @@ void DrawSlider(const Frame& frame, const Knob& knob) {
   state.enabled = frame.enabled;
   if (ahead) {
     state.pending = KnobPosition(knob, *ahead);
-    state.value_text = ShowChange(state.value_text, ShowValue(context.language, knob, *ahead));
+    state.value_text = ValueChanged(frame, knob, *ahead);
   }
   const widgets::SliderSpec spec{knob.minimum, knob.maximum, knob.logarithmic, knob.whole_numbers};
   const auto result = widgets::Slider(frame.look, "slider", spec, state, [&](double position) {
@@ -347,10 +359,14 @@ bool IsShown(const ui::Context& context, const Knob& knob, const plan::Strategy&
   return !of_strategy || config::Applies(key, strategy);
 }
 
-// Around the knob that was asked for, from `top` to the cursor.
+// Around the knob that was asked for, from `top` to the cursor. It is the last item; it gets the
+// keyboard.
 void MarkShownKey(const Frame& frame, ImVec2 top) {
   *frame.has_shown_key = true;
-  if (frame.scrolls_to_key) ImGui::SetScrollHereY(0.5F);
+  if (frame.scrolls_to_key) {
+    ImGui::SetScrollHereY(0.5F);
+    if (frame.enabled) widgets::FocusLastItem();
+  }
   const float room = frame.look.Px(4);
   const ImVec2 end(top.x + widgets::ContentWidth() + room, ImGui::GetCursorScreenPos().y);
   ImGui::GetWindowDrawList()->AddRect({top.x - room, top.y - room}, end,

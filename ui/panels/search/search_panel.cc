@@ -17,6 +17,7 @@
 #include "ui/values.h"
 #include "ui/widgets/buttons.h"
 #include "ui/widgets/fields.h"
+#include "ui/widgets/keys.h"
 #include "ui/widgets/labels.h"
 #include "ui/widgets/overlay.h"
 
@@ -191,6 +192,12 @@ void SearchPanel::DrawField(const ui::Context& context, ui::DrawLog* log, ui::Co
     typed_ = context.search.text;
     ImGui::SetKeyboardFocusHere();
   }
+  if (context.search.steps != 0) {
+    typed_ = context.search.text;
+    for (ui::Command& command : ui::StepToHit(context, context.search.steps)) {
+      commands->push_back(std::move(command));
+    }
+  }
   const bool is_wrong = context.search.found != nullptr && context.search.found->error.has_value();
   const bool changed =
       widgets::TextField(look, "##query", &typed_,
@@ -204,9 +211,7 @@ void SearchPanel::DrawField(const ui::Context& context, ui::DrawLog* log, ui::Co
   }
   if (changed) commands->push_back(ui::SearchFor{typed_});
   if (!has_keyboard) return;
-  const bool enter =
-      ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter);
-  if (!enter) return;
+  if (!widgets::PressesEnter()) return;
   for (ui::Command& command : ui::StepToHit(context, ImGui::GetIO().KeyShift ? -1 : 1)) {
     commands->push_back(std::move(command));
   }

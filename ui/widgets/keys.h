@@ -1,4 +1,4 @@
-// Arrow keys of the item that has the keyboard and moves something of its own with them.
+// Keys of the item that has the keyboard.
 #pragma once
 
 #include <imgui.h>
@@ -9,5 +9,11 @@ namespace shardscope::widgets {
 // last has the keyboard. -1: `back` was pressed, 1: `on`, 0: neither, or with a modifier, which
 // makes it another's.
 int TakeArrows(ImGuiKey back, ImGuiKey on);
+
+// Gives the keyboard to the item that was drawn last, and shows so; it is not clicked.
+void FocusLastItem();
+
+// Whether Enter is pressed, of the letters or of the numbers.
+bool PressesEnter();
 
 }  // namespace shardscope::widgets

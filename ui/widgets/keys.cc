@@ -1,4 +1,4 @@
-#include "ui/widgets/arrow_keys.h"
+#include "ui/widgets/keys.h"
 
 #include <imgui_internal.h>
 
@@ -10,6 +10,15 @@ int TakeArrows(ImGuiKey back, ImGuiKey on) {
   for (const ImGuiKey key : {back, on}) ImGui::SetKeyOwner(key, ImGui::GetItemID());
   if (ImGui::GetIO().KeyMods != 0) return 0;
   return static_cast<int>(ImGui::IsKeyPressed(on)) - static_cast<int>(ImGui::IsKeyPressed(back));
+}
+
+void FocusLastItem() {
+  ImGui::FocusItem();
+  ImGui::SetNavCursorVisible(true);
+}
+
+bool PressesEnter() {
+  return ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter);
 }
 
 }  // namespace shardscope::widgets
