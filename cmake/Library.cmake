@@ -1,6 +1,7 @@
 # shardscope_library(NAME folder SOURCES a.cc ... PUBLIC dep ... PRIVATE dep ... TESTS a_test.cc ... TEST_LINKS dep ...)
-#   One static library a folder. Arrows of ARCHITECTURE.md are link edges: what is not linked cannot be used.
+#   One static library a folder, linked along the arrows of ARCHITECTURE.md; scripts/check_layers.py looks at includes alone.
 #   TESTS become one program `NAME_test`, one CTest entry; TEST_PARTS n: n of them, each with every n-th case, where it takes minutes.
+#   TEST_COST seconds: COST of shardscope_test.
 # shardscope_program(NAME output SOURCES main.cc ... LINKS dep ...)
 
 # What most sources include anyway, read once for all libraries and once for all tests; those that use LibTorch have its
@@ -39,7 +40,7 @@ function(shardscope_precompile name owner)
 endfunction()
 
 function(shardscope_library)
-  cmake_parse_arguments(ARG "" "NAME;TEST_PARTS" "SOURCES;PUBLIC;PRIVATE;TESTS;TEST_LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "" "NAME;TEST_PARTS;TEST_COST" "SOURCES;PUBLIC;PRIVATE;TESTS;TEST_LINKS" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "shardscope_library(${ARG_NAME}): unknown arguments ${ARG_UNPARSED_ARGUMENTS}")
   endif()
@@ -56,14 +57,15 @@ function(shardscope_library)
     shardscope_note_torch(${ARG_NAME} ${ARG_PUBLIC} ${ARG_PRIVATE})
   endif()
   if(ARG_TESTS)
-    shardscope_test(NAME ${ARG_NAME}_test PARTS ${ARG_TEST_PARTS} SOURCES ${ARG_TESTS} LINKS ${ARG_NAME} ${ARG_TEST_LINKS})
+    shardscope_test(NAME ${ARG_NAME}_test PARTS ${ARG_TEST_PARTS} COST ${ARG_TEST_COST} SOURCES ${ARG_TESTS} LINKS ${ARG_NAME} ${ARG_TEST_LINKS})
   endif()
 endfunction()
 
-# shardscope_test(NAME x_test SOURCES ... LINKS ... [ENVIRONMENT A=b ...] [TIMEOUT seconds] [PARTS n])
-#   Entries of CTest: x_test, or x_test.1of2 and x_test.2of2.
+# shardscope_test(NAME x_test SOURCES ... LINKS ... [ENVIRONMENT A=b ...] [TIMEOUT seconds] [PARTS n] [COST seconds])
+#   Entries of CTest: x_test, or x_test.1of2 and x_test.2of2. COST: what a long one took, each part of it; CTest begins with
+#   the costliest, so that none is left for the end, in a build that never ran its tests too.
 function(shardscope_test)
-  cmake_parse_arguments(ARG "" "NAME;TIMEOUT;PARTS" "SOURCES;LINKS;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(ARG "" "NAME;TIMEOUT;PARTS;COST" "SOURCES;LINKS;ENVIRONMENT" ${ARGN})
   add_executable(${ARG_NAME} ${ARG_SOURCES})
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_LINKS} test_places shardscope_warnings shardscope_sanitizer GTest::gmock GTest::gtest_main)
   set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
@@ -78,6 +80,9 @@ function(shardscope_test)
   if(NOT ARG_PARTS)
     set(ARG_PARTS 1)
   endif()
+  if(NOT ARG_COST)
+    set(ARG_COST 0)  # what CTest has measured counts, if anything
+  endif()
   foreach(part RANGE 1 ${ARG_PARTS})
     set(entry ${ARG_NAME})
     set(environment ${ARG_ENVIRONMENT})
@@ -87,7 +92,7 @@ function(shardscope_test)
       list(APPEND environment GTEST_TOTAL_SHARDS=${ARG_PARTS} GTEST_SHARD_INDEX=${index})
     endif()
     add_test(NAME ${entry} COMMAND ${ARG_NAME} --gtest_output=xml:${PROJECT_BINARY_DIR}/test-results/${entry}.xml)
-    set_tests_properties(${entry} PROPERTIES TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT "${environment}")
+    set_tests_properties(${entry} PROPERTIES TIMEOUT ${ARG_TIMEOUT} COST ${ARG_COST} ENVIRONMENT "${environment}")
   endforeach()
 endfunction()
 

@@ -27,7 +27,8 @@ ARROWS = {
     "lesson": {"engine/plan", "engine/config", "engine/footprint", "trace/query", "trace/store"},
     "engine/torch_ranges": {"trace/record/inject"},  # its events
     "engine/runtime": ENGINE,
-    "engine/cuda": ENGINE | {"engine/runtime", "engine/torch_ranges", "trace/record/cupti", "trace/record/gpu"},
+    "engine/cuda": ENGINE - {"engine/checkpoint", "engine/tokenizer", "engine/transport/gloo"} |
+                   {"engine/runtime", "engine/torch_ranges", "trace/record/cupti", "trace/record/gpu"},
     "trace/base": set(), "trace/schema": set(), "trace/store": {"trace/schema"},
     "trace/record": {"trace/store", "trace/schema"}, "trace/record/cupti": set(),
     "trace/record/gpu": {"trace/record", "trace/record/cupti", "trace/schema"},
@@ -41,16 +42,18 @@ ARROWS = {
 # Unit tests and their helpers may use neighbours to make their inputs, but not turn these arrows round.
 TEST_FILE = re.compile(r"_test\.cc$|_test_util\.(h|cc)$")
 NEVER = [("trace", "engine"), ("trace", "lesson"), ("engine", "lesson"), ("trace", "ui"), ("engine", "ui"), ("ui", "engine/runtime"), ("ui", "engine/model")]
+# Where headers of others may appear, and in which folders within these they may not: the longest that fits a path counts.
 HEADERS = [
     ("LibTorch", r"(ATen|c10|torch|caffe2)/", ("engine/model", "engine/runtime", "engine/cuda", "engine/transport/gloo",
-                                                 "engine/torch_ranges", "tests/fake_torch", "tests/bench")),
-    ("SQLite", r"sqlite3", ("trace/store",)),
-    ("Dear ImGui", r"(imgui|GLFW/|GL/|EGL/)", ("ui", "tests")),
-    ("tokeniser library", r"(pcre2|utf8proc|minja)", ("engine/tokenizer",)),
-    ("CUDA", r"(cuda|nccl|cupti|nvToolsExt|nvtx3/)", ("engine/cuda", "engine/torch_ranges", "trace/record", "tests")),
+                                                 "engine/torch_ranges", "tests/fake_torch", "tests/bench"), ()),
+    ("SQLite", r"sqlite3", ("trace/store",), ()),
+    ("Dear ImGui", r"(imgui|GLFW/|GL/|EGL/)", ("ui", "ui/timeline/draw", "tests"), ("ui/timeline",)),
+    ("tokeniser library", r"(pcre2|utf8proc|minja)", ("engine/tokenizer",), ()),
+    ("CUDA", r"(cuda|nccl|cupti|nvToolsExt|nvtx3/)", ("engine/cuda", "engine/torch_ranges", "trace/record", "tests"), ("engine/cuda/device",)),
 ]
 CODE_FOLDERS = ("app", "engine", "lesson", "trace", "ui", "tests")
-UNNAMED = {"build", "runs", "__pycache__"}
+UNNAMED = {"build", "runs", "__pycache__"}  # folders that ARCHITECTURE.md need not name, wherever they are,
+OF_ONE_KIND = {"ui/panels"}  # and those in which every folder is of the same kind, which it says
 HEADER_LINES, SOURCE_LINES, FUNCTION_LINES, FIELDS, PARAMETERS = (250, 450), (450, 800), (50, 100), (15, 25), (5, 7)
 
 
@@ -93,19 +96,27 @@ def inside(path, folder):
     return path.startswith(folder + "/")
 
 
+def may_appear(path, folders, barred):
+    longest = max((folder for folder in (*folders, *barred) if inside(path, folder)), key=len, default="")
+    return longest in folders
+
+
 def check_includes(path, text, report):
     for number, line in enumerate(text.splitlines(), 1):
         found = re.match(r'\s*#\s*include\s*([<"])([^>"]+)[>"]', line)
         if not found:
             continue
         bracket, target = found.groups()
-        for name, pattern, folders in HEADERS:
-            if re.match(pattern, target) and not any(inside(path, folder) for folder in folders):
-                report.violation(path, number, f"{name} header <{target}> outside {', '.join(folders)}")
+        for name, pattern, folders, barred in HEADERS:
+            if re.match(pattern, target) and not may_appear(path, folders, barred):
+                but = f" or in {', '.join(barred)}" if barred else ""
+                report.violation(path, number, f"{name} header <{target}> outside {', '.join(folders)}{but}")
         if bracket == '"' and (target.split("/")[0] not in CODE_FOLDERS or ".." in target.split("/")):
             report.violation(path, number, f'include "{target}" is not written from the repository root')
         elif bracket == '"' and not may_include(path, target):
             report.violation(path, number, f"{layer_of(path.rpartition('/')[0])} may not include {target}")
+        elif bracket == '"' and TEST_FILE.search(target) and not TEST_FILE.search(path) and not inside(path, "tests"):
+            report.violation(path, number, f"only tests may include {target}")
 
 
 def blanked(text):
@@ -123,15 +134,22 @@ def plain(head):
     return re.sub(r"^(\s*((public|private|protected)\s*:|template\b|\[\[.*?\]\]))*\s*", "", head).strip()
 
 
+def num_commas(head, begin=0):
+    """Those outside brackets, from `begin` to the end or to the bracket that closes what is around it; and where that is."""
+    depth, count = 0, 0
+    for position in range(begin, len(head)):
+        depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(head[position], 0)
+        if depth < 0:
+            return count, position
+        count += head[position] == "," and depth == 0
+    return count, len(head)
+
+
 def num_parameters(head):
     """Of a declaration as plain() gives it."""
-    depth, count, begin = 0, 0, head.index("(") + 1
-    for position in range(begin, len(head)):
-        if head[position] == ")" and depth == 0:
-            return count + (head[begin:position].strip() not in ("", "void"))
-        depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(head[position], 0)
-        count += head[position] == "," and depth == 0
-    return count
+    begin = head.index("(") + 1
+    commas, end = num_commas(head, begin)
+    return commas + (head[begin:end].strip() not in ("", "void"))
 
 
 def is_function(head):
@@ -187,7 +205,7 @@ class Scanner:
                 if is_function(head):
                     self.limit(begin, "parameters", num_parameters(head), PARAMETERS)
                 elif head and not re.match(r"(using|typedef|friend|static|enum|class|struct|union)\b", head):
-                    num_fields += 1
+                    num_fields += 1 + num_commas(head)[0]  # int a, b = 2;
                 begin = position
             elif char == "}":
                 break
@@ -212,16 +230,28 @@ def check_file(path, text, report):
         Scanner(path, text, excused, report).scope(0, "namespace", 0)
 
 
+def is_named(name, guide):
+    """Whether the guide has a folder by its path, or by the rest of it in the row of a folder that it is in."""
+    if f"`{name}/" + ("`" if "/" in name else "") in guide:  # `engine/` as a whole is named by its parts
+        return True
+    parts = name.split("/")
+    for length in range(1, len(parts)):
+        row = re.search(rf"^\| `{re.escape('/'.join(parts[:length]))}/` \|.*", guide, re.M)
+        if row and f"`{'/'.join(parts[length:])}/`" in row.group():
+            return True
+    return False
+
+
 def check_folders(root, report):
-    """Every folder is named in ARCHITECTURE.md."""
-    guide = root / "ARCHITECTURE.md"
-    named = guide.read_text(encoding="utf-8") if guide.exists() else ""
-    top = [p for p in sorted(root.iterdir()) if p.is_dir() and p.name not in UNNAMED and p.name[0] != "."]
-    inner = [p for name in ("engine", "trace", "ui") for p in sorted(root.glob(name + "/*")) if p.is_dir()]
+    """Every folder is named in ARCHITECTURE.md: of the repository, and at any depth of those with code."""
+    path = root / "ARCHITECTURE.md"
+    guide = path.read_text(encoding="utf-8") if path.exists() else ""
+    top = [p for p in sorted(root.iterdir()) if p.is_dir() and p.name[0] != "."]
+    inner = [p for name in CODE_FOLDERS for p in sorted(root.glob(name + "/**/*")) if p.is_dir()]
     for folder in top + inner:
-        name = folder.relative_to(root).as_posix()
-        # `engine/` as a whole is named by its parts.
-        if f"`{name}/" + ("`" if "/" in name else "") not in named and folder.name not in UNNAMED:
+        place = folder.relative_to(root)
+        name = place.as_posix()
+        if not UNNAMED & set(place.parts) and place.parent.as_posix() not in OF_ONE_KIND and not is_named(name, guide):
             report.violation(name, 1, f"the folder is not named in ARCHITECTURE.md (`{name}/`)")
 
 

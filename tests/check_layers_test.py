@@ -4,6 +4,7 @@ import contextlib
 import importlib.util
 import io
 import pathlib
+import shutil
 import sys
 import tempfile
 import unittest
@@ -14,9 +15,10 @@ SPEC = importlib.util.spec_from_file_location("check_layers", ROOT / "scripts" /
 check_layers = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(check_layers)
 
-FOLDERS = ["app", "engine/plan", "engine/config", "engine/executor", "engine/transport", "engine/model", "engine/runtime",
-           "trace/base", "trace/schema", "trace/store", "trace/record", "trace/query", "trace/analysis",
-           "ui/shell", "ui/timeline", "ui/panels", "ui/widgets", "tests", "scripts"]
+FOLDERS = ["app", "engine/plan", "engine/plan/passes", "engine/config", "engine/cuda", "engine/cuda/device",
+           "engine/cuda/runtime", "engine/executor", "engine/transport", "engine/model", "engine/runtime",
+           "trace/base", "trace/schema", "trace/store", "trace/record", "trace/query", "trace/analysis", "ui/shell",
+           "ui/timeline", "ui/timeline/draw", "ui/timeline/gpu", "ui/panels", "ui/widgets", "tests", "scripts"]
 
 # What must pass: braces, parentheses and keywords where a careless scanner counts wrongly.
 TRICKY = r'''
@@ -107,6 +109,18 @@ class CheckLayersTest(unittest.TestCase):
             self.plant("engine/plan/tricky.cc", TRICKY)
             self.assert_found("engine/plan/tricky.cc:13", "fields: 5 ")
 
+    def test_every_field_of_a_declaration_counts(self):
+        for declaration, count in [
+                ("Ages<uint32_t> a, b, c, d;", 4), ("int a = Make(1, 2), b = 3;", 2), ("int a[2], *b = nullptr;", 2), ("int a : 3, b : 4;", 2),
+                ("std::map<int, std::pair<int, int>> a, b;", 2), ("int a{1}, b = {}, c;", 3), ("std::array<int, 3> a = {1, 2, 3};", 1),
+                ("static int a, b;", 0), ("using A = std::map<int, int>;", 0), ("void F(int a, int b);", 0)]:
+            with self.subTest(declaration=declaration), mock.patch.object(check_layers, "FIELDS", (0, 0)):
+                self.plant("engine/plan/a.h", f"struct A {{\n  {declaration}\n}};\n")
+                if count:
+                    self.assert_found("engine/plan/a.h:1", f"fields: {count} ")
+                else:
+                    self.assert_clean()
+
     def test_forbidden_arrows(self):
         for source, target in [
                 ("engine/plan/a.cc", "engine/config/config.h"), ("engine/config/a.h", "engine/runtime/trainer.h"),
@@ -120,7 +134,9 @@ class CheckLayersTest(unittest.TestCase):
                 ("ui/timeline/a.cc", "ui/panels/memory/panel.h"), ("ui/panels/log/a.cc", "ui/panels/memory/panel.h"),
                 ("ui/panels/log/a.cc", "ui/shell/shell.h"), ("trace/store/a.cc", "app/train_main.h"),
                 ("ui/shell/a.cc", "app/open.h"), ("tests/a.cc", "app/open.h"), ("trace/query/a_test.cc", "engine/plan/op.h"),
-                ("ui/a_test.cc", "engine/runtime/trainer.h"), ("engine/plan/a_test.cc", "app/open.h")]:
+                ("ui/a_test.cc", "engine/runtime/trainer.h"), ("engine/plan/a_test.cc", "app/open.h"),
+                ("engine/cuda/a.cc", "engine/checkpoint/checkpoint.h"), ("engine/cuda/runtime/a.cc", "engine/tokenizer/bpe.h"),
+                ("engine/cuda/runtime/a.cc", "engine/transport/gloo/meeting.h")]:
             with self.subTest(source=source, target=target):
                 self.plant(source, f'\n#include "{target}"\n')
                 self.assert_found(source + ":2", target)
@@ -134,25 +150,39 @@ class CheckLayersTest(unittest.TestCase):
                 ("engine/runtime/a.cc", "engine/transport/transport.h"), ("trace/record/a.cc", "trace/schema/rows.h"),
                 ("trace/analysis/a.cc", "trace/query/snapshot.h"), ("ui/a.h", "engine/config/config.h"),
                 ("ui/panels/log/a.cc", "ui/timeline/axis.h"), ("ui/panels/log/a.cc", "ui/panels/log/b.h"),
-                ("ui/shell/a.cc", "ui/panels/log/panel.h"), ("ui/widgets/a.cc", "ui/theme.h"),
+                ("ui/shell/a.cc", "ui/panels/log/panel.h"), ("ui/widgets/a.cc", "ui/theme.h"), ("ui/a.cc", "engine/footprint/footprint.h"),
                 ("app/a.cc", "engine/runtime/trainer.h"), ("app/a.cc", "app/open.h"), ("tests/a.cc", "ui/shell/shell.h")]:
             self.plant(source, f'#include "{target}"\n#include "trace/base/status.h"\n')
             with self.subTest(source=source, target=target):
                 self.assert_clean()
             (self.root / source).unlink()
 
+    def test_product_sources_include_no_helpers_of_tests(self):
+        for source in ("engine/executor/a.cc", "engine/executor/a.h", "ui/timeline/draw/a.cc", "app/a.cc"):
+            with self.subTest(source=source):
+                folder = "ui/timeline" if source.startswith("ui/") else "engine/executor"
+                self.plant(source, f'\n#include "{folder}/toys_test_util.h"\n')
+                self.assert_found(source + ":2", "only tests may include")
+                (self.root / source).unlink()
+        for source in ("engine/executor/a_test.cc", "engine/executor/a_test_util.h", "engine/executor/a_test_util.cc", "tests/a.cc"):
+            self.plant(source, '#include "engine/executor/toys_test_util.h"\n')
+        self.assert_clean()
+
     def test_third_party_headers_outside_their_layer(self):
         for source, header, name in [
                 ("engine/executor/a.cc", "ATen/core/Tensor.h", "LibTorch"), ("ui/a.cc", "torch/torch.h", "LibTorch"),
                 ("trace/query/a.cc", "sqlite3.h", "SQLite"), ("app/a.cc", "sqlite3.h", "SQLite"),
                 ("engine/runtime/a.cc", "imgui.h", "Dear ImGui"), ("app/a.cc", "GLFW/glfw3.h", "Dear ImGui"),
-                ("engine/runtime/a.cc", "cuda_runtime.h", "CUDA"), ("engine/plan/a.cu", "nccl.h", "CUDA")]:
+                ("engine/runtime/a.cc", "cuda_runtime.h", "CUDA"), ("engine/plan/a.cu", "nccl.h", "CUDA"),
+                ("engine/cuda/device/a.cc", "cuda_runtime.h", "CUDA"), ("engine/cuda/device/a_test.cc", "cuda.h", "CUDA"),
+                ("ui/timeline/a.cc", "imgui.h", "Dear ImGui"), ("ui/timeline/gpu/a.h", "imgui.h", "Dear ImGui")]:
             with self.subTest(source=source, header=header):
                 self.plant(source, f"// a\n\n#include <{header}>\n")
                 self.assert_found(source + ":3", name)
                 (self.root / source).unlink()
         for source, header in [("engine/model/a.cc", "ATen/core/Tensor.h"), ("trace/store/a.cc", "sqlite3.h"),
-                               ("ui/widgets/a.cc", "imgui.h"), ("trace/record/a.cc", "nvtx3/nvToolsExt.h")]:
+                               ("ui/widgets/a.cc", "imgui.h"), ("ui/timeline/draw/a.cc", "imgui.h"), ("ui/panels/timeline/a.cc", "imgui.h"),
+                               ("engine/cuda/runtime/a.cc", "cuda_runtime.h"), ("trace/record/a.cc", "nvtx3/nvToolsExt.h")]:
             self.plant(source, f"#include <{header}>\n")
         self.assert_clean()
 
@@ -163,14 +193,30 @@ class CheckLayersTest(unittest.TestCase):
                 self.assert_found("engine/plan/a.cc:1", "from the repository root")
 
     def test_folders_are_named_in_the_architecture(self):
-        for name in ("engine/secret", "trace/secret", "ui/secret", "secret"):
+        for name in ("engine/secret", "trace/secret", "ui/secret", "secret", "engine/plan/secret", "ui/timeline/a/b", "app/secret", "tests/secret"):
             with self.subTest(folder=name):
+                (self.root / name).parent.mkdir(exist_ok=True)
                 (self.root / name).mkdir()
+                guide = (self.root / "ARCHITECTURE.md").read_text()
+                (self.root / "ARCHITECTURE.md").write_text(guide + "| `ui/timeline/a/` | ... |\n")
                 self.assert_found(name + ":1", "ARCHITECTURE.md")
+                (self.root / "ARCHITECTURE.md").write_text(guide)
                 (self.root / name).rmdir()
-        for name in ("build/x", "runs/x", ".git/x", "engine/plan/secret"):
+        shutil.rmtree(self.root / "ui/timeline/a")
+        for name in ("build/x", "runs/x", ".git/x", "engine/plan/__pycache__", "ui/panels/secret"):
             (self.root / name).mkdir(parents=True)
         self.assert_clean()
+
+    def test_a_folder_may_be_named_in_the_row_of_one_that_it_is_in(self):
+        (self.root / "engine/plan/checks/deep").mkdir(parents=True)
+        guide = (self.root / "ARCHITECTURE.md").read_text()
+        named = "| `engine/plan/` | Op; `checks/` the validator's parts, `checks/deep/` more |\n"
+        (self.root / "ARCHITECTURE.md").write_text(guide.replace("| `engine/plan/` | ... |\n", named))
+        self.assert_clean()
+        # Another folder's row does not name it.
+        (self.root / "ARCHITECTURE.md").write_text(guide + named.replace("engine/plan", "engine/config"))
+        code, lines = self.check()
+        self.assertEqual((code, [line.partition(":")[0] for line in lines]), (1, ["engine/plan/checks", "engine/plan/checks/deep"]))
 
     def assert_limit(self, path, make, hard, where, what):
         """At the limit all is well; one more fails, unless the first line says why."""

@@ -9,7 +9,7 @@ import re
 import unittest
 
 from chrome_traces import fsdp2_step
-from programs import APP, TINY, ImportTestCase
+from programs import APP, ROOT, TINY, ImportTestCase
 
 # Places, ids, and how many files there are: all that may differ.
 OF_THE_FILES = ("name", "run_folder", "clocks", "sources", "op_run", "waiting_op_run", "blocking_op_run", "plan_op")
@@ -213,7 +213,10 @@ class ExportTest(ImportTestCase):
 
     def test_bad_input_is_one_error_and_loses_nothing(self):
         run = self.train_run()
-        self.assertIn("there are perfetto, kineto, chakra, csv, html", self.export(run, "png", check=1))
+        known = re.search(r"there are ([\w, ]+)", self.export(run, "png", check=1)).group(1).split(", ")
+        documented = re.findall(r"^- \*\*(\w+)\*\*:", (ROOT / "docs" / "export.md").read_text(), re.M)
+        self.assertEqual(sorted(known), sorted(documented))
+        self.assertIn("perfetto", known)
         taken = self.root / "out-perfetto"
         taken.write_text("mine")
         self.assertIn("--force", self.export(run, "perfetto", check=1))

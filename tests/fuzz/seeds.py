@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""seeds.py FOLDER: small inputs from which the fuzzer starts, one folder a target of scripts/fuzz."""
+"""seeds.py FOLDER: small inputs from which the fuzzer starts, one folder a target of scripts/fuzz.
+
+seeds.py --imports prints the targets that are formats of trace/import.
+"""
 
 import gzip
 import pathlib
@@ -109,12 +112,17 @@ def flight_recorder_seeds():
     yield from pickles.forms(flight.value(), flight.json_value()).values()
 
 
+IMPORTS = {"kineto": kineto_seeds, "nsys": nsys_seeds, "memory_snapshot": memory_snapshot_seeds, "flight_recorder": flight_recorder_seeds}
+
+
 def main():
+    if sys.argv[1] == "--imports":
+        print(*IMPORTS)
+        return
     folder = pathlib.Path(sys.argv[1])
     seeds = {"trace": list(trace_seeds()), "schedule": list(schedule_seeds()), "toml": [TOML.encode()],
-             "control": [line.encode() for line in CONTROL], "tail": [TAIL.encode()],
-             "cupti": list(cupti_seeds()), "kineto": list(kineto_seeds()), "nsys": list(nsys_seeds()),
-             "memory_snapshot": list(memory_snapshot_seeds()), "flight_recorder": list(flight_recorder_seeds())}
+             "control": [line.encode() for line in CONTROL], "tail": [TAIL.encode()], "cupti": list(cupti_seeds()),
+             **{name: list(made()) for name, made in IMPORTS.items()}}
     for target, inputs in seeds.items():
         (folder / target).mkdir(parents=True, exist_ok=True)
         for number, content in enumerate(inputs):
