@@ -174,6 +174,17 @@ TEST_F(BlocksTest, WithCtrlItIsTheMomentToCompareWith) {
   EXPECT_TRUE(harness_.Until([&] { return Drawn("came") == nullptr; }, kBlocksSeconds));
 }
 
+TEST_F(BlocksTest, WhicheverOfTwoMomentsIsChosenFirstTheEarlierOneIsTheStart) {
+  ClickMemory(0, 140, false);
+  ASSERT_TRUE(Shows("live", kShard + kGathered));
+  ClickMemory(0, 180, true);
+  ASSERT_TRUE(Shows("went", kGathered));
+  const ui::BlocksState& blocks = harness_.context().blocks;
+  ASSERT_TRUE(blocks.at_ns && blocks.since_ns);
+  EXPECT_LT(*blocks.since_ns, *blocks.at_ns);
+  EXPECT_EQ(blocks.rank, 0);
+}
+
 TEST_F(BlocksTest, AMomentOfAnotherRunIsForgotten) {
   ClickMemory(1, 140, false);
   ASSERT_TRUE(Shows("live", kShard + 2 * kGathered));

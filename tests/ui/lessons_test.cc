@@ -136,7 +136,23 @@ TEST_F(LessonsTest, AQuizIsAnsweredWithoutARun) {
   EXPECT_EQ(Drawn(harness, "quiz.verdict")->text, "Not so.");
   answer("much");
   EXPECT_THAT(Drawn(harness, "quiz.error")->text, HasSubstr("'much' is no number"));
-  answer("47.4 GB");
+  harness.shell().Post(ui::SetLanguage{ui::Language::kChinese});
+  harness.Frames(2);
+  EXPECT_THAT(Drawn(harness, "quiz.error")->text, HasSubstr("“much”不是数字"));
+  harness.shell().Post(ui::SetLanguage{ui::Language::kEnglish});
+  harness.Frames(2);
+  // Enter checks, and the field keeps the keyboard.
+  EXPECT_TRUE(harness.Drive([](ImGuiTestContext* test) {
+    test->SetRef("//###lessons");
+    test->ItemClick("quiz/##answer");
+    test->KeyCharsReplaceEnter("47.4 GB");
+  }));
+  EXPECT_TRUE(
+      harness.Until([&] { return !harness.context().lessons.quiz.is_asked; }, kLessonSeconds));
+  EXPECT_TRUE(harness.Drive([](ImGuiTestContext* test) {
+    test->Yield(2);
+    IM_CHECK(ImGui::GetIO().WantTextInput);
+  }));
   EXPECT_EQ(Drawn(harness, "quiz.verdict")->text, "Right.");
   EXPECT_TRUE(harness.context().lessons.done.contains("strategies.quiz"));
   // Another lesson has answers of its own.

@@ -92,6 +92,15 @@ TEST(Training, IsStartedSteeredLeftAndFoundAgain) {
         [&] { return ui::ValueInForce(harness.context(), "prefetch.backward") == "pre"; },
         kPatienceSeconds));
     EXPECT_EQ(harness.log().Find("advice", "undo"), nullptr);
+    // A knob that is asked for by name has the keyboard.
+    harness.shell().Post(ui::ShowKey{.key = "prefetch.forward"});
+    EXPECT_TRUE(harness.Drive([](ImGuiTestContext* test) {
+      test->Yield(4);
+      test->KeyPress(ImGuiKey_RightArrow);
+    }));
+    EXPECT_TRUE(harness.Until(
+        [&] { return ui::ValueInForce(harness.context(), "prefetch.forward") == "1"; },
+        kPatienceSeconds));
   }
   // The app is gone, the training is not.
   Harness again({}, BinDir());

@@ -146,9 +146,11 @@ std::optional<ui::Box> DrawNumber(Line* line, const Number& number) {
 int64_t NewestStep(const ui::Context& context) {
   const int64_t recorded =
       context.report && !context.report->steps.empty() ? context.report->steps.back().step : -1;
-  // The trainer is asked now and then: of a fast run there are rows of later steps.
-  return ui::CanSteer(context) ? std::max<int64_t>(context.control.status.step, recorded)
-                               : recorded;
+  // That of a trainer that has stopped would be the next one.
+  const bool trains = context.snapshot != nullptr &&
+                      context.snapshot->state == query::TraceState::kLive && ui::CanSteer(context);
+  // It is asked now and then: of a fast run there are rows of later steps.
+  return trains ? std::max<int64_t>(context.control.status.step, recorded) : recorded;
 }
 
 // Of which steps all numbers behind it are.
