@@ -1,8 +1,6 @@
 #include "app/animate.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,11 +15,10 @@
 #include <utility>
 #include <vector>
 
+#include "app/spawn.h"
 #include "trace/base/output_file.h"
 #include "trace/base/parse_number.h"
 #include "ui/shell/backend/animated_png.h"
-
-extern char** environ;
 
 namespace shardscope::app {
 namespace {
@@ -62,7 +59,7 @@ class Movie {
                                       "-f",
                                       "mp4",
                                       "file:" + movie->part_};
-    SHARDSCOPE_RETURN_IF_ERROR(movie->Spawn(&words));
+    SHARDSCOPE_RETURN_IF_ERROR(movie->StartProgram(std::move(words)));
     return movie;
   }
   Movie(const Movie&) = delete;
@@ -97,21 +94,14 @@ class Movie {
  private:
   explicit Movie(std::string path) : path_(std::move(path)), part_(path_ + ".part") {}
 
-  Status Spawn(std::vector<std::string>* words) {
+  Status StartProgram(std::vector<std::string> words) {
     std::array<int, 2> ends{};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
       return Status::Error(fmt::format("cannot start ffmpeg: {}", std::strerror(errno)));
     }
     socket_ = ends[0];
-    std::vector<char*> pointers;
-    for (std::string& word : *words) pointers.push_back(word.data());
-    pointers.push_back(nullptr);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO);
-    const int error =
-        posix_spawnp(&pid_, pointers.front(), &actions, nullptr, pointers.data(), environ);
-    posix_spawn_file_actions_destroy(&actions);
+    const std::string program = words.front();
+    const int error = Spawn(program, std::move(words), {.standard_input = ends[1]}, &pid_);
     close(ends[1]);
     if (error == 0) return Status::Ok();
     pid_ = -1;

@@ -1,10 +1,7 @@
 #include "app/lesson/mini_run.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -13,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "app/spawn.h"
 #include "engine/config/config.h"
 #include "trace/base/assets.h"
 #include "trace/base/input_file.h"
@@ -44,19 +42,8 @@ Result<int> RunTrainer(const std::vector<std::string>& arguments, const std::str
   const std::string trainer = ProgramFolder() + "/shardscope-train";
   std::vector<std::string> words = {trainer};
   words.insert(words.end(), arguments.begin(), arguments.end());
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  if (!output.empty()) {
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output.c_str(),
-                                     O_WRONLY | O_CREAT | O_TRUNC, 0644);
-    posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-  }
   pid_t pid = -1;
-  const int error = posix_spawn(&pid, trainer.c_str(), &actions, nullptr, pointers.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
+  const int error = Spawn(trainer, std::move(words), {.output = output}, &pid);
   if (error != 0) {
     return Status::Error(
         fmt::format("cannot start {}: {}; is it built?", trainer, std::strerror(error)));

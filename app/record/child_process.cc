@@ -1,7 +1,6 @@
 #include "app/record/child_process.h"
 
 #include <fmt/format.h>
-#include <spawn.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,16 +10,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <utility>
+
+#include "app/spawn.h"
 
 namespace shardscope::app {
 namespace {
-
-std::vector<char*> Pointers(std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  for (std::string& text : texts) pointers.push_back(text.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
 
 // Signals of our own faults must not wait.
 sigset_t AllButFaults() {
@@ -54,21 +49,15 @@ ChildProcess::~ChildProcess() {
 
 Status ChildProcess::Start(const std::vector<std::string>& command,
                            std::vector<std::string> environment) {
-  std::vector<std::string> arguments = command;
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setsigmask(&attributes, &before_);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-  start_error_ = posix_spawnp(&pid_, arguments.front().c_str(), nullptr, &attributes,
-                              Pointers(arguments).data(), Pointers(environment).data());
+  const SpawnOptions options = {.environment = std::move(environment), .signal_mask = &before_};
+  start_error_ = Spawn(command.front(), command, options, &pid_);
   if (start_error_ == ENOEXEC) {
     // A script without a first line that names its interpreter: shells, env and nohup have sh run
     // it.
-    arguments.insert(arguments.begin(), "sh");
-    start_error_ = posix_spawn(&pid_, "/bin/sh", nullptr, &attributes, Pointers(arguments).data(),
-                               Pointers(environment).data());
+    std::vector<std::string> words = command;
+    words.insert(words.begin(), "sh");
+    start_error_ = Spawn("/bin/sh", std::move(words), options, &pid_);
   }
-  posix_spawnattr_destroy(&attributes);
   if (start_error_ == 0) return Status::Ok();
   return Status::Error(
       fmt::format("cannot start '{}': {}", command.front(), std::strerror(start_error_)));

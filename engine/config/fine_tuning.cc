@@ -38,15 +38,9 @@ Status CheckTargets(const Config& config) {
   const TargetNames& known = TargetsOf(config);
   std::vector<std::string> names;
   for (const auto& [name, parameter] : known) names.push_back(name);
-  for (const std::string& name : chosen) {
-    if (std::ranges::count(chosen, name) > 1) {
-      return Status::Error(fmt::format("{} names {} twice", Shown(config, "lora.targets"), name));
-    }
-    if (std::ranges::find(names, name) != names.end()) continue;
-    return Status::Error(fmt::format("{}: there is no layer {} with {}; there are {}, or all",
-                                     Shown(config, "lora.targets"), name,
-                                     Shown(config, "model.kind"), Join(names, ", ")));
-  }
+  SHARDSCOPE_RETURN_IF_ERROR(
+      CheckNames(config, "lora.targets", chosen,
+                 {"layer", "model.kind", names, fmt::format("{}, or all", Join(names, ", "))}));
   if (!chosen.empty()) return Status::Ok();
   return Status::Error(fmt::format(
       "lora.targets is empty, so that nothing would be trained: name some of {}, or all",

@@ -193,6 +193,7 @@ Status CheckReshardRanks(const Config& config) {
     case plan::Conflict::kNone:
     case plan::Conflict::kWholeParameters:
     case plan::Conflict::kSequence:
+    case plan::Conflict::kOffload:
       break;
   }
   return Status::Ok();

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/config/faults.h"
 #include "engine/plan/conflicts.h"
@@ -104,19 +105,11 @@ Status CheckUnits(const Config& config) {
     const std::string name = "block" + std::to_string(block);
     for (const char* part : {"", ".attention", ".mlp"}) modules.push_back(name + part);
   }
-  const std::vector<std::string> names = GetUnitPolicy(config).names;
-  for (const std::string& name : names) {
-    if (std::ranges::count(names, name) > 1) {
-      return Status::Error(fmt::format("{} names {} twice", Shown(config, "unit.policy"), name));
-    }
-    if (std::ranges::find(modules, name) != modules.end()) continue;
-    return Status::Error(fmt::format(
-        "{}: there is no module {} with {}; there are embedding, head, block0 to block{}, and of "
-        "each block .attention and .mlp",
-        Shown(config, "unit.policy"), name, Shown(config, "model.layers"),
-        config.GetInt("model.layers") - 1));
-  }
-  return Status::Ok();
+  const std::string shown =
+      fmt::format("embedding, head, block0 to block{}, and of each block .attention and .mlp",
+                  config.GetInt("model.layers") - 1);
+  return CheckNames(config, "unit.policy", GetUnitPolicy(config).names,
+                    {"module", "model.layers", std::move(modules), shown});
 }
 
 Status CheckOffload(const Config& config) {
@@ -140,6 +133,7 @@ Status CheckOffload(const Config& config) {
     case plan::Conflict::kNone:
     case plan::Conflict::kStages:
     case plan::Conflict::kRanks:
+    case plan::Conflict::kOffload:
       break;
   }
   if (config.Get("run.device") != "cpu") {
@@ -172,24 +166,25 @@ bool IsInForce(const Config& config, std::string_view key) {
 }
 
 Status CheckAccumulation(const Config& config) {
-  const plan::Strategy& strategy = *plan::FindStrategy(config.Get("strategy"));
-  if (config.Get("accumulation") == "reduce_scatter_only" && !strategy.replicates_shards() &&
-      IsInForce(config, "accumulation")) {
-    return Status::Error(
-        fmt::format("{} is about replicas, which {} does not have: set strategy=hybrid, or "
-                    "accumulation=no_sync",
-                    Shown(config, "accumulation"), Shown(config, "strategy")));
-  }
+  plan::Policy policy = ToPolicy(config);
+  // One by one, to say which: what is given counts, whether the strategy of now has it or not.
   for (const std::string_view key : kAccumulationKeys) {
-    const std::string& plain = FindKey(key)->default_value;
-    const bool is_plain = config.Get(key) == plain || !IsInForce(config, key);
-    if (config.Get("offload") == "none" || is_plain) continue;
+    if (!IsInForce(config, key)) continue;
+    policy.accumulation = {};
+    SetAccumulation(config, key, &policy.accumulation);
+    if (plan::ConflictOfReduceScatterOnly(policy) != plan::Conflict::kNone) {
+      return Status::Error(
+          fmt::format("{} is about replicas, which {} does not have: set strategy=hybrid, or "
+                      "accumulation=no_sync",
+                      Shown(config, key), Shown(config, "strategy")));
+    }
+    if (plan::ConflictOfAccumulation(policy) == plan::Conflict::kNone) continue;
     return Status::Error(fmt::format(
         "{} takes every micro-batch's gradient to the host, and does not go with {}: set {}={}, or "
         "offload=none",
-        Shown(config, "offload"), Shown(config, key), key, plain));
+        Shown(config, "offload"), Shown(config, key), key, FindKey(key)->default_value));
   }
-  if (config.GetBool("scaler.enabled") && strategy.is_rooted) {
+  if (plan::ConflictOfScaler(policy) != plan::Conflict::kNone) {
     return Status::Error(fmt::format(
         "{} does not go with {}, where one rank sees the gradients: use precision.param=bf16 or "
         "another strategy",
@@ -317,6 +312,20 @@ Status CheckChanges(const Config& config) {
 
 std::string Shown(const Config& config, std::string_view key) {
   return fmt::format("{}={}", key, config.Get(key));
+}
+
+Status CheckNames(const Config& config, std::string_view key,
+                  const std::vector<std::string>& listed, const KnownNames& known) {
+  for (const std::string& name : listed) {
+    if (std::ranges::count(listed, name) > 1) {
+      return Status::Error(fmt::format("{} names {} twice", Shown(config, key), name));
+    }
+    if (std::ranges::find(known.names, name) != known.names.end()) continue;
+    return Status::Error(fmt::format("{}: there is no {} {} with {}; there are {}",
+                                     Shown(config, key), known.noun, name, Shown(config, known.key),
+                                     known.shown));
+  }
+  return Status::Ok();
 }
 
 Status Config::Check() const {

@@ -46,16 +46,13 @@ plan::Offload OffloadOf(const Config& config) {
 
 void SetNumerics(const Config& config, plan::Policy* policy) {
   if (Applies("accumulation", *policy->strategy, config.Get("preset"))) {
-    plan::Accumulation& accumulation = policy->accumulation;
-    const std::string& sync = config.Get("accumulation");
-    if (sync == "no_sync") accumulation.sync = plan::GradientSync::kNoSync;
-    if (sync == "reduce_scatter_only") accumulation.sync = plan::GradientSync::kReduceScatterOnly;
-    accumulation.reshards = config.GetBool("reshard_after_backward");
-    accumulation.waits = config.GetBool("is_last_backward");
+    for (const std::string_view key : kAccumulationKeys) {
+      SetAccumulation(config, key, &policy->accumulation);
+    }
   }
   // Whether it applies or not: what ranks keep has one dtype from the first step on, so that a
   // change to where it does not is refused.
-  policy->accumulation.keeps_dtype = config.GetBool("precision.keep_low_grads");
+  SetAccumulation(config, "precision.keep_low_grads", &policy->accumulation);
   policy->update.has_scaler = config.GetBool("scaler.enabled");
   policy->update.state = plan::StateTensorsOf(
       GetOptimizer(config),
@@ -64,6 +61,17 @@ void SetNumerics(const Config& config, plan::Policy* policy) {
 }
 
 }  // namespace
+
+void SetAccumulation(const Config& config, std::string_view key, plan::Accumulation* accumulation) {
+  if (key == "accumulation") {
+    const std::string& sync = config.Get(key);
+    if (sync == "no_sync") accumulation->sync = plan::GradientSync::kNoSync;
+    if (sync == "reduce_scatter_only") accumulation->sync = plan::GradientSync::kReduceScatterOnly;
+  }
+  if (key == "reshard_after_backward") accumulation->reshards = config.GetBool(key);
+  if (key == "is_last_backward") accumulation->waits = config.GetBool(key);
+  if (key == "precision.keep_low_grads") accumulation->keeps_dtype = config.GetBool(key);
+}
 
 plan::OptimizerKind GetOptimizer(const Config& config) {
   const std::string& name = config.Get("optimizer.kind");

@@ -31,4 +31,19 @@ Conflict ConflictOfPostForwardRanks(const Policy& policy, int ranks) {
   return policy.mesh.size(MeshDimension::kShard) % ranks == 0 ? Conflict::kNone : Conflict::kRanks;
 }
 
+Conflict ConflictOfReduceScatterOnly(const Policy& policy) {
+  const bool is_chosen = policy.accumulation.sync == GradientSync::kReduceScatterOnly;
+  return is_chosen && !policy.strategy->replicates_shards() ? Conflict::kStrategy : Conflict::kNone;
+}
+
+Conflict ConflictOfAccumulation(const Policy& policy) {
+  const bool is_plain = policy.accumulation == Accumulation();
+  return !is_plain && policy.updates_on_host() ? Conflict::kOffload : Conflict::kNone;
+}
+
+Conflict ConflictOfScaler(const Policy& policy) {
+  const bool conflicts = policy.update.has_scaler && policy.strategy->is_rooted;
+  return conflicts ? Conflict::kStrategy : Conflict::kNone;
+}
+
 }  // namespace shardscope::plan

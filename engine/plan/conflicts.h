@@ -17,6 +17,7 @@ enum class Conflict : uint8_t {
   kStages,    // of a pipeline
   kSequence,  // that ranks along mesh.tensor share
   kRanks,     // their number
+  kOffload,
 };
 
 // Of Policy::offload.
@@ -28,5 +29,15 @@ Conflict ConflictOfSlots(const Policy& policy);
 // Of units that stay sharded over `ranks` (not 0) ranks after their forward (PyTorch's
 // _fsdp_init.py: _get_post_forward_mesh_info). All that share a unit are a number that goes.
 Conflict ConflictOfPostForwardRanks(const Policy& policy, int ranks);
+
+// Of GradientSync::kReduceScatterOnly, where it is chosen: there have to be replicas that wait.
+Conflict ConflictOfReduceScatterOnly(const Policy& policy);
+
+// Of an accumulation that is not the plain one: with offload every micro-batch's gradient is
+// reduced and goes to the host, in the dtype of the shards.
+Conflict ConflictOfAccumulation(const Policy& policy);
+
+// Of Update::has_scaler: all ranks have to see gradients.
+Conflict ConflictOfScaler(const Policy& policy);
 
 }  // namespace shardscope::plan

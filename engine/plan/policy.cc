@@ -21,7 +21,7 @@ Status OutOfRange(const std::string& what, int value, int minimum, int maximum) 
 
 // Where shards are FSDP's, and memory is not taken in turn.
 Status CheckAccumulation(const Policy& policy) {
-  if (policy.update.has_scaler && policy.strategy->is_rooted) {
+  if (ConflictOfScaler(policy) != Conflict::kNone) {
     return Status::Error("strategy '" + std::string(policy.strategy->name) +
                          "' has no gradient scaler: only one of its ranks sees the gradients");
   }
@@ -30,12 +30,9 @@ Status CheckAccumulation(const Policy& policy) {
         "a gradient scaler says of no unit before all of them whether it is updated, and without "
         "clipping offload updates each as it comes");
   }
-  const bool is_plain = policy.accumulation.sync == GradientSync::kReduce &&
-                        policy.accumulation.reshards && policy.accumulation.waits &&
-                        !policy.accumulation.keeps_dtype;
-  if (is_plain) return Status::Ok();
+  if (policy.accumulation == Accumulation()) return Status::Ok();
   const std::string name(policy.strategy->name);
-  if (policy.updates_on_host()) {
+  if (ConflictOfAccumulation(policy) != Conflict::kNone) {
     return Status::Error(
         "gradients that go to the host's memory are reduced with every micro-batch, and "
         "kept in the dtype of the shards");
@@ -46,8 +43,7 @@ Status CheckAccumulation(const Policy& policy) {
         "FSDP2 with shards, not of strategy '" +
         name + "'" + (HasSlots(policy) ? " with preset double_buffer" : ""));
   }
-  if (policy.accumulation.sync == GradientSync::kReduceScatterOnly &&
-      !policy.strategy->replicates_shards()) {
+  if (ConflictOfReduceScatterOnly(policy) != Conflict::kNone) {
     return Status::Error("replicas alone can wait for the last micro-batch, and strategy '" + name +
                          "' has none");
   }

@@ -727,6 +727,27 @@ TEST(BuildSchedule, RefusesPoliciesOutOfRange) {
             "backward prefetch depth is 4, must be 1 to 3");
 }
 
+TEST(BuildSchedule, RefusesAccumulationAndScalersThatTheRestDoesNotGoWith) {
+  const auto refusal = [](const Policy& policy) {
+    return BuildSchedule(UniformModel(1, true), policy).message();
+  };
+  Policy alone;
+  alone.accumulation.sync = GradientSync::kReduceScatterOnly;
+  EXPECT_THAT(refusal(alone), HasSubstr("replicas alone can wait for the last micro-batch"));
+  Policy rooted;
+  rooted.strategy = FindStrategy("data_parallel");
+  rooted.update.has_scaler = true;
+  EXPECT_EQ(refusal(rooted),
+            "strategy 'data_parallel' has no gradient scaler: only one of its ranks sees the "
+            "gradients");
+  Policy offloaded;
+  offloaded.offload = Offload::kAll;
+  offloaded.accumulation.sync = GradientSync::kNoSync;
+  EXPECT_THAT(refusal(offloaded), HasSubstr("are reduced with every micro-batch"));
+  offloaded.accumulation = {.keeps_dtype = true};
+  EXPECT_THAT(refusal(offloaded), HasSubstr("are reduced with every micro-batch"));
+}
+
 TEST(BuildSchedule, RefusesModelsThatDoNotHangTogether) {
   ModelDescription model = UniformModel(1, true);
   model.segments.back().units = {7};

@@ -27,6 +27,7 @@ class CpuDevice : public Device {
 
   std::string kind() const override { return "cpu"; }
   std::string name() const override { return "cpu"; }
+  bool copies_take_memory() const override { return true; }
   Status CheckFits(const Job& job) const override;
   std::unique_ptr<transport::Transport> MakeTransport(
       const config::Config& config, const std::optional<config::Launch>& launch) override;

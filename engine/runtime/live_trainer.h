@@ -1,4 +1,4 @@
-// The implementation of Trainer, for trainer.cc and trainer_start.cc.
+// LiveTrainer: the implementation of Trainer.
 #pragma once
 
 #include <atomic>
@@ -13,6 +13,7 @@
 #include "engine/runtime/auto_bandwidth.h"
 #include "engine/runtime/checkpoint/checkpoint_writer.h"
 #include "engine/runtime/dump.h"
+#include "engine/runtime/evaluation_runner.h"
 #include "engine/runtime/ranks/ranks.h"
 #include "engine/runtime/regime_log.h"
 #include "engine/runtime/run_trace.h"
@@ -31,8 +32,8 @@ class LiveTrainer : public Trainer {
       : options_(std::move(options)),
         stops_without_trace_(options_.config.Get("record.on_error") == "stop") {}
 
-  // trainer_start.cc. Nothing is created in the file system before all that can be wrong with the
-  // input has been found.
+  // live_trainer_start.cc. Nothing is created in the file system before all that can be wrong with
+  // the input has been found.
   Status Open(Job job);
   // After Open() has failed.
   void DiscardFolder() const;
@@ -46,11 +47,6 @@ class LiveTrainer : public Trainer {
   struct SharedStep {
     StepReport report;
     int signal = 0;  // that told it to stop
-  };
-  // The same between two batches of an evaluation, where no next step is decided.
-  struct Wish {
-    int signal = 0;
-    bool stops = false;
   };
 
   // What the run goes on from.
@@ -71,7 +67,7 @@ class LiveTrainer : public Trainer {
     std::vector<int64_t> saved;           // step of the last one; by rank, its own host thread's
   };
 
-  // trainer_start.cc
+  // live_trainer_start.cc
   Status CheckFiles() const;
   Status OpenRest();
   Status CheckChanges();
@@ -93,12 +89,14 @@ class LiveTrainer : public Trainer {
   // The most that the ranks of each program can hold of their own while they run `schedule`, with
   // such a copy or without.
   std::vector<int64_t> BoundsOf(const plan::Schedule& schedule, bool has_copy) const;
+  // Error: what evaluates cannot be built, or does not fit.
+  Status CheckEvaluation(const config::Config& config);
   Status CheckRun(const config::Config& before, const config::Config& after);
   // What is said beside the bytes where a rank comes to the limit while it trains.
   std::string ExplainOutOfMemory(int64_t wanted_bytes) const;
 
-  // trainer_checkpoint.cc. The checkpoint to go on from, before anything is created, and what it
-  // says of the job; then each rank's part of it.
+  // live_trainer_checkpoint.cc. The checkpoint to go on from, before anything is created, and what
+  // it says of the job; then each rank's part of it.
   Status OpenResume(Job* job);
   Status LoadResume();
   // Where checkpoints go. Removes what killed runs left there.
@@ -117,18 +115,6 @@ class LiveTrainer : public Trainer {
   // After that, where rank 0 is: error if the run ended before step `steps` and its checkpoint is
   // lost.
   Status CheckLastCheckpoint(int64_t steps) const;
-
-  // trainer_evaluation.cc. What evaluates between steps with these keys.
-  Result<std::shared_ptr<const plan::Schedule>> EvaluationOf(const config::Config& config);
-  // Error: it cannot be built, or does not fit.
-  Status CheckEvaluation(const config::Config& config);
-  int64_t CountedTargets(int64_t samples);
-  // If eval.every has one due before `step`, with which the run may end. False: it was left, as the
-  // run is to stop. On all ranks alike.
-  Result<bool> EvaluateIfDue(int rank, int64_t step, const Regime& regime, bool is_end);
-  Result<bool> Evaluate(int rank, int64_t step, const plan::Schedule& schedule);
-  // Whether any process was told to stop: the same on all ranks, which meet for it.
-  bool AgreeToStop(int rank);
 
   // On the ranks' host threads.
   Status RankLoop(int rank);
@@ -178,6 +164,7 @@ class LiveTrainer : public Trainer {
   std::unique_ptr<Ranks> ranks_;            // uses observer_
   std::unique_ptr<Steering> steering_;
   std::unique_ptr<ScheduleCache> schedules_;
+  std::unique_ptr<EvaluationRunner> evaluations_;   // uses trace_, observer_, ranks_ and steering_
   std::unique_ptr<config::ControlServer> control_;  // uses steering_
   std::optional<Dump> dump_;                        // if one is asked for
   std::unique_ptr<StepReports> reports_;
@@ -200,25 +187,9 @@ class LiveTrainer : public Trainer {
   Mutex found_mutex_;
   std::map<std::string, std::string> found_ GUARDED_BY(found_mutex_);
 
-  // Of all ranks.
-  struct Evaluations {
-    Mutex mutex;
-    std::vector<std::pair<plan::Policy, std::shared_ptr<const plan::Schedule>>> schedules
-        GUARDED_BY(mutex);
-    std::map<int64_t, int64_t> targets GUARDED_BY(mutex);  // that count, by number of samples
-  };
-  Evaluations evaluations_;
-
-  // What a rank has evaluated.
-  struct Evaluated {
-    int64_t step = -1;    // before which it did so last
-    int64_t batches = 0;  // since the start
-    bool is_running = false;
-  };
   struct OfRank {
     int64_t next_regime = 0;
     std::shared_ptr<const Regime> entered;
-    Evaluated evaluated;
   };
   std::vector<OfRank> of_rank_;  // each its own host thread's
 };

@@ -208,9 +208,8 @@ void RunTrace::AddEvaluation(int rank, int64_t step, const plan::Schedule& sched
   recorder_->Add(row);
 }
 
-// Of a GPU the copy takes no memory.
 void RunTrace::SetCopyBytes(int rank, int64_t bytes, bool is_on_host) {
-  if (is_on_host || device_.kind() != "cpu") bytes = 0;
+  if (is_on_host || !device_.copies_take_memory()) bytes = 0;
   int64_t& counted = copy_bytes_[static_cast<size_t>(rank)];
   if (bytes == counted) return;
   sink_->OnMemoryOutsideOps(rank, plan::MemoryCategory::kOther, "checkpoint copy", bytes - counted,

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/transport/formats.h"
 #include "engine/transport/ranks_test_util.h"
 #include "engine/transport/reduce.h"
 #include "engine/transport/transport.h"

@@ -1,7 +1,6 @@
 // The arithmetic of reductions: sums in rank order in max(fp32, dtype).
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -19,15 +18,5 @@ void SumInOrder(std::span<const std::byte* const> inputs, size_t elements, plan:
 // Elements [first, second) of the `elements` of an all-reduce that `rank` sums for all: parts as
 // equal as whole elements allow, which are all of them together.
 std::pair<size_t, size_t> ChunkOf(size_t elements, int rank, int num_ranks);
-
-// bf16 is the upper half of an fp32.
-inline float Bf16ToFloat(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
-// To nearest, ties to even; NaN stays NaN.
-uint16_t FloatToBf16(float value);
-
-// fp16 is IEEE 754's binary16: 10 bits of fraction. Rounded to nearest, ties to even; from 65520 on
-// it is infinite.
-float Fp16ToFloat(uint16_t bits);
-uint16_t FloatToFp16(float value);
 
 }  // namespace shardscope::transport

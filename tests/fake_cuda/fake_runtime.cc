@@ -21,6 +21,8 @@ using shardscope::cuda::FakeOptions;
 using shardscope::cuda::FakeStream;
 using shardscope::cuda::Stream;
 
+constexpr Code kErrorNoDevice = 100;  // driver_types.h
+
 FakeStream* AsStream(Stream stream) { return static_cast<FakeStream*>(stream); }
 FakeEvent* AsEvent(Event event) { return static_cast<FakeEvent*>(event); }
 
@@ -84,7 +86,7 @@ Code cudaDriverGetVersion(int* version) {
 Code cudaGetDeviceCount(int* count) {
   return Call("cudaGetDeviceCount", [&](FakeDevice& device) {
     *count = device.options().num_devices;
-    return *count > 0 ? 0 : shardscope::cuda::kErrorNoDevice;
+    return *count > 0 ? 0 : kErrorNoDevice;
   });
 }
 

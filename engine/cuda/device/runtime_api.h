@@ -17,7 +17,6 @@ using Code = int;      // cudaError_t
 
 // cuda_runtime_api.h and driver_types.h, CUDA 13.0.
 inline constexpr Code kSuccess = 0;
-inline constexpr Code kErrorNoDevice = 100;
 inline constexpr Code kErrorNotReady = 600;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventBlockingSync = 1;

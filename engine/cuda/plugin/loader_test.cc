@@ -53,6 +53,7 @@ TEST(OpenDevice, TheCpuNeedsNoPlugin) {
   const auto device = OpenDevice({}, &choice);
   ASSERT_TRUE(device.ok());
   EXPECT_EQ((*device)->kind(), "cpu");
+  EXPECT_TRUE((*device)->copies_take_memory());
   EXPECT_EQ(choice.why_not_cuda, "");
 }
 

@@ -56,6 +56,7 @@ class CudaDevice final : public runtime::Device {
     const int device = GpuOf(first_rank());
     return "cuda:" + std::to_string(device) + ", " + NameOfGpu(device);
   }
+  bool copies_take_memory() const override { return false; }
 
   std::unique_ptr<transport::Transport> MakeTransport(
       const config::Config& config, const std::optional<config::Launch>& launch) override;

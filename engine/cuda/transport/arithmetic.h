@@ -5,84 +5,18 @@
 #include <cstddef>
 #include <cstdint>
 
-#ifdef __CUDACC__
-#define SHARDSCOPE_HOST_DEVICE __host__ __device__
-#else
-#define SHARDSCOPE_HOST_DEVICE
-#endif
+#include "engine/transport/formats.h"
 
 namespace shardscope::cuda {
 
 // Virtual ranks of one GPU that a reduction can take in one kernel: its inputs travel as arguments.
 inline constexpr int kMaxLocalRanks = 16;
 
-// The formats of engine/transport/reduce.cc: how a value is stored and in what it is summed.
-struct Fp32Format {
-  using Stored = float;
-  using Sum = float;
-  SHARDSCOPE_HOST_DEVICE static Sum Load(Stored value) { return value; }
-  SHARDSCOPE_HOST_DEVICE static Stored Store(Sum sum) { return sum; }
-};
-struct Fp64Format {
-  using Stored = double;
-  using Sum = double;
-  SHARDSCOPE_HOST_DEVICE static Sum Load(Stored value) { return value; }
-  SHARDSCOPE_HOST_DEVICE static Stored Store(Sum sum) { return sum; }
-};
-// bf16 is the upper half of an fp32; rounded to nearest, ties to even; NaN stays NaN.
-struct Bf16Format {
-  using Stored = uint16_t;
-  using Sum = float;
-  SHARDSCOPE_HOST_DEVICE static Sum Load(Stored bits) {
-    const uint32_t wide = static_cast<uint32_t>(bits) << 16;
-    float value;
-    __builtin_memcpy(&value, &wide, sizeof(value));
-    return value;
-  }
-  SHARDSCOPE_HOST_DEVICE static Stored Store(Sum sum) {
-    uint32_t bits;
-    __builtin_memcpy(&bits, &sum, sizeof(bits));
-    if (sum != sum) return static_cast<Stored>((bits >> 16) | 0x40);
-    return static_cast<Stored>((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
-  }
-};
-
-// fp16 is IEEE 754's binary16; rounded likewise, infinite from 65520 on.
-struct Fp16Format {
-  using Stored = uint16_t;
-  using Sum = float;
-  SHARDSCOPE_HOST_DEVICE static Sum Load(Stored bits) {
-    const uint32_t magnitude = static_cast<uint32_t>(bits & 0x7FFF) << 13;
-    const uint32_t exponent = magnitude & 0x0F800000U;
-    const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
-    if (exponent == 0) {
-      const Sum value = FromBits(magnitude + (113U << 23)) - 0x1p-14F;
-      return sign == 0 ? value : -value;
-    }
-    const uint32_t bias = exponent == 0x0F800000U ? 224U : 112U;
-    return FromBits((magnitude + (bias << 23)) | sign);
-  }
-  SHARDSCOPE_HOST_DEVICE static Stored Store(Sum sum) {
-    const uint32_t bits = ToBits(sum);
-    const uint32_t magnitude = bits & 0x7FFFFFFFU;
-    uint32_t result = (magnitude - (112U << 23) + 0xFFF + ((magnitude >> 13) & 1)) >> 13;
-    if (magnitude < 113U << 23) result = ToBits(FromBits(magnitude) + 0.5F) - ToBits(0.5F);
-    if (magnitude >= 143U << 23) result = magnitude > 0x7F800000U ? 0x7E00 : 0x7C00;
-    return static_cast<Stored>(result | ((bits >> 16) & 0x8000U));
-  }
-
- private:
-  SHARDSCOPE_HOST_DEVICE static uint32_t ToBits(float value) {
-    uint32_t bits;
-    __builtin_memcpy(&bits, &value, sizeof(bits));
-    return bits;
-  }
-  SHARDSCOPE_HOST_DEVICE static float FromBits(uint32_t bits) {
-    float value;
-    __builtin_memcpy(&value, &bits, sizeof(value));
-    return value;
-  }
-};
+// The CPU's, so that sums are equal bit for bit.
+using transport::Bf16Format;
+using transport::Fp16Format;
+using transport::Fp32Format;
+using transport::Fp64Format;
 
 // When a paced collective moves its bytes, on the GPU's globaltimer: the first at `start_ns`, the
 // last at `end_ns`. In between the wire fills evenly, as a token bucket of the link's rate does.

@@ -1,5 +1,6 @@
 // Gradients of several micro-batches: what is added up, where, and when it is reduced.
 #include <utility>
+#include <vector>
 
 #include "engine/plan/builders/step.h"
 
@@ -61,6 +62,39 @@ void StepBuilder::KeepGradient(int32_t unit_index, DType dtype) {
   op.allocates = {wide};
   Emit(std::move(op));
   unit_state.accumulated_gradient = wide;
+}
+
+OpIndex StepBuilder::EmitHeldReduction(int32_t unit_index, BufferId gradient) {
+  // The collective reads the gradient itself; only another reduce dtype needs a copy.
+  BufferId input = gradient;
+  std::vector<BufferId> held = {gradient};
+  const bool casts = policy_.reduce_dtype != policy_.param_dtype;
+  if (casts) {
+    Op copy = MakeReduceCopyIn(unit_index, gradient, ReduceStream());
+    input = copy.writes.front();
+    held.push_back(input);
+    Emit(std::move(copy));
+  }
+  Op reduce =
+      MakeCollective(OpKind::kReduceScatter, unit_index, ReduceStream(), policy_.reduce_dtype);
+  reduce.reads = {input};
+  if (!casts) reduce.dependencies = {AfterStream(kComputeStream)};
+  const Reduced reduced = EmitReduceScatter(std::move(reduce), unit_index);
+  // record_stream: compute's memory stays taken until the reduction is done, also where only the
+  // cast has read it (_post_backward_hook: autograd_computed_grad).
+  Op release = MakeOp(OpKind::kRelease, unit_index, ReduceStream());
+  release.frees = std::move(held);
+  const OpIndex released = Emit(std::move(release));
+  FinishReduction(unit_index, reduced);
+  return released;
+}
+
+void StepBuilder::WaitForHeldReductions() {
+  if (!WaitsForReductions()) return;
+  Op wait = MakeOp(OpKind::kRelease, kNone, kComputeStream);
+  wait.dependencies = {AfterStream(ReduceStream())};
+  if (has_replicas()) wait.dependencies.push_back(AfterStream(ReplicaStream()));
+  Emit(std::move(wait));
 }
 
 }  // namespace shardscope::plan

@@ -50,32 +50,11 @@ class DoubleBufferBuilder final : public StepBuilder {
   void PostBackward(int32_t unit_index) override {
     if (state(unit_index).parameters != kNone) Reshard(unit_index);
     if (!IsTrained(unit_index)) return;
-    BufferId input = std::exchange(state(unit_index).gradient, kNone);
-    std::vector<BufferId> held = {input};
-    const bool casts = policy().reduce_dtype != policy().param_dtype;
-    if (casts) {
-      Op copy = MakeReduceCopyIn(unit_index, input, kScatterStream);
-      input = copy.writes.front();
-      held.push_back(input);
-      Emit(std::move(copy));
-    }
-    Op reduce =
-        MakeCollective(OpKind::kReduceScatter, unit_index, kScatterStream, policy().reduce_dtype);
-    reduce.reads = {input};
-    if (!casts) reduce.dependencies = {AfterStream(kComputeStream)};
-    const Reduced reduced = EmitReduceScatter(std::move(reduce), unit_index);
-    Op release = MakeOp(OpKind::kRelease, unit_index, kScatterStream);
-    release.frees = std::move(held);
-    reduced_[SlotOf(unit_index)] = Emit(std::move(release));
-    FinishReduction(unit_index, reduced);
+    reduced_[SlotOf(unit_index)] =
+        EmitHeldReduction(unit_index, std::exchange(state(unit_index).gradient, kNone));
   }
 
-  void EndBackward() override {
-    Op wait = MakeOp(OpKind::kRelease, kNone, kComputeStream);
-    wait.dependencies = {AfterStream(kScatterStream)};
-    if (has_replicas()) wait.dependencies.push_back(AfterStream(ReplicaStream()));
-    Emit(std::move(wait));
-  }
+  void EndBackward() override { WaitForHeldReductions(); }
 
   StreamIndex ReduceStream() const override { return kScatterStream; }
 

@@ -1,5 +1,4 @@
 #include <utility>
-#include <vector>
 
 #include "engine/plan/builders/builders.h"
 #include "engine/plan/builders/step.h"
@@ -40,39 +39,14 @@ class Fsdp1Builder final : public StepBuilder {
   }
 
   void PostBackward(int32_t unit_index) override {
-    BufferId input = TakeGradient(unit_index);
+    const BufferId gradient = TakeGradient(unit_index);
     FreeAfterBackward(unit_index);
     // no_sync() keeps the unsharded gradient in the dtype of compute.
-    if (input == kNone) return KeepGradient(unit_index, policy().param_dtype);
-    // The collective reads the gradient itself; only another reduce dtype needs a copy.
-    std::vector<BufferId> held = {input};
-    const bool cast = policy().reduce_dtype != policy().param_dtype;
-    if (cast) {
-      Op copy = MakeReduceCopyIn(unit_index, input, kPostBackwardStream);
-      input = copy.writes.front();
-      held.push_back(input);
-      Emit(std::move(copy));
-    }
-    Op reduce = MakeCollective(OpKind::kReduceScatter, unit_index, kPostBackwardStream,
-                               policy().reduce_dtype);
-    reduce.reads = {input};
-    if (!cast) reduce.dependencies = {AfterStream(kComputeStream)};
-    const Reduced reduced = EmitReduceScatter(std::move(reduce), unit_index);
-    // record_stream: compute's memory stays taken until the reduction is done, also where only the
-    // cast has read it (_post_backward_hook: autograd_computed_grad).
-    Op release = MakeOp(OpKind::kRelease, unit_index, kPostBackwardStream);
-    release.frees = std::move(held);
-    Emit(std::move(release));
-    FinishReduction(unit_index, reduced);
+    if (gradient == kNone) return KeepGradient(unit_index, policy().param_dtype);
+    EmitHeldReduction(unit_index, gradient);
   }
 
-  void EndBackward() override {
-    if (!WaitsForReductions()) return;
-    Op wait = MakeOp(OpKind::kRelease, kNone, kComputeStream);
-    wait.dependencies = {AfterStream(kPostBackwardStream)};
-    if (has_replicas()) wait.dependencies.push_back(AfterStream(ReplicaStream()));
-    Emit(std::move(wait));
-  }
+  void EndBackward() override { WaitForHeldReductions(); }
 
   StreamIndex ReduceStream() const override { return kPostBackwardStream; }
 

@@ -16,6 +16,54 @@ std::vector<Keeps> KeepsOf(const ModelDescription& model, const Policy& policy) 
   return keeps;
 }
 
+// Where a unit has its buffer of a kind that ranks keep.
+BufferId UnitState::*KeptAs(BufferKind kind) {
+  switch (kind) {
+    case BufferKind::kParameterShard:
+      return &UnitState::parameter_shard;
+    case BufferKind::kHostParameterShard:
+      return &UnitState::host_master;
+    case BufferKind::kUnsharded:
+      return &UnitState::whole_parameters;
+    case BufferKind::kGradient:
+      return &UnitState::whole_gradient;
+    case BufferKind::kGradientShard:
+    case BufferKind::kHostGradientShard:
+      return &UnitState::gradient_shard;
+    case BufferKind::kOptimizerState:
+    case BufferKind::kHostOptimizerState:
+      return &UnitState::optimizer_state;
+    case BufferKind::kParameterSlot:
+      return &UnitState::parameter_slot;
+    case BufferKind::kGradientSlot:
+      return &UnitState::gradient_slot;
+    case BufferKind::kHostReduced:
+    case BufferKind::kCastShard:
+    case BufferKind::kAllGatherOutput:
+    case BufferKind::kPostForwardShard:
+    case BufferKind::kAccumulatedGradient:
+    case BufferKind::kReduceScatterInput:
+    case BufferKind::kReduceScatterOutput:
+    case BufferKind::kActivation:
+    case BufferKind::kRecomputed:
+    case BufferKind::kActivationGradient:
+    case BufferKind::kNormGradient:
+    case BufferKind::kHiddenGradient:
+    case BufferKind::kNormOutput:
+    case BufferKind::kPartialOutput:
+    case BufferKind::kReceivedActivation:
+    case BufferKind::kReceivedGradient:
+    case BufferKind::kBatch:
+    case BufferKind::kInputs:
+    case BufferKind::kOutputs:
+    case BufferKind::kNorm:
+    case BufferKind::kFoundInf:
+      break;
+  }
+  SHARDSCOPE_CHECK(false);
+  return nullptr;
+}
+
 }  // namespace
 
 StepBuilder::StepBuilder(const ModelDescription& model, const Policy& policy,
@@ -224,26 +272,10 @@ void StepBuilder::AddPersistentBuffers() {
       continue;
     }
     UnitState& unit_state = state(buffer.unit);
-    switch (buffer.kind) {
-      case BufferKind::kParameterShard:
-        unit_state.parameter_shard = id;
-        break;
-      case BufferKind::kHostParameterShard:
-        unit_state.host_master = id;
-        if (IsBroughtFromHost(unit(buffer.unit), policy_)) unit_state.parameter_shard = id;
-        break;
-      case BufferKind::kUnsharded:
-        unit_state.whole_parameters = id;
-        break;
-      case BufferKind::kGradient:
-        unit_state.whole_gradient = id;
-        break;
-      case BufferKind::kGradientShard:
-      case BufferKind::kHostGradientShard:
-        unit_state.gradient_shard = id;
-        break;
-      default:
-        unit_state.optimizer_state = id;
+    unit_state.*KeptAs(buffer.kind) = id;
+    const bool is_on_host = buffer.kind == BufferKind::kHostParameterShard;
+    if (is_on_host && IsBroughtFromHost(unit(buffer.unit), policy_)) {
+      unit_state.parameter_shard = id;
     }
     const bool is_known = !trained_units_.empty() && trained_units_.back() == buffer.unit;
     if (HoldsTrainedPart(buffer.kind) && !is_known) trained_units_.push_back(buffer.unit);
@@ -252,9 +284,7 @@ void StepBuilder::AddPersistentBuffers() {
 
 // The next slot of its kind.
 void StepBuilder::AddSlot(BufferId id) {
-  const bool is_parameter =
-      program_.buffers[static_cast<size_t>(id)].kind == BufferKind::kParameterSlot;
-  const auto slot_of = is_parameter ? &UnitState::parameter_slot : &UnitState::gradient_slot;
+  const auto slot_of = KeptAs(program_.buffers[static_cast<size_t>(id)].kind);
   int32_t first = 0;
   while (state(first).*slot_of != kNone) ++first;
   for (int32_t unit_index = first; unit_index < num_units(); unit_index += kNumSlots) {

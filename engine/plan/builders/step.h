@@ -176,6 +176,11 @@ class StepBuilder {
   // What follows: replicas reduce it in place, and it is added to the gradient shard where it is
   // not that already. Returns the last op that writes the shard.
   OpIndex FinishReduction(int32_t unit_index, const Reduced& reduced);
+  // Reduces the gradient into the unit's shard where what is reduced is held until that is done: on
+  // ReduceStream(), cast there where the reduce dtype is another. Returns the op that frees it.
+  OpIndex EmitHeldReduction(int32_t unit_index, BufferId gradient);
+  // The end of a backward that waits for them: compute does, of replicas too.
+  void WaitForHeldReductions();
   // Adds `reduced` to the gradient shard, and frees it.
   OpIndex EmitAccumulate(int32_t unit_index, BufferId reduced);
 

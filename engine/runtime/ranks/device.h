@@ -111,6 +111,10 @@ class Device {
   virtual std::string kind() const = 0;  // "cpu", "cuda": the column `device` of memory and ranks
   virtual std::string name() const = 0;  // "cuda:0, NVIDIA H200, 139.8 GiB": for people
 
+  // Whether a copy of a rank's state in the host's memory, as a checkpoint makes, takes memory of
+  // the rank.
+  virtual bool copies_take_memory() const = 0;
+
   // Error: what ranks keep from the first step to the last does not fit.
   virtual Status CheckFits(const Job& /*job*/) const { return Status::Ok(); }
 

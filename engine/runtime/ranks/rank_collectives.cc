@@ -15,6 +15,61 @@ using plan::BufferId;
 using plan::BufferKind;
 using plan::OpKind;
 
+namespace {
+
+// What ranks add up in place.
+enum class Summed : uint8_t {
+  kScalar,
+  kChunk,  // a shard's worth of a unit's gradient, not scaled yet
+  kShard,  // that of the rank's shard
+  kWhole,  // a unit's gradient
+};
+
+Summed SummedIn(BufferKind kind) {
+  switch (kind) {
+    case BufferKind::kNorm:
+    case BufferKind::kFoundInf:
+      return Summed::kScalar;
+    case BufferKind::kReduceScatterInput:
+      return Summed::kChunk;
+    case BufferKind::kGradientShard:
+    case BufferKind::kReduceScatterOutput:
+      return Summed::kShard;
+    case BufferKind::kGradient:
+      return Summed::kWhole;
+    case BufferKind::kParameterShard:
+    case BufferKind::kOptimizerState:
+    case BufferKind::kHostParameterShard:
+    case BufferKind::kHostGradientShard:
+    case BufferKind::kHostOptimizerState:
+    case BufferKind::kHostReduced:
+    case BufferKind::kCastShard:
+    case BufferKind::kAllGatherOutput:
+    case BufferKind::kUnsharded:
+    case BufferKind::kParameterSlot:
+    case BufferKind::kGradientSlot:
+    case BufferKind::kPostForwardShard:
+    case BufferKind::kAccumulatedGradient:
+    case BufferKind::kActivation:
+    case BufferKind::kRecomputed:
+    case BufferKind::kActivationGradient:
+    case BufferKind::kNormGradient:
+    case BufferKind::kHiddenGradient:
+    case BufferKind::kNormOutput:
+    case BufferKind::kPartialOutput:
+    case BufferKind::kReceivedActivation:
+    case BufferKind::kReceivedGradient:
+    case BufferKind::kBatch:
+    case BufferKind::kInputs:
+    case BufferKind::kOutputs:
+      break;
+  }
+  SHARDSCOPE_CHECK(false);
+  return {};
+}
+
+}  // namespace
+
 // Of several dimensions it is the slowest one's.
 transport::CallLink RankOps::LinkOf(const plan::Schedule& schedule,
                                     plan::CommunicatorIndex communicator) const {
@@ -85,9 +140,37 @@ at::Tensor RankOps::RowsIn(const OpContext& context, BufferId id) {
       const int64_t elements = context.buffer(id).bytes / memory.element_bytes();
       return FlatView(memory, 0, elements).view({-1, job_->model.dim});
     }
-    default:
+    case BufferKind::kActivationGradient:
+    case BufferKind::kNormGradient:
+    case BufferKind::kHiddenGradient:
+    case BufferKind::kPartialOutput:
       return At(id).tensor;
+    case BufferKind::kParameterShard:
+    case BufferKind::kGradientShard:
+    case BufferKind::kOptimizerState:
+    case BufferKind::kHostParameterShard:
+    case BufferKind::kHostGradientShard:
+    case BufferKind::kHostOptimizerState:
+    case BufferKind::kHostReduced:
+    case BufferKind::kCastShard:
+    case BufferKind::kAllGatherOutput:
+    case BufferKind::kUnsharded:
+    case BufferKind::kParameterSlot:
+    case BufferKind::kGradientSlot:
+    case BufferKind::kPostForwardShard:
+    case BufferKind::kGradient:
+    case BufferKind::kAccumulatedGradient:
+    case BufferKind::kReduceScatterInput:
+    case BufferKind::kReduceScatterOutput:
+    case BufferKind::kBatch:
+    case BufferKind::kInputs:
+    case BufferKind::kOutputs:
+    case BufferKind::kNorm:
+    case BufferKind::kFoundInf:
+      break;
   }
+  SHARDSCOPE_CHECK(false);
+  return {};
 }
 
 void RankOps::GatherSequence(const OpContext& context) {
@@ -190,28 +273,24 @@ void RankOps::AllReduce(const OpContext& context) {
   const UnitMemory memory = UnitMemoryOf(context, buffer, op.dtype);
   std::vector<transport::AllReducePiece> pieces;
   double scale = GradientScale();
-  switch (context.buffer(buffer).kind) {
-    case BufferKind::kNorm:
-    case BufferKind::kFoundInf:
+  const BufferKind kind = context.buffer(buffer).kind;
+  switch (SummedIn(kind)) {
+    case Summed::kScalar:
       pieces.push_back({memory.data, 1});
       scale = 1;
       break;
-    case BufferKind::kReduceScatterInput:
-      pieces.push_back(
-          {memory.data, static_cast<size_t>(GradientLayout(op.unit).shard_elements())});
-      break;
-    case BufferKind::kGradientShard:
-      if (context.schedule->IsOfTensorRanks(op.communicator)) {
+    case Summed::kShard:
+      if (kind == BufferKind::kGradientShard &&
+          context.schedule->IsOfTensorRanks(op.communicator)) {
         return AllReduce(context, WholeParameterPieces(GradientLayout(op.unit), memory), 1);
       }
+      if (scatters_) scale = 1;  // replicas' shards, which the reduce-scatter has scaled
       [[fallthrough]];
-    case BufferKind::kReduceScatterOutput:
+    case Summed::kChunk:
       pieces.push_back(
           {memory.data, static_cast<size_t>(GradientLayout(op.unit).shard_elements())});
-      if (scatters_) scale = 1;  // replicas' shards, which the reduce-scatter has scaled
       break;
-    default:
-      SHARDSCOPE_CHECK(context.buffer(buffer).kind == BufferKind::kGradient);
+    case Summed::kWhole:
       pieces = AllReducePieces(GradientLayout(op.unit), memory);
   }
   AllReduce(context, pieces, scale);

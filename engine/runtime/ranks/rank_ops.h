@@ -81,20 +81,7 @@ class RankOps : public RankWork {
   void Dispatch(const executor::OpContext& context);
 
   // Whether a buffer lies in plain memory; the others are tensors.
-  static bool IsBlock(plan::BufferKind kind) {
-    switch (kind) {
-      case plan::BufferKind::kActivation:
-      case plan::BufferKind::kRecomputed:
-      case plan::BufferKind::kActivationGradient:
-      case plan::BufferKind::kNormGradient:
-      case plan::BufferKind::kHiddenGradient:
-      case plan::BufferKind::kNormOutput:
-      case plan::BufferKind::kPartialOutput:
-        return false;
-      default:
-        return true;
-    }
-  }
+  static bool IsBlock(plan::BufferKind kind);
   Bound& At(plan::BufferId buffer) { return bound_[static_cast<size_t>(buffer)]; }
   const std::vector<Bound>& bound() const { return bound_; }
   const UnitLayout& LayoutOf(int32_t unit) const {

@@ -4,7 +4,7 @@
 #include <array>
 #include <bit>
 
-#include "engine/transport/reduce.h"
+#include "engine/transport/formats.h"
 
 namespace shardscope::runtime {
 namespace {

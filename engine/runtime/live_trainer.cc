@@ -1,5 +1,5 @@
 // The ranks' loop over steps, how they agree on what is in force, and what happens between steps.
-#include "engine/runtime/trainer.h"
+#include "engine/runtime/live_trainer.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,6 @@
 
 #include "engine/plan/memory.h"
 #include "engine/plan/text.h"
-#include "engine/runtime/live_trainer.h"
 #include "engine/runtime/ranks/initial_state.h"
 #include "engine/runtime/ranks/thread_setup.h"
 #include "engine/transport/between_steps.h"
@@ -106,7 +105,7 @@ Status LiveTrainer::RankLoop(int rank) {
     if (!pause.empty()) trace_->EndPause(rank, step, pause);
     if (regime->decision.stop) break;
     SHARDSCOPE_ASSIGN_OR_RETURN(const bool goes_on,
-                                EvaluateIfDue(rank, step, *regime, /*is_end=*/false));
+                                evaluations_->RunIfDue(rank, step, *regime, /*is_end=*/false));
     if (!goes_on) {
       regime = Agree(rank, step);  // to stop
       SHARDSCOPE_RETURN_IF_ERROR(Enter(rank, step, regime));
@@ -116,7 +115,8 @@ Status LiveTrainer::RankLoop(int rank) {
     regime = regimes_.At(of_rank_[static_cast<size_t>(rank)].next_regime);
   }
   if (step == steps) {
-    SHARDSCOPE_RETURN_IF_ERROR(EvaluateIfDue(rank, step, *regime, /*is_end=*/true).status());
+    SHARDSCOPE_RETURN_IF_ERROR(
+        evaluations_->RunIfDue(rank, step, *regime, /*is_end=*/true).status());
   }
   SaveIfDue(rank, step, *regime, /*is_end=*/true);
   return Status::Ok();
@@ -184,10 +184,10 @@ std::shared_ptr<const Regime> LiveTrainer::Agree(int rank, int64_t step) {
 void LiveTrainer::AtControl(int rank, int64_t step) {
   const auto index = static_cast<size_t>(rank);
   // They have agreed on the step after it.
-  if (of_rank_[index].evaluated.is_running) return;
+  if (evaluations_->IsRunning(rank)) return;
   const Regime& regime = *of_rank_[index].entered;
   // What an evaluation has taken is not the step's.
-  const int64_t number = of_rank_[index].evaluated.step == step ? -1 : regime.number;
+  const int64_t number = evaluations_->WasBefore(rank, step) ? -1 : regime.number;
   trace_->EndMeasuredStep(rank, {step, number, MonotonicNs()});
   if (step + 1 < ranks_->job().training.steps) {
     of_rank_[index].next_regime = Agree(rank, step + 1)->number;

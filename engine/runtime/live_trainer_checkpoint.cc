@@ -180,7 +180,7 @@ void LiveTrainer::SaveCheckpoint(int rank, int64_t step, const Regime& regime) {
 std::string LiveTrainer::RefuseCopy(int rank, const Regime& regime) const {
   const int64_t limit_bytes = regime.config.GetInt("engine.memory_limit");
   const bool has_room = regime.checkpoint_every > 0 || checkpoints_->CopyBytes(rank) > 0;
-  if (limit_bytes == 0 || has_room || options_.device->kind() != "cpu") return "";
+  if (limit_bytes == 0 || has_room || !options_.device->copies_take_memory()) return "";
   const plan::Schedule& schedule = *regime.schedule;
   const auto program = static_cast<size_t>(schedule.program_of_rank[static_cast<size_t>(rank)]);
   const int64_t needed_bytes = BoundsOf(schedule, /*has_copy=*/true)[program];

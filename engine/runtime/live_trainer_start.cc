@@ -82,6 +82,7 @@ Status LiveTrainer::OpenRest() {
   schedules_ = std::make_unique<ScheduleCache>([&job = ranks_->job()](const auto& units) {
     return model::DescribeModel(job.model, units, job.training.batch);
   });
+  evaluations_ = std::make_unique<EvaluationRunner>(ranks_.get());
   SHARDSCOPE_RETURN_IF_ERROR(CheckChanges());
   SHARDSCOPE_RETURN_IF_ERROR(CheckOverheadSteps(options_.config));
   ranks_->AddRanks(observer_.get());
@@ -97,6 +98,12 @@ Status LiveTrainer::OpenRest() {
   SHARDSCOPE_RETURN_IF_ERROR(AgreeOnRun());
   if (!is_leader()) SHARDSCOPE_RETURN_IF_ERROR(OpenCheckpointFolder());
   SHARDSCOPE_RETURN_IF_ERROR(OpenTrace());
+  evaluations_->Start(
+      {.trace = trace_.get(),
+       .observer = observer_.get(),
+       .steering = steering_.get(),
+       .on_schedule = [this](const Regime& regime) { return RegisterSchedule(regime); },
+       .on_message = [this](const std::string& text) { Message(text); }});
   OpenCheckpoints();
   return Status::Ok();
 }
@@ -138,9 +145,8 @@ std::string LiveTrainer::ExplainOutOfMemory(int64_t wanted_bytes) const {
                                question.limit_bytes);
 }
 
-// Of a GPU the copy takes no memory.
 bool LiveTrainer::HasCopyWith(const config::Config& config) const {
-  return options_.device->kind() == "cpu" &&
+  return options_.device->copies_take_memory() &&
          (copies_.are_there || footprint::WantsCheckpointCopy(config));
 }
 
@@ -158,6 +164,19 @@ std::vector<int64_t> LiveTrainer::BoundsOf(const plan::Schedule& schedule, bool 
     unlisted = footprint::WithCheckpointCopy(std::move(unlisted), schedule, ranks_->job().master);
   }
   return plan::BoundPeaks(schedule, unlisted);
+}
+
+Status LiveTrainer::CheckEvaluation(const config::Config& config) {
+  if (!evaluations_->HasData()) return Status::Ok();
+  SHARDSCOPE_ASSIGN_OR_RETURN(const auto schedule, evaluations_->ScheduleOf(config));
+  const int64_t limit_bytes = config.GetInt("engine.memory_limit");
+  const std::vector<int64_t> bounds = BoundsOf(*schedule, HasCopyWith(config));
+  const int64_t needed_bytes = *std::ranges::max_element(bounds);
+  if (limit_bytes == 0 || needed_bytes <= limit_bytes) return Status::Ok();
+  return Status::Error(fmt::format(
+      "out of memory: an evaluation can need {} on a rank, and engine.memory_limit is {}: lower "
+      "train.batch, or leave eval.every out",
+      FormatBytes(needed_bytes), FormatBytes(limit_bytes)));
 }
 
 Status LiveTrainer::CheckRun(const config::Config& before, const config::Config& after) {
