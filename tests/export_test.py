@@ -8,7 +8,7 @@ import json
 import re
 import unittest
 
-from chrome_traces import fsdp2_step
+from chrome_traces import Trace, fsdp2_step
 from programs import APP, ROOT, TINY, ImportTestCase
 
 # Places, ids, and how many files there are: all that may differ.
@@ -178,6 +178,22 @@ class ExportTest(ImportTestCase):
                     kinds = {"all_gather": 2, "reduce_scatter": 7, "all_reduce": 0}
                     self.assertEqual((nodes[number][3][0], attributes["comm_type"], attributes["comm_size"], attributes["comm_tag"]),
                                      (7, kinds[row["kind"]], row["payload_bytes"], row["sequence"]))
+
+    def test_chakras_form_says_what_a_collective_is_or_nothing(self):
+        types = {"broadcast": 5, "reduce": 1, "gather": 3, "scatter": 4, "all_to_all": 6, "all_reduce": 0, "send": None, "made_up": None}
+        trace = Trace(0)
+        trace.host("ProfilerStep#5", 0, 1000)
+        for at, kind in enumerate(types):
+            trace.work("ncclDevKernel_SendRecv(x)", 20, 10 + 100 * at, 20 + 100 * at, 60 + 100 * at, **{
+                "Collective name": kind, "In msg nelems": 4, "Out msg nelems": 4, "Group size": 2, "dtype": "Float",
+                "Process Group Name": "0", "Process Group Description": "default_pg", "Seq": at})
+        trace.write(self.root / "trace.json")
+        folder = self.export(self.back(self.root / "trace.json"), "chakra")
+        found = {}
+        for node in list(chakra_messages((folder / "trace.0.et").read_bytes()))[1:]:
+            attributes = {attribute[1][0].decode(): attribute for attribute in map(chakra_fields, node[10])}
+            found[attributes["kind"][29][0].decode()] = attributes["comm_type"][9][0] if "comm_type" in attributes else None
+        self.assertEqual(found, types)
 
     def test_csv_is_what_sql_says(self):
         run = self.train_run()

@@ -84,6 +84,22 @@ class ImportTest(ImportTestCase):
         rows = self.sql(self.import_path(self.folder / "trace.json"), "SELECT start_ns, duration_ns FROM span ORDER BY start_ns")
         self.assertEqual([(row["start_ns"] - BASE_US * 1000, row["duration_ns"]) for row in rows], [(123, 333), (457, 1)])
 
+    def test_bytes_on_the_wire_are_counted_as_those_of_a_schedule(self):
+        """Of three ranks, 1,001 numbers: of a payload that they do not divide, and of kinds that not all ranks send for alike."""
+        trace = Trace(0)
+        trace.host("ProfilerStep#5", 0, 1000)
+        expected = {"all_gather": 2669, "all_reduce": 5338, "broadcast": 2669, "gather": 1334, "scatter": 0, "send": 4004, "recv": 0}
+        for at, kind in enumerate(expected):
+            trace.work("ncclDevKernel_SendRecv(x)", 20, 10 + 100 * at, 20 + 100 * at, 60 + 100 * at, **{
+                "Collective name": kind, "In msg nelems": 1001, "Out msg nelems": 1001, "Group size": 3, "dtype": "Float",
+                "Process Group Name": "0", "Process Group Description": "default_pg", "Seq": at})
+        trace.write(self.folder / "trace.json")
+        run = self.import_path(self.folder / "trace.json")
+        for table in ("collective", "plan_op"):
+            with self.subTest(table):
+                sent = {row["kind"]: row["wire_bytes"] for row in self.sql(run, f"SELECT kind, wire_bytes FROM {table} WHERE payload_bytes = 4004")}
+                self.assertEqual(sent, {kind.replace("recv", "receive"): wire for kind, wire in expected.items()})
+
     def test_archives_and_names_do_not_matter(self):
         self.write_fsdp2()
         plain = self.report(self.import_path(self.folder))["steps"]

@@ -30,7 +30,8 @@ class InjectedLibrary(RecordTest):
         self.assertEqual({line.split()[-1] for line in symbols.splitlines()}, HOOKS)
 
     def test_ranges(self):
-        run, _ = self.record(PROGRAM, "ranges", check=0, environment={"RANK": "3", "WORLD_SIZE": "8", "NCCL_ALGO": "Ring"})
+        run, _ = self.record(PROGRAM, "ranges", check=0, environment={
+            "RANK": "3", "WORLD_SIZE": "8", "NCCL_ALGO": "Ring", "PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:64"})
         counts = self.counts(run)
         for name, count in {"step": 3, "forward é": 3, "library: registered": 1, "mark": 1, "crossing": 1, "on a thread": 1,
                             "outer of program": 1, "inner of library": 1, "process": 1}.items():
@@ -54,8 +55,9 @@ class InjectedLibrary(RecordTest):
                                 "JOIN span s ON s.track = c.track AND s.start_ns = c.time_ns ORDER BY 1")
         self.assertEqual(numbers, [{"name": f"numbers: {kind}: payload", "value": value} for kind, value in
                                    (("double", -0.5), ("float", 1.5), ("int", -7), ("mark", 2.0 ** 40), ("unsigned", 4000000000))])
-        settings = self.sql(run, "SELECT key, value FROM config WHERE key = 'env.NCCL_ALGO'")
-        self.assertEqual(settings, [{"key": "env.NCCL_ALGO", "value": "Ring"}])
+        settings = self.sql(run, "SELECT key, value FROM config WHERE key IN ('env.NCCL_ALGO', 'env.PYTORCH_CUDA_ALLOC_CONF') ORDER BY key")
+        self.assertEqual(settings, [{"key": "env.NCCL_ALGO", "value": "Ring"},
+                                    {"key": "env.PYTORCH_CUDA_ALLOC_CONF", "value": "max_split_size_mb:64"}])
 
     def test_structured_payloads_are_read_as_they_were_registered(self):
         run, done = self.record(PROGRAM, "payloads", check=0)

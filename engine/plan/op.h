@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "trace/base/wire_bytes.h"
 #include "trace/base/words.h"
 
 namespace shardscope::plan {
@@ -30,6 +31,7 @@ using words::PayloadSide;
 using words::Phase;
 using words::TensorSplit;
 using words::TraitsOf;
+using words::WireBytes;
 using StreamRole = words::TrackRole;
 using words::Name;
 
@@ -47,23 +49,6 @@ constexpr int64_t BytesOf(DType dtype) {
       return 8;
   }
   return 0;
-}
-
-// Bytes that each rank sends for a collective of `payload_bytes`, as a ring does: payload *
-// (N-1)/N of N ranks, twice that for an all-reduce. Of two peers one sends all. A scatter's root
-// sends what the others get, and for a gather each of them what it has.
-inline int64_t WireBytes(OpKind kind, int64_t payload_bytes, int num_ranks, bool is_root = false) {
-  if (TraitsOf(kind).has_peer) return kind == OpKind::kSend ? payload_bytes : 0;
-  if (kind == OpKind::kScatter || kind == OpKind::kGather) {
-    const int64_t of_one = payload_bytes / num_ranks;
-    if (is_root) return kind == OpKind::kScatter ? of_one * (num_ranks - 1) : 0;
-    return kind == OpKind::kGather ? of_one : 0;
-  }
-  // Split so that no size overflows.
-  const int64_t others = num_ranks - 1;
-  const int64_t sent =
-      payload_bytes / num_ranks * others + payload_bytes % num_ranks * others / num_ranks;
-  return TraitsOf(kind).ring_passes * sent;
 }
 
 // A wait that the host order alone does not give. Two more waits are implied and never listed: an
@@ -90,7 +75,7 @@ struct Op {
   int32_t root = kNone;  // of a broadcast, scatter, gather or reduce: the root's place there
   DType dtype = DType::kFp32;
   int64_t payload_bytes = 0;  // unsharded, padding included
-  int64_t wire_bytes = 0;     // sent by this rank: see WireBytes()
+  int64_t wire_bytes = 0;     // sent by this rank: see words::WireBytes()
 
   // Buffers of this rank. Allocation happens when the op is issued (issue ledger) and when it
   // starts (execution ledger); a free when it is issued and when it ends.

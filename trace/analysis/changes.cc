@@ -32,11 +32,8 @@ std::string Relative(double before, double after) {
 }
 
 std::string Times(const char* name, const Percentiles& before, const Percentiles& after) {
-  const auto text = [](double duration_ns) {
-    return FormatDuration(static_cast<int64_t>(std::llround(duration_ns)));
-  };
   return fmt::format(
-      "{} {} -> {}{}", name, text(before.p50), text(after.p50),
+      "{} {} -> {}{}", name, FormatDuration(before.p50), FormatDuration(after.p50),
       IsBeyondNoise(before, after) ? Relative(before.p50, after.p50) : " (within noise)");
 }
 

@@ -80,7 +80,7 @@ void CommunicationMatrixMaker::Add(std::span<const CollectiveMember> members) {
     const std::string_view kind = op == nullptr ? "" : std::string_view(op->kind);
     has_root =
         has_root || kind == Name(words::OpKind::kGather) || kind == Name(words::OpKind::kScatter);
-    // Some programs say of a receive how much comes.
+    // Runs that an earlier version imported say of a receive how much comes.
     const int64_t bytes =
         kind == Name(words::OpKind::kReceive) ? 0 : std::max<int64_t>(member.row->wire_bytes, 0);
     sent_.emplace_back(place->second, bytes);

@@ -60,7 +60,7 @@ TEST(CommunicationMatrix, AReceiveSendsNothingAndARootIsNotKnown) {
   TestSnapshot test(2);
   const query::PlanOpId send = test.Plan("send", "forward");
   const query::PlanOpId receive = test.Plan("receive", "forward");
-  test.op(send).wire_bytes = test.op(receive).wire_bytes = 70;  // as importers have it
+  test.op(send).wire_bytes = test.op(receive).wire_bytes = 70;  // as once imported
   test.Run(0, 0, send, 0, 100);
   test.Run(1, 0, receive, 0, 100);
   const query::PlanOpId gather = test.Plan("gather", "forward");

@@ -34,12 +34,7 @@ struct StepNumbers {
 StepNumbers StepsOf(const query::Snapshot& snapshot, Interval range) {
   StepNumbers steps;
   for (const query::RankRows& rows : snapshot.ranks) {
-    const auto first = std::partition_point(
-        rows.steps.begin(), rows.steps.end(),
-        [&](const query::Step& step) { return step.end_ns <= range.start_ns; });
-    for (auto step = first; step != rows.steps.end() && step->start_ns < range.end_ns; ++step) {
-      steps.Take(step->step);
-    }
+    for (const query::Step& step : query::StepsThatTouch(rows, range)) steps.Take(step.step);
     const bool is_behind = rows.steps.empty() || rows.steps.back().end_ns < range.end_ns;
     if (is_behind) steps.Take(rows.steps.empty() ? 0 : rows.steps.back().step + 1);
   }
@@ -242,10 +237,8 @@ Result<Interval> TimesOfStep(const query::Snapshot& snapshot, int32_t step) {
 
 int32_t FinishedStepAt(const query::Snapshot& snapshot, int64_t time_ns) {
   for (const query::RankRows& rank : snapshot.ranks) {
-    const auto step =
-        std::partition_point(rank.steps.begin(), rank.steps.end(),
-                             [&](const query::Step& row) { return row.end_ns <= time_ns; });
-    if (step != rank.steps.end() && step->start_ns <= time_ns) return step->step;
+    const query::Step* const step = query::StepAt(rank, time_ns);
+    if (step != nullptr) return step->step;
   }
   return -1;
 }

@@ -1,11 +1,11 @@
 #include "trace/analysis/neighbours.h"
 
-#include <algorithm>
 #include <unordered_set>
 #include <utility>
 
 #include "trace/analysis/collectives.h"
 #include "trace/analysis/row_index.h"
+#include "trace/query/find_op_run.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -49,11 +49,7 @@ std::optional<SearchHit> OpOfSameName(const Snapshot& snapshot, const RankRows& 
 
 // `row` of the op run with this id; nullopt: it has none.
 std::optional<SearchHit> OpHit(const RankRows& rows, query::OpRunId id) {
-  const auto found = std::lower_bound(
-      rows.op_runs.begin(), rows.op_runs.end(), id,
-      [](const query::OpRun& run, query::OpRunId wanted) { return run.id < wanted; });
-  if (found == rows.op_runs.end() || found->id != id) return std::nullopt;
-  return HitOf(rows, HitKind::kOp, static_cast<size_t>(found - rows.op_runs.begin()));
+  return HitAt(rows, HitKind::kOp, query::FindOpRun(rows, id));
 }
 
 const query::Collective* CollectiveOf(const RankRows& rows, const query::OpRun& run) {

@@ -335,13 +335,12 @@ std::string RankSentence(const RankFindings& findings) {
     return fmt::format(
         "No rank holds up the others: the one that comes last most often, rank {}, does so to {} "
         "of its collectives, by {} on average.",
-        most->rank, FormatPercent(most->last_share()),
-        FormatDuration(std::llround(most->last_late_ns)));
+        most->rank, FormatPercent(most->last_share()), FormatDuration(most->last_late_ns));
   }
   const Straggler& straggler = *findings.straggler;
   const bool is_one = straggler.ranks.size() == 1;
   const std::string last_share = FormatPercent(straggler.last_share);
-  const std::string late = FormatDuration(std::llround(straggler.late_ns));
+  const std::string late = FormatDuration(straggler.late_ns);
   std::string text =
       straggler.by_front
           ? fmt::format(
@@ -353,7 +352,7 @@ std::string RankSentence(const RankFindings& findings) {
                         is_one ? "its" : "all", late);
   if (straggler.delay_ns_per_step <= 0) return text;
   return text + fmt::format(" This costs {} a step ({}){}.",
-                            FormatDuration(std::llround(straggler.delay_ns_per_step)),
+                            FormatDuration(straggler.delay_ns_per_step),
                             FormatPercent(straggler.delay_share),
                             straggler.stage.empty() ? "" : ", most of it in " + straggler.stage);
 }

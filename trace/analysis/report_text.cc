@@ -21,10 +21,6 @@ namespace {
 using Table = TextTable;
 using Row = TextTable::Row;
 
-std::string Duration(double duration_ns) {
-  return FormatDuration(static_cast<int64_t>(duration_ns));
-}
-
 // The word that every number of an emulated or projected run carries.
 std::string TruthWord(const Report& report) {
   return report.truth == query::Truth::kMeasured ? "" : " " + std::string(Name(report.truth));
@@ -138,7 +134,7 @@ std::string SummaryText(const Report& report) {
   std::string text = ScopeText(report);
   Table table({"", "p50", "p95"}, 1);
   const auto add = [&](const std::string& name, const Percentiles& value) {
-    table.Add({name, Duration(value.p50), Duration(value.p95)});
+    table.Add({name, FormatDuration(value.p50), FormatDuration(value.p95)});
   };
   add("step", summary.step_ns);
   add("compute", summary.compute_ns);
@@ -327,7 +323,7 @@ std::string StallsText(const Report& report) {
     return "\nNo stalls: compute never waited for communication.\n";
   Table table({"waited for", "cause", "per step", "total", "count", "worst"}, 2);
   for (const StallGroup& group : report.figures.stalls) {
-    table.Add({group.title, group.sentence, Duration(group.ns_per_step),
+    table.Add({group.title, group.sentence, FormatDuration(group.ns_per_step),
                FormatDuration(group.total_ns), std::to_string(group.count),
                fmt::format("{} (rank {}, step {})", FormatDuration(group.worst.stall_ns),
                            group.worst.rank, group.worst.step)});

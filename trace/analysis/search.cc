@@ -11,6 +11,7 @@
 #include "trace/base/letter_case.h"
 #include "trace/base/parallel.h"
 #include "trace/base/text.h"
+#include "trace/query/step_times.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -219,11 +220,9 @@ class Searcher {
   }
 
   // The step of a rank that `time_ns` is in; -1: none.
-  static int32_t StepAt(const RankRows& rows, int64_t time_ns) {
-    const auto step =
-        std::partition_point(rows.steps.begin(), rows.steps.end(),
-                             [&](const query::Step& row) { return row.end_ns <= time_ns; });
-    return step != rows.steps.end() && step->start_ns <= time_ns ? step->step : -1;
+  static int32_t NumberOfStepAt(const RankRows& rows, int64_t time_ns) {
+    const query::Step* const step = query::StepAt(rows, time_ns);
+    return step == nullptr ? -1 : step->step;
   }
 
   void SearchOps(const RankRows& rows) {
@@ -278,7 +277,7 @@ class Searcher {
                              cover.Hides(work.start_ns, work.end_ns))) {
         return;
       }
-      const int32_t step = work.step >= 0 ? work.step : StepAt(rows, work.start_ns);
+      const int32_t step = work.step >= 0 ? work.step : NumberOfStepAt(rows, work.start_ns);
       if (query_.step && step != *query_.step) return;
       found_.Add({.what = HitKind::kWork,
                   .rank = rows.rank,
@@ -296,7 +295,7 @@ class Searcher {
     ForEach<false>(rows.spans, [&](const query::Span& span, size_t at) {
       if (!IsSlow(span.start_ns, span.end_ns)) return;
       if (!AreAmong(query_.kinds, {"range", Name(span.category)}) || !HasName(span.name)) return;
-      const int32_t step = StepAt(rows, span.start_ns);
+      const int32_t step = NumberOfStepAt(rows, span.start_ns);
       if (query_.step && step != *query_.step) return;
       found_.Add({.what = HitKind::kRange,
                   .rank = rows.rank,

@@ -14,6 +14,7 @@
 #include "trace/analysis/names.h"
 #include "trace/analysis/rank_step.h"
 #include "trace/analysis/row_index.h"
+#include "trace/query/find_op_run.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -449,11 +450,9 @@ PrefetchSlack SlackOf(const query::Snapshot& snapshot, query::OpRunId all_gather
   PrefetchSlack slack;
   const query::RankRows* rows = snapshot.FindRank(rank);
   if (rows == nullptr) return slack;
-  // Ids ascend in commit order.
-  const auto gather = std::lower_bound(
-      rows->op_runs.begin(), rows->op_runs.end(), all_gather_op_run,
-      [](const query::OpRun& run, query::OpRunId wanted) { return run.id < wanted; });
-  if (gather == rows->op_runs.end() || gather->id != all_gather_op_run) return slack;
+  const std::optional<size_t> row = query::FindOpRun(*rows, all_gather_op_run);
+  if (!row) return slack;
+  const query::OpRun* const gather = &rows->op_runs[*row];
   const query::PlanOp* gather_op = snapshot.FindPlanOp(gather->plan_op);
   if (gather_op == nullptr || gather_op->op_class != query::OpClass::kAllGather) return slack;
   const FirstUse first = FindFirstUse(snapshot, *gather_op);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -13,9 +12,7 @@
 namespace shardscope::analysis {
 
 // Of a percentile, to whole nanoseconds.
-inline std::string FormatRounded(double duration_ns) {
-  return FormatDuration(std::llround(duration_ns));
-}
+inline std::string FormatRounded(double duration_ns) { return FormatDuration(duration_ns); }
 
 // Columns by width in characters (UTF-8 code points); the first `num_left` are aligned left.
 class TextTable {

@@ -12,7 +12,7 @@ namespace {
 using CallsOfProgram = std::map<std::pair<std::string, query::OpClass>, Traffic>;
 
 void AddCall(const query::PlanOp& op, CallsOfProgram* calls) {
-  // Importers say of a receive, too, how much comes.
+  // Runs that an earlier version imported say of a receive, too, how much comes.
   const bool sends = op.category == query::Category::kCommunication &&
                      op.kind != Name(words::OpKind::kReceive) && op.wire_bytes > 0;
   if (!sends) return;

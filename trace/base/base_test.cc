@@ -17,6 +17,10 @@ TEST(Units, DurationsHaveThreeDigitsAndAUnit) {
   EXPECT_EQ(FormatDuration(999'999), "1.00 ms");
   EXPECT_EQ(FormatDuration(-28'000'000), "-28.0 ms");
   EXPECT_EQ(FormatDuration(75'000'000'000), "75.0 s");
+  EXPECT_EQ(FormatDuration(998.5), "999 ns");
+  EXPECT_EQ(FormatDuration(998.4), "998 ns");
+  EXPECT_EQ(FormatDuration(-0.6), "-1 ns");
+  EXPECT_EQ(FormatDuration(14e6), "14.0 ms");
 }
 
 TEST(Units, BytesAreDecimal) {

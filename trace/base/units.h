@@ -1,6 +1,8 @@
 // How quantities are read and written for people: one place, so that app, CLI and docs agree.
 #pragma once
 
+#include <cmath>
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,6 +13,11 @@ namespace shardscope {
 // "12.3 ms", "456 us", "1.23 s": three significant digits, the unit that keeps the number between 1
 // and 1000.
 std::string FormatDuration(int64_t duration_ns);
+// Of a mean or a percentile, to whole nanoseconds. Whole numbers of any type are of the one above.
+template <std::same_as<double> Double>
+std::string FormatDuration(Double duration_ns) {
+  return FormatDuration(static_cast<int64_t>(std::llround(duration_ns)));
+}
 
 // "48.5 MB": three significant digits, decimal units (B, kB, MB, GB, TB).
 std::string FormatBytes(int64_t bytes);

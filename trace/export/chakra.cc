@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "trace/base/collective_names.h"
 #include "trace/base/output_file.h"
 #include "trace/base/output_folder.h"
+#include "trace/base/words.h"
 #include "trace/query/live_trace.h"
 #include "trace/query/snapshot.h"
 
@@ -78,20 +81,35 @@ NodeType TypeOfNode(const query::PlanOp& op) {
   return query::IsCommunication(op.op_class) ? kCollectiveNode : kComputeNode;
 }
 
-// CollectiveCommType.
-uint64_t CollectiveType(query::OpClass op_class) {
-  switch (op_class) {
-    case query::OpClass::kAllGather:
+// CollectiveCommType; nullopt: what it is is not known, or no such type stands for it.
+std::optional<uint64_t> CollectiveType(std::string_view kind) {
+  if (kind == kAllToAll) return 6;
+  if (kind == kBarrier) return 9;
+  const std::optional<words::OpKind> known = words::ParseOpKind(kind);
+  if (!known) return std::nullopt;
+  const words::OpKindTraits& traits = words::TraitsOf(*known);
+  switch (traits.op_class) {
+    case words::OpClass::kAllReduce:
+      return 0;
+    case words::OpClass::kReduce:
+      return traits.reduces ? 1 : 3;  // GATHER
+    case words::OpClass::kAllGather:
       return 2;
-    case query::OpClass::kBroadcast:
-      return 5;
-    case query::OpClass::kReduceScatter:
+    case words::OpClass::kBroadcast:
+      return traits.ring_passes > 0 ? 5 : 4;  // SCATTER
+    case words::OpClass::kReduceScatter:
       return 7;
-    case query::OpClass::kReduce:
-      return 1;
-    default:
-      return 0;  // ALL_REDUCE
+    case words::OpClass::kSendReceive:
+    case words::OpClass::kForward:
+    case words::OpClass::kBackward:
+    case words::OpClass::kRecompute:
+    case words::OpClass::kOptimizer:
+    case words::OpClass::kCopy:
+    case words::OpClass::kHost:
+    case words::OpClass::kBookkeeping:
+      return std::nullopt;
   }
+  return std::nullopt;
 }
 
 class RankTrace {
@@ -158,7 +176,8 @@ class RankTrace {
     const auto found = collectives_.find(run.id);
     const int64_t bytes =
         found == collectives_.end() ? op.payload_bytes : found->second->payload_bytes;
-    node->Attribute("comm_type", kInt64, CollectiveType(op.op_class));
+    if (const std::optional<uint64_t> collective = CollectiveType(op.kind))
+      node->Attribute("comm_type", kInt64, *collective);
     node->Attribute("comm_size", kInt64, static_cast<uint64_t>(bytes));
     if (found == collectives_.end()) return;
     node->Attribute("pg_name",

@@ -16,6 +16,7 @@ namespace shardscope::exports {
 namespace {
 
 using words::Category;
+using words::OpClass;
 using words::OpKind;
 using words::Phase;
 
@@ -65,23 +66,35 @@ Place PlaceOf(const schema::PlanOpRow& op, const Units& units) {
   const auto range = [&unit](std::string_view verb) {
     return fmt::format("FSDP::{} ({})", verb, unit);
   };
-  switch (*kind) {
-    case OpKind::kAllGather:
-    case OpKind::kCast:
-      return {in_backward ? "FSDP::backward_prefetch for " + unit : "", range("all_gather"), ""};
-    case OpKind::kCopyOut:
-      return {"", range("all_gather_copy_out"), ""};
-    case OpKind::kReduceScatter:
-    case OpKind::kAllReduce:
+  const Place gather = {in_backward ? "FSDP::backward_prefetch for " + unit : "",
+                        range("all_gather"), ""};
+  switch (TraitsOf(*kind).op_class) {
+    case OpClass::kAllGather:
+      return gather;
+    case OpClass::kReduceScatter:
+    case OpClass::kAllReduce:
       return {"", range("post_backward_reduce"), ""};
-    case OpKind::kAccumulate:
-      return {"", range("post_backward_accumulate"), ""};
-    default:
-      break;
+    case OpClass::kCopy:
+      if (*kind == OpKind::kCast) return gather;
+      if (*kind == OpKind::kCopyOut) return {"", range("all_gather_copy_out"), ""};
+      if (*kind == OpKind::kAccumulate) return {"", range("post_backward_accumulate"), ""};
+      return {};  // copies in: PlaceCopiesIn(); those from and to the host have no range
+    case OpClass::kForward:
+    case OpClass::kBackward:
+    case OpClass::kRecompute: {
+      const std::string computes = range(in_backward ? "pre_backward" : "pre_forward");
+      return {"", computes, computes};
+    }
+    // Nothing that FSDP marks.
+    case OpClass::kSendReceive:
+    case OpClass::kBroadcast:
+    case OpClass::kReduce:
+    case OpClass::kOptimizer:
+    case OpClass::kHost:
+    case OpClass::kBookkeeping:
+      return {};
   }
-  if (*category != Category::kCompute) return {};
-  const std::string computes = range(in_backward ? "pre_backward" : "pre_forward");
-  return {"", computes, computes};
+  return {};
 }
 
 // "FSDP::post_forward (block1)" of "FSDP::pre_forward (block1)".

@@ -65,6 +65,14 @@ std::string_view NcclName(std::string_view kind) {
   return name;
 }
 
+// On which side of a collective the payload is, of which the other has a part; kNone where both
+// have as much of it, as two peers, or only a root has all.
+words::PayloadSide WholeSideOf(std::string_view kind) {
+  const auto known = words::ParseOpKind(kind);
+  const bool has_sides = known && !TraitsOf(*known).has_peer;
+  return has_sides ? TraitsOf(*known).payload : words::PayloadSide::kNone;
+}
+
 struct ElementType {
   std::string_view name;
   int64_t bytes = 1;
@@ -256,11 +264,10 @@ class RankFile {
     const ElementType type = TypeOf(row.dtype);
     const int64_t whole = row.payload_bytes / type.bytes;
     const int64_t part = row.group_size > 0 ? whole / row.group_size : whole;
-    const bool gathers = row.kind == Name(OpKind::kAllGather);
-    const bool scatters = row.kind == Name(OpKind::kReduceScatter);
+    const words::PayloadSide whole_side = WholeSideOf(row.kind);
     arguments->Add("Collective name", TorchName(row.kind))
-        .Add("In msg nelems", gathers ? part : whole)
-        .Add("Out msg nelems", scatters ? part : whole)
+        .Add("In msg nelems", whole_side == words::PayloadSide::kWrites ? part : whole)
+        .Add("Out msg nelems", whole_side == words::PayloadSide::kReads ? part : whole)
         .Add("Group size", row.group_size)
         .Add("dtype", type.name)
         .Add("Process Group Name", std::string_view(row.communicator))

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "trace/base/torch_types.h"
+#include "trace/base/wire_bytes.h"
 #include "trace/base/words.h"
 
 namespace shardscope::imports {
@@ -18,15 +19,12 @@ namespace {
 
 using words::Name;
 
-// Bytes that each of `ranks` sends, if the collective goes around a ring (NCCL's bus bandwidth,
-// nccl-tests/doc/PERFORMANCE.md).
-int64_t WireBytes(const RecordedCollective& collective, int64_t ranks) {
-  if (collective.payload_bytes <= 0 || ranks < 2) return 0;
+// Bytes that each of `ranks` sends. No file says who the root is: what a gather or a scatter sends
+// is that of the others, which is right for all ranks but one. Of what is no kind of the engine's
+// (all-to-all; both ends of an exchange as one) there is no rule.
+int64_t WireBytesOf(const RecordedCollective& collective, int64_t ranks) {
   const auto kind = words::ParseOpKind(collective.kind);
-  if (!kind) return 0;
-  const words::OpKindTraits& traits = words::TraitsOf(*kind);
-  if (traits.has_peer) return collective.payload_bytes;
-  return traits.ring_passes * (collective.payload_bytes / ranks) * (ranks - 1);
+  return kind ? words::WireBytes(*kind, collective.payload_bytes, ranks) : 0;
 }
 
 const RecordedGroup* FindGroup(const Recording& recording, const std::string& name) {
@@ -101,7 +99,7 @@ class OpRows {
         row.communicator = CommunicatorOf(collective);
         row.dtype = TypeOfTorchType(collective.dtype);
         row.payload_bytes = std::max<int64_t>(collective.payload_bytes, 0);
-        row.wire_bytes = WireBytes(collective, SizeOf(collective));
+        row.wire_bytes = WireBytesOf(collective, SizeOf(collective));
       }
       SHARDSCOPE_RETURN_IF_ERROR(writer_.Insert(row));
     }
@@ -191,7 +189,7 @@ class OpRows {
       row.kind = ops_.ops[run.op].kind;
       row.payload_bytes = std::max<int64_t>(collective.payload_bytes, 0);
       row.group_size = SizeOf(collective);
-      row.wire_bytes = WireBytes(collective, row.group_size);
+      row.wire_bytes = WireBytesOf(collective, row.group_size);
       row.dtype = TypeOfTorchType(collective.dtype);
       row.transport = backend == recording_.meta.end() ? "unknown" : backend->second;
       row.truth = "measured";

@@ -118,50 +118,54 @@ PartFilter::PartFilter(const RunPart& part, const PartTimes& times)
 }
 
 void PartFilter::Keep(store::RowBatch* batch) {
-  KeepOps(batch);
-  KeepBetweenSteps(batch);
-  KeepIf<schema::CounterRow>([this](const auto& row) { return IsIn(row.time_ns); }, batch);
-  KeepIf<schema::EventEdgeRow>([this](const auto& row) { return IsIn(row.waited_ns); }, batch);
-  KeepMarkers(batch);
-  KeepMemory(batch);
-  KeepSegments(batch);
-  KeepSpans(batch);
+  // In the order of tables.py: spans in front of what lies beside them.
+  schema::ForEachType(schema::AllRows(), [this, batch]<typename Row>() { KeepRows<Row>(batch); });
 }
 
-void PartFilter::KeepOps(store::RowBatch* batch) {
-  const auto of_step = [this](const auto& row) {
-    return row.step >= limits_.first_step && row.step <= limits_.last_step;
-  };
-  KeepIf<schema::StepRow>(of_step, batch);
-  // Below -1 it is a batch of an evaluation, between two steps. Collectives have no times; one
-  // without its op run is in no figure.
-  KeepIf<schema::OpRunRow>(
-      [&](const schema::OpRunRow& row) {
-        if (row.step >= kNoStep) return of_step(row);
-        return row.started_ns > first_end_ns_ && row.started_ns < last_start_ns_;
-      },
-      batch);
-  KeepIf<schema::CollectiveRow>(
-      [&](const schema::CollectiveRow& row) { return row.step < kNoStep || of_step(row); }, batch);
+template <typename Row>
+void PartFilter::KeepRows(store::RowBatch* batch) {
+  using schema::PartRule;
+  constexpr PartRule kRule = schema::TableOf<Row>::kPart;
+  if constexpr (kRule == PartRule::kSteps) {
+    KeepIf<Row>([this](const Row& row) { return IsOfSteps(row); }, batch);
+  } else if constexpr (kRule == PartRule::kBetweenSteps) {
+    // Their step is the one before which they were.
+    KeepIf<Row>([this](const Row& row) { return IsBehindFirst(row.step); }, batch);
+  } else if constexpr (kRule == PartRule::kTime) {
+    KeepIf<Row>([this](const Row& row) { return IsIn(row.*schema::TableOf<Row>::kTime); }, batch);
+  } else if constexpr (kRule == PartRule::kMarkers) {
+    KeepMarkers(&batch->Get<Row>(), &batch->Get<schema::ConfigRow>());
+  } else if constexpr (kRule == PartRule::kMemory) {
+    KeepMemory(&batch->Get<Row>());
+  } else if constexpr (kRule == PartRule::kSegments) {
+    KeepSegments(&batch->Get<Row>());
+  } else if constexpr (kRule == PartRule::kSpans) {
+    KeepSpans(&batch->Get<Row>());
+  } else if constexpr (kRule == PartRule::kBesideSpans) {
+    KeepBesideSpans(&batch->Get<Row>());
+  } else {
+    static_assert(kRule == PartRule::kAll);
+  }
 }
 
-// Their step is the one before which they were.
-void PartFilter::KeepBetweenSteps(store::RowBatch* batch) {
-  const auto between_steps = [this](const auto& row) {
-    return row.step > limits_.first_step && row.step <= limits_.last_step;
-  };
-  KeepIf<schema::PauseRow>(between_steps, batch);
-  KeepIf<schema::CheckpointRow>(between_steps, batch);
-  KeepIf<schema::EvaluationRow>(between_steps, batch);
+// Below -1 it is a batch of an evaluation, between two steps.
+bool PartFilter::IsOfSteps(const schema::OpRunRow& row) const {
+  if (row.step >= kNoStep) return HasStep(row.step);
+  return row.started_ns > first_end_ns_ && row.started_ns < last_start_ns_;
+}
+
+// Collectives have no times; one without its op run is in no figure.
+bool PartFilter::IsOfSteps(const schema::CollectiveRow& row) const {
+  return row.step < kNoStep || HasStep(row.step);
 }
 
 // What was changed before is how it was when this part began: said with every batch that has the
 // configuration, as files tell it with each. Errors stay: they say that the run failed.
-void PartFilter::KeepMarkers(store::RowBatch* batch) {
+void PartFilter::KeepMarkers(std::vector<schema::MarkerRow>* markers,
+                             std::vector<schema::ConfigRow>* config) {
   std::vector<schema::MarkerRow> kept;
-  for (schema::MarkerRow& marker : batch->Get<schema::MarkerRow>()) {
-    const bool is_checkpoint = marker.kind == "checkpoint" && marker.step > limits_.first_step &&
-                               marker.step <= limits_.last_step;
+  for (schema::MarkerRow& marker : *markers) {
+    const bool is_checkpoint = marker.kind == "checkpoint" && IsBehindFirst(marker.step);
     if (IsKnobChange(marker) && marker.time_ns < limits_.from_ns) {
       changed_[marker.key] = marker.new_value;
     } else if (IsIn(marker.time_ns)) {
@@ -171,13 +175,13 @@ void PartFilter::KeepMarkers(store::RowBatch* batch) {
       kept.push_back(std::move(marker));
     }
   }
-  batch->Get<schema::MarkerRow>() = std::move(kept);
-  for (const auto& [key, value] : changed_) batch->Get<schema::ConfigRow>().push_back({key, value});
+  *markers = std::move(kept);
+  for (const auto& [key, value] : changed_) config->push_back({key, value});
 }
 
-void PartFilter::KeepMemory(store::RowBatch* batch) {
+void PartFilter::KeepMemory(std::vector<schema::MemoryEventRow>* rows) {
   std::vector<schema::MemoryEventRow> kept;
-  for (schema::MemoryEventRow& row : batch->Get<schema::MemoryEventRow>()) {
+  for (schema::MemoryEventRow& row : *rows) {
     if (row.issued_ns >= limits_.to_ns) continue;
     if (row.executed_ns < limits_.from_ns && !begun_.contains(row.rank)) {
       held_.Add({row.rank, row.device, row.category, row.unit, row.bytes});
@@ -188,7 +192,7 @@ void PartFilter::KeepMemory(store::RowBatch* batch) {
     row.executed_ns = std::max(row.executed_ns, limits_.from_ns);
     kept.push_back(std::move(row));
   }
-  batch->Get<schema::MemoryEventRow>() = std::move(kept);
+  *rows = std::move(kept);
 }
 
 store::RowBatch PartFilter::TakeHeld() {
@@ -200,53 +204,50 @@ store::RowBatch PartFilter::TakeHeld() {
 store::RowBatch PartFilter::TakeRest() {
   store::RowBatch batch = TakeHeld();
   is_end_ = true;
-  KeepSpans(&batch);
+  KeepRows<schema::GpuWorkRow>(&batch);
+  KeepRows<schema::NcclOperationRow>(&batch);
   return batch;
 }
 
-void PartFilter::KeepSegments(store::RowBatch* batch) {
-  KeepIf<schema::MemorySegmentRow>([this](const auto& row) { return row.time_ns <= limits_.to_ns; },
-                                   batch);
-  for (schema::MemorySegmentRow& row : batch->Get<schema::MemorySegmentRow>()) {
-    row.time_ns = std::max(row.time_ns, limits_.from_ns);
-  }
+void PartFilter::KeepSegments(std::vector<schema::MemorySegmentRow>* rows) const {
+  std::erase_if(*rows, [this](const auto& row) { return row.time_ns > limits_.to_ns; });
+  for (schema::MemorySegmentRow& row : *rows) row.time_ns = std::max(row.time_ns, limits_.from_ns);
 }
 
-void PartFilter::KeepSpans(store::RowBatch* batch) {
-  for (const schema::SpanRow& row : batch->Get<schema::SpanRow>()) {
+void PartFilter::KeepSpans(std::vector<schema::SpanRow>* rows) {
+  for (const schema::SpanRow& row : *rows) {
     int64_t& newest = newest_spans_[row.id.value() / store::kIdsPerFile];
     newest = std::max(newest, row.id.value());
     if (BeginsIn(row.start_ns)) spans_.insert(row.id);
   }
-  KeepIf<schema::SpanRow>([this](const auto& row) { return BeginsIn(row.start_ns); }, batch);
-  // Those that wait for their spans shall not be those of the whole run.
-  KeepIf<schema::GpuWorkRow>(
-      [&](const schema::GpuWorkRow& row) {
-        const bool has_launch = row.launch_start_ns > 0;
-        return !has_launch ||
-               (row.launch_start_ns >= earliest_launch_ns_ && row.launch_start_ns < limits_.to_ns);
-      },
-      batch);
-  KeepBesideSpans(&waiting_work_, batch);
-  KeepBesideSpans(&waiting_nccl_, batch);
+  std::erase_if(*rows, [this](const auto& row) { return !BeginsIn(row.start_ns); });
+}
+
+// Work whose span may not have come shall not be that of the whole run.
+bool PartFilter::MayBeIn(const schema::GpuWorkRow& row) const {
+  const bool has_launch = row.launch_start_ns > 0;
+  return !has_launch ||
+         (row.launch_start_ns >= earliest_launch_ns_ && row.launch_start_ns < limits_.to_ns);
 }
 
 template <typename Row>
-void PartFilter::KeepBesideSpans(Waiting<Row>* waiting, store::RowBatch* batch) {
-  std::vector<Row>& rows = batch->Get<Row>();
-  for (Row& row : rows) waiting->emplace(row.id, std::move(row));
-  rows.clear();
-  for (auto next = waiting->begin(); next != waiting->end();) {
+void PartFilter::KeepBesideSpans(std::vector<Row>* rows) {
+  auto& waiting = std::get<Waiting<Row>>(waiting_);
+  for (Row& row : *rows) {
+    if (MayBeIn(row)) waiting.emplace(row.id, std::move(row));
+  }
+  rows->clear();
+  for (auto next = waiting.begin(); next != waiting.end();) {
     const int64_t file = next->first.value() / store::kIdsPerFile;
     const auto newest = newest_spans_.find(file);
     const bool has_come =
         is_end_ || (newest != newest_spans_.end() && next->first.value() <= newest->second);
     if (!has_come) {  // nor have those behind it, in this file
-      next = waiting->lower_bound(schema::SpanId((file + 1) * store::kIdsPerFile));
+      next = waiting.lower_bound(schema::SpanId((file + 1) * store::kIdsPerFile));
       continue;
     }
-    if (spans_.erase(next->first) > 0) rows.push_back(std::move(next->second));
-    next = waiting->erase(next);
+    if (spans_.erase(next->first) > 0) rows->push_back(std::move(next->second));
+    next = waiting.erase(next);
   }
 }
 

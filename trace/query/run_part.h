@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <unordered_set>
 #include <vector>
 
@@ -80,14 +81,24 @@ class PartFilter {
   bool BeginsIn(int64_t start_ns) const {
     return start_ns >= limits_.from_ns && start_ns < limits_.to_ns;
   }
-  void KeepOps(store::RowBatch* batch);
-  void KeepBetweenSteps(store::RowBatch* batch);
-  void KeepMarkers(store::RowBatch* batch);
-  void KeepMemory(store::RowBatch* batch);
-  void KeepSegments(store::RowBatch* batch);
-  void KeepSpans(store::RowBatch* batch);
+  bool HasStep(int64_t step) const {
+    return step >= limits_.first_step && step <= limits_.last_step;
+  }
+  bool IsBehindFirst(int64_t step) const { return HasStep(step) && step > limits_.first_step; }
+  bool IsOfSteps(const schema::StepRow& row) const { return HasStep(row.step); }
+  bool IsOfSteps(const schema::OpRunRow& row) const;
+  bool IsOfSteps(const schema::CollectiveRow& row) const;
+  // By the rule that the table has (schema::PartRule).
   template <typename Row>
-  void KeepBesideSpans(Waiting<Row>* waiting, store::RowBatch* batch);
+  void KeepRows(store::RowBatch* batch);
+  void KeepMarkers(std::vector<schema::MarkerRow>* markers, std::vector<schema::ConfigRow>* config);
+  void KeepMemory(std::vector<schema::MemoryEventRow>* rows);
+  void KeepSegments(std::vector<schema::MemorySegmentRow>* rows) const;
+  void KeepSpans(std::vector<schema::SpanRow>* rows);
+  bool MayBeIn(const schema::GpuWorkRow& row) const;
+  bool MayBeIn(const schema::NcclOperationRow& /*row*/) const { return true; }
+  template <typename Row>
+  void KeepBesideSpans(std::vector<Row>* rows);
 
   store::RowLimits limits_;
   // Evaluations of the part lie between these.
@@ -100,8 +111,7 @@ class PartFilter {
   std::set<int64_t> begun_;                   // ranks of which an event of the part has come
   std::unordered_set<schema::SpanId> spans_;  // kept, whose other row has not come
   std::map<int64_t, int64_t> newest_spans_;   // by file (store::kIdsPerFile)
-  Waiting<schema::GpuWorkRow> waiting_work_;
-  Waiting<schema::NcclOperationRow> waiting_nccl_;
+  std::tuple<Waiting<schema::GpuWorkRow>, Waiting<schema::NcclOperationRow>> waiting_;
   bool is_end_ = false;  // no more spans come
 };
 

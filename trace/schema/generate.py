@@ -112,6 +112,16 @@ def rows_header():
     return "".join(parts)
 
 
+def part_rule(table):
+    is_shown_row_by_row = table.stream and not table.sql_only
+    if is_shown_row_by_row != bool(table.part):
+        sys.exit(f"tables.py: table {table.name} {'needs' if is_shown_row_by_row else 'can have no'} rule (part) for some steps of a run")
+    rule = table.part or "all"
+    if rule not in tables.PART_RULES:
+        sys.exit(f"tables.py: {rule}, of table {table.name}, is none of PART_RULES")
+    return rule
+
+
 def members(table, name, columns):
     pointers = ", ".join(f"&{row_type(table)}::{column.name}" for column in columns)
     return f"  static constexpr std::array<int64_t {row_type(table)}::*, {len(columns)}> {name} = {{{pointers}}};\n"
@@ -123,6 +133,7 @@ def traits(index, table):
     moments = [c for c in table.columns if c.moment]
     flags = {"HasId": has_id(table), "Hot": table.hot, "PerStep": table.per_step, "Derived": table.derived, "SqlOnly": table.sql_only}
     constants = "".join(f"  static constexpr bool k{name} = {str(value).lower()};\n" for name, value in flags.items())
+    order = f"  static constexpr int64_t {row_type(table)}::*kTime = &{row_type(table)}::{table.time};\n" if table.time else ""
     return f"""
 template <>
 struct TableOf<{row_type(table)}> {{
@@ -131,7 +142,8 @@ struct TableOf<{row_type(table)}> {{
   static constexpr const char* kInsert =
       "INSERT OR REPLACE INTO {table.name}({", ".join(names)}) VALUES({", ".join("?" * len(names))})";
   static constexpr const char* kSelect = "SELECT {", ".join(names)} FROM {table.name}";
-{constants}{members(table, "kMoments", moments)}
+{constants}  static constexpr PartRule kPart = PartRule::k{camel(part_rule(table))};
+{order}{members(table, "kMoments", moments)}
   template <typename Visit>
   static void ForEachId([[maybe_unused]] {row_type(table)}* row, [[maybe_unused]] const Visit& visit) {{{ids} }}
 }};
@@ -174,6 +186,7 @@ def columns_header():
     records = hot_records()
     record_body = "".join(record_traits(index, record) for index, record in enumerate(records))
     sources = ", ".join(f'"{first_table(record).source}"' for record in records)
+    rules = "".join(f"  k{camel(rule)},  // {doc}\n" for rule, doc in tables.PART_RULES.items())
     return f"""// {NOTE}
 // What is known of tables and records at compile time, so that nobody writes lists of columns or tables.
 // TableOf<Row>: SQL, and
@@ -181,6 +194,8 @@ def columns_header():
 //   kPerStep  every row is part of one step (column step).
 //   kDerived  made from the other tables while a trace is finished.
 //   kSqlOnly  no Snapshot has its rows.
+//   kPart     what of it belongs to some steps of a run.
+//   kTime     of a hot table that has one: by what its rows are ordered.
 //   kMoments  every time of CLOCK_MONOTONIC.
 //   ForEachId calls visit(&id) for the row's own id and every id it refers to.
 // RecordOf<Record>: what threads record, a hot row or a pair.
@@ -202,6 +217,9 @@ inline constexpr size_t kNumTables = {len(tables.TABLES)};
 inline constexpr size_t kNumHotRecords = {len(records)};
 // By RecordOf<Record>::kIndex: source of table capability under which lost records are counted; empty: the recorder's own.
 inline constexpr std::array<std::string_view, kNumHotRecords> kSourceOfRecord = {{{sources}}};
+
+enum class PartRule {{
+{rules}}};
 
 template <typename Row>
 struct TableOf;

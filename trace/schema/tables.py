@@ -22,6 +22,21 @@ REAL = "REAL"
 TEXT = "TEXT"
 
 
+# What of a table belongs to some steps of a run: its rows there are read and kept (store::FinishedSource, query::PartFilter) where
+# memory is too small for all steps.
+PART_RULES = {
+    "all": "all rows",
+    "steps": "those of these steps (column step), whose range of ids table step_range has",
+    "between_steps": "those in front of one of these steps (column step) but for the first",
+    "time": "those of their time, by the column by which rows are ordered (time)",
+    "markers": "those of their time, errors, and what was changed before",
+    "memory": "those of their time, and what was held when they began",
+    "segments": "those until they end, of which the ones before as if at their begin",
+    "spans": "those that begin in their time",
+    "beside_spans": "those whose span, of the same id, does",
+}
+
+
 @dataclasses.dataclass(frozen=True)
 class Column:
     name: str
@@ -51,6 +66,8 @@ class Table:
     source: str = ""
     # Hot: every row is part of one step (column step), and goes with it where a trace of bounded size removes it.
     per_step: bool = False
+    # One of PART_RULES. A table that is written row by row (stream) says it, unless only SQL asks for it; others are read whole.
+    part: str = ""
     # Only SQL asks for it: no Snapshot has its rows.
     sql_only: bool = False
     # Made from the others while a trace is finished; empty while it is live, and never read as a part of several files.
@@ -198,7 +215,7 @@ TABLES = (
         Column("loss", REAL, "This rank's part of the step's loss: the sum over its tokens that count, by the tokens that count of all ranks, times "
                              "the ranks that have a loss. Their mean is the step's loss. Where all tokens count, it is the mean over this rank's tokens; where none counts, 0.", "nats"),
         Column("grad_norm", REAL, "Global norm of the gradient before clipping."),
-    ), stream=True, hot=True, time="end_ns", per_step=True),
+    ), stream=True, hot=True, part="steps", time="end_ns", per_step=True),
     Table("op_run", "One execution of a plan op.", (
         key("Commit order."),
         ref("plan_op", "plan_op"),
@@ -213,7 +230,7 @@ TABLES = (
         Column("cpu_ns", INT, "CPU time of the thread that ran it.", "ns"),
         ref("blocking_plan_op", "plan_op", "plan_op.id of the dependency that was done last; -1: it was ready when issued."),
         Column("blocking_kind", TEXT, f"{listed('BlockingKind')}."),
-    ), stream=True, hot=True, time="ended_ns", per_step=True, clustered_before_4=("track", "started_ns"),
+    ), stream=True, hot=True, part="steps", time="ended_ns", per_step=True, clustered_before_4=("track", "started_ns"),
         indexes_before_4=(("plan_op", "rank", "step"),)),
     Table("span", "Intervals that are no op: kernels, NVTX ranges, host waits.", (
         key("Commit order."),
@@ -223,7 +240,7 @@ TABLES = (
         ref("name_string", "string"),
         Column("category", TEXT, f"{listed('SpanCategory')}."),
         ref("op_run", "op_run", "op_run.id it belongs to; -1 if none, or if gpu_work names the op."),
-    ), stream=True, hot=True, time="start_ns", late=True, indexes=(("track", "start_ns"),), clustered_before_4=("track", "start_ns")),
+    ), stream=True, hot=True, part="spans", time="start_ns", late=True, indexes=(("track", "start_ns"),), clustered_before_4=("track", "start_ns")),
     Table("collective", "One row per rank and collective, joined to its op run.", (
         key("Commit order."),
         ref("op_run", "op_run"),
@@ -238,7 +255,7 @@ TABLES = (
         Column("group_size", INT, "Ranks that meet."),
         Column("transport", TEXT, "shared_memory, emulated, ..."),
         Column("truth", TEXT, f"{listed('Truth')}."),
-    ), stream=True, hot=True, per_step=True, indexes_before_4=(("op_run",), ("communicator", "sequence"))),
+    ), stream=True, hot=True, part="steps", per_step=True, indexes_before_4=(("op_run",), ("communicator", "sequence"))),
     Table("flow", "Arrows between spans that no plan edge gives.", (
         key("Commit order."),
         ref("from_span", "span"),
@@ -255,7 +272,7 @@ TABLES = (
         moment("time_ns", "When it was read."),
         ref("name_string", "string"),
         Column("value", REAL, "In the unit that the name says."),
-    ), stream=True, hot=True, time="time_ns"),
+    ), stream=True, hot=True, part="time", time="time_ns"),
     Table("memory_event", "Every allocation (positive) and free (negative), in both ledgers.", (
         key("Commit order."),
         Column("rank", INT, "rank.rank"),
@@ -267,7 +284,7 @@ TABLES = (
         Column("unit", TEXT, "Unit or segment; empty if none."),
         ref("plan_op", "plan_op", "plan_op.id that caused it; -1 if none."),
         Column("step", INT, "As op_run.step; -1: outside of ops."),
-    ), stream=True, hot=True, time="executed_ns", source="memory", clustered_before_4=("rank", "executed_ns")),
+    ), stream=True, hot=True, part="memory", time="executed_ns", source="memory", clustered_before_4=("rank", "executed_ns")),
     Table("marker", "Moments worth a dashed line: changed knobs, pauses, checkpoints, errors.", (
         key("Commit order."),
         moment("time_ns", "When."),
@@ -276,7 +293,7 @@ TABLES = (
         Column("key", TEXT, "The configuration key of a change; scaler of a skip; else empty."),
         Column("old_value", TEXT, "Before: the value of the key, or the loss scale of a skip; else empty."),
         Column("new_value", TEXT, "After, or the text of the note."),
-    ), stream=True),
+    ), stream=True, part="markers"),
     Table("gpu_stream", "The CUDA streams on which the GPU worked, each with its track.", (
         key("Commit order."),
         ref("track", "track", "track.id of its kernels and copies"),
@@ -315,7 +332,7 @@ TABLES = (
         Column("channel_kind", TEXT, f"{listed('ChannelKind')}."),
         Column("graph", INT, "CUDA graph that launched it; 0: none."),
         Column("graph_node", INT, "Its node in that graph; 0: none."),
-    ), stream=True, hot=True, indexes=(("correlation",), ("launch_track", "launch_start_ns")),
+    ), stream=True, hot=True, part="beside_spans", indexes=(("correlation",), ("launch_track", "launch_start_ns")),
         indexes_before_4=(("correlation",), ("launch_track", "launch_start_ns")), since=2),
     Table("event_edge", "One row where a stream waited for an event of another, as CUPTI saw it. The waited-for recording is told apart "
                         "from later ones of the same event.", (
@@ -331,7 +348,7 @@ TABLES = (
         Column("from_step", INT, "Its step; -1 if none."),
         ref("to_plan_op", "plan_op", "The op of the work after; -1 if none."),
         Column("to_step", INT, "Its step; -1 if none."),
-    ), stream=True, hot=True, time="waited_ns", late=True, since=2),
+    ), stream=True, hot=True, part="time", time="waited_ns", late=True, since=2),
     Table("memory_segment", "Memory that the CUDA driver handed out (positive) and took back (negative): what allocators divide further "
                             "(memory_event), and what others in the process took.", (
         key("Commit order."),
@@ -342,7 +359,7 @@ TABLES = (
         Column("bytes", INT, "Signed.", "bytes"),
         Column("kind", TEXT, "device, managed, pinned, pageable or other."),
         Column("correlation", INT, "CUPTI's id of the call; 0 if none."),
-    ), stream=True, hot=True, time="time_ns", late=True, since=2),
+    ), stream=True, hot=True, part="segments", time="time_ns", late=True, since=2),
     Table("nccl_operation", "What NCCL put on a stream, as its profiler interface tells: one row a collective, send or receive, beside its "
                             "span (same id) on the track of its communicator. The span is the host's time.", (
         Column("id", INT, "span.id: when the host put it there.", references="span"),
@@ -362,7 +379,7 @@ TABLES = (
                                      "launch began in this time are its own."),
         moment("launch_start_ns", "NCCL began to launch its kernel; the start of the span if not told."),
         Column("launch_duration_ns", INT, "How long that took.", "ns"),
-    ), stream=True, hot=True, indexes=(("communicator", "sequence"),), indexes_before_4=(("communicator", "sequence"),), since=2),
+    ), stream=True, hot=True, part="beside_spans", indexes=(("communicator", "sequence"),), indexes_before_4=(("communicator", "sequence"),), since=2),
     Table("gpu_clock", "How far the times of a GPU can be off against the host's, at most once a second. No work begins before the host "
                        "asked for it, and none ends after the host saw it done: what has to be added to the GPU's times lies between "
                        "low_ns and high_ns. As long as 0 lies between them nothing contradicts the times as they are.", (
@@ -396,7 +413,7 @@ TABLES = (
         Column("cause", TEXT, f"{listed('PauseCause')}."),
         moment("start_ns", "End of the step before."),
         moment("end_ns", "Start of the step after."),
-    ), stream=True, since=4),
+    ), stream=True, part="between_steps", since=4),
     Table("checkpoint", "What a rank's part of each checkpoint took: the copy, for which the training waits, and the file, which is written "
                         "while the next steps run. Written once the file is on the disk or given up; a marker says when all of the "
                         "checkpoint was.", (
@@ -409,7 +426,7 @@ TABLES = (
         moment("written_ns", "The file was on the disk, or given up."),
         Column("bytes", INT, "Of the file; 0 if it was given up.", "bytes"),
         Column("error", TEXT, "Why it was given up; else empty."),
-    ), stream=True, since=8),
+    ), stream=True, part="between_steps", since=8),
     Table("evaluation", "One row a rank and evaluation: forwards over held-out data, between two steps and in neither, as a pause of that cause. "
                         "Its op runs have steps below -1.", (
         key("Commit order."),
@@ -422,7 +439,7 @@ TABLES = (
         moment("end_ns", "It knew the loss of all ranks."),
         Column("tokens", INT, "Of all ranks, that the loss counts.", "tokens"),
         Column("loss", REAL, "Mean over these; the same in the rows of all ranks.", "nats"),
-    ), stream=True, since=8),
+    ), stream=True, part="between_steps", since=8),
     Table("allocation", "One row a block that PyTorch's caching allocator handed out in a recorded program, written once it was back or "
                         "recording ended. Its memory_event rows have the same times: from allocated_ns to free_requested_ns by the host's "
                         "order, to free_completed_ns as it was.", (
@@ -548,7 +565,7 @@ TABLES = (
         Column("timeout_ns", INT, "After which the watchdog ends the program; -1: not told.", "ns"),
         Column("retired", INT, "1: the program waits for it no longer."),
         ref("stack_string", "string", "Where the program asked for it, a line each frame, innermost first: string.id; -1: not recorded."),
-    ), stream=True, since=7),
+    ), stream=True, part="all", since=7),
     Table("flight_group", "What a rank's dump of the flight recorder says of each of its groups.", (
         key("Commit order."),
         Column("rank", INT, "rank.rank"),

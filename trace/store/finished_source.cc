@@ -96,27 +96,33 @@ std::string IdsOfSteps(std::string_view first_id, std::string_view last_id, int6
 
 // Empty: all rows of this table.
 std::string ConditionOf(const Table& table, const RowLimits& limits) {
-  const auto of_steps = [&limits](std::string_view first_id, std::string_view last_id) {
-    return IdsOfSteps(first_id, last_id, limits.first_step, limits.last_step);
-  };
-  if (table.index == kTable<schema::StepRow>.index)
-    return of_steps("first_step_row", "last_step_row");
-  if (table.index == kTable<schema::OpRunRow>.index) return of_steps("first_op_run", "last_op_run");
-  if (table.index == kTable<schema::CollectiveRow>.index)
-    return of_steps("first_collective", "last_collective");
-  if (table.index == kTable<schema::MemoryEventRow>.index)
-    return fmt::format("executed_ns >= {} AND issued_ns < {} AND id BETWEEN {} AND {}",
-                       limits.from_ns, limits.to_ns, limits.first_memory_event,
-                       limits.last_memory_event);
+  using schema::PartRule;
   const std::string began =
       fmt::format("start_ns >= {} AND start_ns < {}", limits.from_ns, limits.to_ns);
-  if (table.index == kTable<schema::SpanRow>.index) return began;
-  // Beside spans, with their ids.
-  if (table.index == kTable<schema::GpuWorkRow>.index ||
-      table.index == kTable<schema::NcclOperationRow>.index) {
-    return fmt::format(
-        "id >= (SELECT min(id) FROM span WHERE {0}) AND id <= (SELECT max(id) FROM span WHERE {0})",
-        began);
+  switch (table.part) {
+    case PartRule::kSteps: {
+      const bool is_step = table.index == kTable<schema::StepRow>.index;
+      const std::string id = is_step ? "step_row" : table.name;
+      return IdsOfSteps("first_" + id, "last_" + id, limits.first_step, limits.last_step);
+    }
+    case PartRule::kMemory:
+      return fmt::format("executed_ns >= {} AND issued_ns < {} AND id BETWEEN {} AND {}",
+                         limits.from_ns, limits.to_ns, limits.first_memory_event,
+                         limits.last_memory_event);
+    case PartRule::kSpans:
+      return began;
+    case PartRule::kBesideSpans:
+      return fmt::format(
+          "id >= (SELECT min(id) FROM span WHERE {0}) AND id <= (SELECT max(id) FROM span WHERE "
+          "{0})",
+          began);
+    // All of it is asked for, or few rows: whoever limits them looks at each.
+    case PartRule::kAll:
+    case PartRule::kBetweenSteps:
+    case PartRule::kTime:
+    case PartRule::kMarkers:
+    case PartRule::kSegments:
+      return "";
   }
   return "";
 }

@@ -209,10 +209,7 @@ Status CompleteFinished(words::TraceState state, Database* database) {
   for (const std::string& index : schema::CreateIndexes()) {
     SHARDSCOPE_RETURN_IF_ERROR(database->Execute(index));
   }
-  for (const schema::View& view : schema::Views()) {
-    SHARDSCOPE_RETURN_IF_ERROR(
-        database->Execute(fmt::format("CREATE VIEW {} AS {}", view.name, view.body)));
-  }
+  SHARDSCOPE_RETURN_IF_ERROR(CreateViews(database));
   SHARDSCOPE_RETURN_IF_ERROR(database->Execute(
       fmt::format("UPDATE meta SET value = '{}' WHERE key = 'state'", Name(state))));
   SHARDSCOPE_RETURN_IF_ERROR(database->Execute("COMMIT"));

@@ -26,15 +26,20 @@ struct Table {
   bool derived = false;
   bool sql_only = false;
   bool has_moments = false;
+  schema::PartRule part = schema::PartRule::kAll;
 };
 
 template <typename Row>
-inline constexpr Table kTable = {
-    schema::TableOf<Row>::kIndex,           schema::TableOf<Row>::kName,
-    schema::TableOf<Row>::kInsert,          schema::TableOf<Row>::kSelect,
-    schema::TableOf<Row>::kHasId,           schema::TableOf<Row>::kHot,
-    schema::TableOf<Row>::kDerived,         schema::TableOf<Row>::kSqlOnly,
-    !schema::TableOf<Row>::kMoments.empty()};
+inline constexpr Table kTable = {schema::TableOf<Row>::kIndex,
+                                 schema::TableOf<Row>::kName,
+                                 schema::TableOf<Row>::kInsert,
+                                 schema::TableOf<Row>::kSelect,
+                                 schema::TableOf<Row>::kHasId,
+                                 schema::TableOf<Row>::kHot,
+                                 schema::TableOf<Row>::kDerived,
+                                 schema::TableOf<Row>::kSqlOnly,
+                                 !schema::TableOf<Row>::kMoments.empty(),
+                                 schema::TableOf<Row>::kPart};
 
 class AnyRows {
  public:

@@ -57,6 +57,14 @@ Status InsertBalance(const std::vector<schema::MemoryEventRow>& balance, Databas
 
 }  // namespace
 
+Status CreateViews(Database* database) {
+  for (const schema::View& view : schema::Views()) {
+    SHARDSCOPE_RETURN_IF_ERROR(
+        database->Execute(fmt::format("CREATE VIEW {} AS {}", view.name, view.body)));
+  }
+  return Status::Ok();
+}
+
 Status CreateLiveSchema(Database* database) {
   SHARDSCOPE_RETURN_IF_ERROR(database->Execute("BEGIN"));
   SHARDSCOPE_RETURN_IF_ERROR(
@@ -65,10 +73,7 @@ Status CreateLiveSchema(Database* database) {
   for (const std::string& table : schema::CreateTables()) {
     SHARDSCOPE_RETURN_IF_ERROR(database->Execute(table));
   }
-  for (const schema::View& view : schema::Views()) {
-    SHARDSCOPE_RETURN_IF_ERROR(
-        database->Execute(fmt::format("CREATE VIEW {} AS {}", view.name, view.body)));
-  }
+  SHARDSCOPE_RETURN_IF_ERROR(CreateViews(database));
   SHARDSCOPE_RETURN_IF_ERROR(database->Execute(fmt::format(
       "INSERT INTO meta(key, value) VALUES('state', '{}')", Name(words::TraceState::kLive))));
   return database->Execute("COMMIT");

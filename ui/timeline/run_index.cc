@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "trace/analysis/breakdown.h"
 #include "trace/base/parallel.h"
+#include "trace/query/find_op_run.h"
+#include "trace/query/step_times.h"
 
 namespace shardscope::timeline {
 namespace {
@@ -42,10 +45,7 @@ Span SpanOf(const query::OpRun& run, uint32_t row, OpClass op_class, uint8_t sha
 // The newest step whose rows have surely all come: rows of one step come from several threads, so
 // while the run is live that is the one before the newest that all ranks finished.
 int32_t SettledStep(const query::Snapshot& snapshot) {
-  int32_t newest = snapshot.ranks.empty() ? -1 : INT32_MAX;
-  for (const query::RankRows& rows : snapshot.ranks) {
-    newest = std::min(newest, rows.steps.empty() ? -1 : rows.steps.back().step);
-  }
+  const int32_t newest = query::NewestStepOfAll(snapshot);
   return query::MayGrow(snapshot.state) ? std::max(newest - 1, -1) : newest;
 }
 
@@ -64,12 +64,7 @@ int64_t EndOfStep(const query::RankRows& rows, int32_t step) {
 std::pair<int32_t, int32_t> StepsIn(const query::Snapshot& snapshot, Range range) {
   std::pair<int32_t, int32_t> steps{INT32_MAX, -1};
   for (const query::RankRows& rows : snapshot.ranks) {
-    const auto first = std::partition_point(
-        rows.steps.begin(), rows.steps.end(),
-        [range](const query::Step& step) { return step.end_ns <= range.start_ns; });
-    const auto last = std::partition_point(
-        first, rows.steps.end(),
-        [range](const query::Step& step) { return step.start_ns < range.end_ns; });
+    const auto [first, last] = query::StepsThatTouch(rows, {range.start_ns, range.end_ns});
     if (first != last) {
       steps.first = std::min(steps.first, first->step);
       steps.second = std::max(steps.second, (last - 1)->step);
@@ -141,11 +136,8 @@ RankIndex::RankIndex(int32_t of_rank)
 }
 
 uint32_t FindRow(const query::RankRows& rows, query::OpRunId id) {
-  const auto found = std::lower_bound(
-      rows.op_runs.begin(), rows.op_runs.end(), id,
-      [](const query::OpRun& run, query::OpRunId wanted) { return run.id < wanted; });
-  if (found == rows.op_runs.end() || found->id != id) return kNoRow;
-  return static_cast<uint32_t>(found - rows.op_runs.begin());
+  const std::optional<size_t> row = query::FindOpRun(rows, id);
+  return row ? static_cast<uint32_t>(*row) : kNoRow;
 }
 
 bool RunIndex::Begin(const query::Snapshot& snapshot) {

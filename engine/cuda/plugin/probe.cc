@@ -1,7 +1,6 @@
 #include "engine/cuda/plugin/probe.h"
 
 #include <dlfcn.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <string_view>
@@ -22,8 +21,6 @@ std::string Hidden() {
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   return visible == nullptr ? "" : " (CUDA_VISIBLE_DEVICES=" + std::string(visible) + ")";
 }
-
-constexpr std::string_view kPrefixes[] = {"NCCL_", "CUDA_", "CUBLAS_", "TORCH_", "PYTORCH_"};
 
 void SetUnlessSet(const char* name, const char* value) { setenv(name, value, 0); }
 
@@ -89,20 +86,6 @@ std::vector<std::string> SetCudaEnvironment(bool waits_for_ranks) {
         "will not overlap with compute; unset it");
   }
   return warnings;
-}
-
-std::map<std::string, std::string> CudaEnvironment() {
-  std::map<std::string, std::string> variables;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
-    const size_t equals = text.find('=');
-    if (equals == std::string_view::npos) continue;
-    for (const std::string_view prefix : kPrefixes) {
-      if (!text.starts_with(prefix)) continue;
-      variables[std::string(text.substr(0, equals))] = text.substr(equals + 1);
-    }
-  }
-  return variables;
 }
 
 }  // namespace shardscope::cuda

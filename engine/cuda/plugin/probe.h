@@ -3,10 +3,10 @@
 // CUDA, NCCL and LibTorch read.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
+#include "trace/base/cuda_environment.h"
 #include "trace/base/status.h"
 
 namespace shardscope::cuda {
@@ -23,7 +23,7 @@ Status CheckDriver(const std::string& library = "libcuda.so.1");
 // the values that were there already.
 std::vector<std::string> SetCudaEnvironment(bool waits_for_ranks);
 
-// All NCCL_*, CUDA_*, CUBLAS_*, TORCH_* and PYTORCH_* variables of this process.
-std::map<std::string, std::string> CudaEnvironment();
+// As it is then: what a trace keeps of it.
+using shardscope::CudaEnvironment;
 
 }  // namespace shardscope::cuda

@@ -14,7 +14,6 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-using testing::Pair;
 
 // A variable for the length of a test.
 class Variable {
@@ -103,13 +102,6 @@ TEST(Environment, AllocatorSettingsUnderTheirOldNameStay) {
   }
   SetCudaEnvironment(false);
   EXPECT_STREQ(std::getenv("PYTORCH_ALLOC_CONF"), "expandable_segments:False");
-}
-
-TEST(Environment, IsKeptByPrefix) {
-  const Variable nccl("NCCL_PROTO", "LL=1");
-  const Variable other("SHARDSCOPE_OTHER", "x");
-  EXPECT_THAT(CudaEnvironment(), AllOf(Contains(Pair("NCCL_PROTO", "LL=1")),
-                                       Not(Contains(Pair("SHARDSCOPE_OTHER", "x")))));
 }
 
 }  // namespace

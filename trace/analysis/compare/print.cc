@@ -14,8 +14,6 @@ namespace {
 
 using CompareJson = nlohmann::ordered_json;
 
-std::string DurationOf(double ns) { return FormatDuration(static_cast<int64_t>(ns)); }
-
 std::string Signed(double ns) { return SignedText(ns, FormatDuration, "+"); }
 
 std::string Within(const Shift& shift) {
@@ -42,8 +40,9 @@ std::string SideText(const char* letter, const ComparedSide& side) {
 std::string StepText(const Comparison& comparison) {
   TextTable table({"a step of a rank", "A", "B", "difference", "share", "within (95 %)"}, 1);
   const auto add = [&](std::string name, const Delta& delta) {
-    table.Add({std::move(name), DurationOf(delta.a_ns), DurationOf(delta.b_ns), Signed(delta.ns()),
-               SharePart(delta.ns(), comparison.step.ns()), Within(delta.shift)});
+    table.Add({std::move(name), FormatDuration(delta.a_ns), FormatDuration(delta.b_ns),
+               Signed(delta.ns()), SharePart(delta.ns(), comparison.step.ns()),
+               Within(delta.shift)});
   };
   add("step", comparison.step);
   for (size_t at = 0; at < kNumStepParts; ++at)
@@ -68,8 +67,8 @@ std::string RowsText(const Comparison& comparison, int num_rows) {
                                                     : "idle, before " + row.key.kind;
     const std::string unit =
         row.b_unit.empty() ? row.key.unit : fmt::format("{} = {}", row.key.unit, row.b_unit);
-    table.Add({what, row.key.phase, unit, StateWord(row), DurationOf(row.on_path.a_ns),
-               DurationOf(row.on_path.b_ns), Signed(row.on_path.ns()),
+    table.Add({what, row.key.phase, unit, StateWord(row), FormatDuration(row.on_path.a_ns),
+               FormatDuration(row.on_path.b_ns), Signed(row.on_path.ns()),
                SharePart(row.on_path.ns(), comparison.step.ns())});
   }
   if (table.size() == 0) return "";
@@ -108,7 +107,7 @@ std::string WorkText(const Comparison& comparison, int num_rows) {
     if (num_rows > 0 && table.size() == static_cast<size_t>(num_rows)) break;
     const std::string name =
         work.name.size() > kNameWidth ? work.name.substr(0, kNameWidth) + "..." : work.name;
-    table.Add({name, DurationOf(work.a_ns), DurationOf(work.b_ns),
+    table.Add({name, FormatDuration(work.a_ns), FormatDuration(work.b_ns),
                fmt::format("{:.1f}", work.a_count), fmt::format("{:.1f}", work.b_count),
                Signed(work.b_ns - work.a_ns)});
   }

@@ -23,7 +23,7 @@ constexpr size_t kLongSetting = 40;  // characters
 // What makes less than this share of the difference is not named.
 constexpr double kLeastCause = 0.2;
 
-std::string Of(double ns) { return FormatDuration(static_cast<int64_t>(std::abs(ns))); }
+std::string Of(double ns) { return FormatDuration(std::abs(ns)); }
 
 // All rows that differ in nothing but their unit.
 struct Cause {

@@ -255,14 +255,6 @@ std::vector<PathPart> CriticalPath(const StepRows& rows) {
   return parts;
 }
 
-int32_t NewestStepOfAll(const query::Snapshot& snapshot) {
-  int32_t newest = snapshot.ranks.empty() ? -1 : INT32_MAX;
-  for (const query::RankRows& rows : snapshot.ranks) {
-    newest = std::min(newest, rows.steps.empty() ? -1 : rows.steps.back().step);
-  }
-  return newest;
-}
-
 StepPath PathOfStep(const query::Snapshot& snapshot, int32_t step) {
   StepPath path{step, CriticalPath(snapshot, step, step), {}};
   path.groups = GroupPath(SharesOf(path.parts));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "trace/query/snapshot.h"
+#include "trace/query/step_times.h"
 
 namespace shardscope::analysis {
 
@@ -55,8 +56,8 @@ std::vector<PathPart> CriticalPath(const query::Snapshot& snapshot, int first_st
 struct StepRows;  // row_index.h
 std::vector<PathPart> CriticalPath(const StepRows& rows);
 
-// The newest step that all ranks have finished, and so has a path; -1: none.
-int32_t NewestStepOfAll(const query::Snapshot& snapshot);
+// The newest step that has a path.
+using query::NewestStepOfAll;
 
 // The same added up, by step; also of a snapshot that has derived rows instead of op runs.
 std::vector<PathShare> PathShares(const query::Snapshot& snapshot, int first_step, int last_step);

@@ -32,14 +32,12 @@ bool HasStepMarks(const query::Snapshot& snapshot) {
   return marked == snapshot.meta.end() || marked->second != "0";
 }
 
-std::string Duration(double ns) { return FormatDuration(static_cast<int64_t>(ns)); }
-
 std::string AdviceText(const std::vector<Advice>& advice) {
   if (advice.empty()) return "";
   std::string text = "\nWhat would help, dearest first\n";
   for (const Advice& item : advice) {
     text += fmt::format("  {}: saves {} a step at most\n    try: {}\n    seen: {}\n", item.title,
-                        Duration(item.saving_ns_per_step), item.remedy, item.evidence);
+                        FormatDuration(item.saving_ns_per_step), item.remedy, item.evidence);
   }
   return text;
 }
@@ -51,7 +49,7 @@ std::string DelaysText(const Front& front) {
     const std::string where = delay.stage.empty() ? "all over the step" : "in " + delay.stage;
     if (delay.is_lasting) {
       text += fmt::format("  rank {} {}: {} a step ({}), worst {} in step {}\n", delay.rank, where,
-                          Duration(delay.ns_per_step), FormatPercent(delay.share),
+                          FormatDuration(delay.ns_per_step), FormatPercent(delay.share),
                           FormatDuration(delay.worst_ns), delay.worst_step);
     } else {
       text +=
@@ -75,10 +73,10 @@ std::string PathText(const std::vector<PathGroup>& path) {
       continue;
     }
     text += fmt::format("  {:<10} {:<24} {:>9} {:>6}\n", Name(path[i].kind), path[i].name,
-                        Duration(path[i].ns_per_step), FormatPercent(path[i].share));
+                        FormatDuration(path[i].ns_per_step), FormatPercent(path[i].share));
   }
   if (rest_ns > 0) {
-    text += fmt::format("  {:<35} {:>9} {:>6}\n", "the rest", Duration(rest_ns),
+    text += fmt::format("  {:<35} {:>9} {:>6}\n", "the rest", FormatDuration(rest_ns),
                         FormatPercent(rest_share));
   }
   return text;

@@ -104,8 +104,6 @@ static_assert([] {
   return true;
 }());
 
-std::string PerStep(double ns) { return FormatDuration(static_cast<int64_t>(ns)); }
-
 // Nothing that one can change: not a word, however much it is.
 bool HasRemedy(LossKind kind) { return kind != LossKind::kFirstGather; }
 
@@ -224,7 +222,7 @@ std::string FirstTry(const Loss& loss, const RunTraits& traits) {
 }
 
 std::string EvidenceOf(const Loss& loss, const Losses& losses) {
-  const std::string per_step = PerStep(loss.ns_per_step) + " a step";
+  const std::string per_step = FormatDuration(loss.ns_per_step) + " a step";
   if (loss.kind == LossKind::kSlowRank) {
     const std::string where =
         loss.stage.empty() ? "all over the step" : "most of it in " + loss.stage;
@@ -232,16 +230,17 @@ std::string EvidenceOf(const Loss& loss, const Losses& losses) {
   }
   if (const double busy_ns = BusySlotNs(loss, losses); busy_ns > 0) {
     return fmt::format("{}, {} of it with communication or copies beside it", per_step,
-                       PerStep(busy_ns));
+                       FormatDuration(busy_ns));
   }
   std::vector<std::string> ops;
   if (loss.kind == LossKind::kSlowTransfer) {
     ops.push_back(fmt::format("{} of communication beside {} of compute",
-                              PerStep(losses.communication_ns), PerStep(losses.compute_ns)));
+                              FormatDuration(losses.communication_ns),
+                              FormatDuration(losses.compute_ns)));
   }
   for (const StallGroup& group : loss.ops) {
     if (group.cause == StallCause::kSlot) continue;
-    ops.push_back(fmt::format("{} ({})", group.title, PerStep(group.ns_per_step)));
+    ops.push_back(fmt::format("{} ({})", group.title, FormatDuration(group.ns_per_step)));
   }
   if (ops.empty()) return per_step;
   return fmt::format("{}: {}; worst on rank {} in step {}", per_step, Join(ops, ", "), loss.rank,

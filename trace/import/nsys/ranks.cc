@@ -59,7 +59,8 @@ Status AddHosts(ExportFile* file, Places* places) {
     if (!file->Has(table, "globalTid")) continue;
     SHARDSCOPE_ASSIGN_OR_RETURN(
         store::Statement rows,
-        file->Select(table, {"globalTid"}, "globalTid IS NOT NULL GROUP BY globalTid & -16777216"));
+        file->Select(table, {"globalTid"},
+                     fmt::format("globalTid IS NOT NULL GROUP BY globalTid & {}", ~kThreadBits)));
     while (places->size() < kMostRanksOfFile) {
       const Result<bool> is_row = rows.Step();
       if (!is_row.ok() || !*is_row) break;
@@ -220,11 +221,6 @@ Payload PayloadOf(const store::Statement& row, int column, const PayloadSchemas&
 
 Result<NsysRanks> FindRanks(ExportFile* file, const PayloadSchemas& schemas) {
   return RankFinder(file, schemas).Find();
-}
-
-std::string IsOfProcess(const ExportFile& file, std::string_view table, GlobalProcess process) {
-  if (process == 0 || !file.Has(table, "globalTid")) return "";
-  return fmt::format("(globalTid & -16777216) = {}", process);
 }
 
 }  // namespace shardscope::imports

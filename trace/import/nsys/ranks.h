@@ -44,7 +44,4 @@ Payload PayloadOf(const store::Statement& row, int column, const PayloadSchemas&
 
 Result<NsysRanks> FindRanks(ExportFile* file, const PayloadSchemas& schemas);
 
-// Condition in SQL: rows of a table that names threads (globalTid) are of this process.
-std::string IsOfProcess(const ExportFile& file, std::string_view table, GlobalProcess process);
-
 }  // namespace shardscope::imports

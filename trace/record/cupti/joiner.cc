@@ -116,7 +116,7 @@ void Joiner::Add(const HostOp& op, int32_t rank) {
   }
   new_ops_.push_back(op);
   const auto [entry, is_new] = op_works_.try_emplace(op.key);
-  if (is_new) op_ages_.push_back({kEnd, op.key});
+  if (is_new) ages_.op_works.push_back({kEnd, op.key});
   OpState& state = entry->second;
   state.work.op = op.key;
   state.started_ns = is_new ? op.start_ns : std::min(state.started_ns, op.start_ns);
@@ -129,7 +129,7 @@ void Joiner::Add(const HostOp& op, int32_t rank) {
 void Joiner::AddCall(const ApiCall& call) {
   const auto [entry, is_new] = calls_.try_emplace(
       call.correlation, Call{call.start_ns, call.end_ns, call.thread, call.correlation});
-  if (is_new) call_ages_.push_back({kEnd, call.correlation});
+  if (is_new) ages_.calls.push_back({kEnd, call.correlation});
   // A runtime call and the driver call in it may share the id, and one kernel.
   const bool is_launch_known = entry->second.launches;
   if (!is_new && call.start_ns < entry->second.start_ns) {
@@ -153,7 +153,7 @@ void Joiner::Hold(Work work, const Call& call) {
 void Joiner::AddWork(const Work& work) {
   if (work.kind == WorkKind::kKernel && launches_.erase(work.correlation) == 0) {
     early_works_[work.correlation] = work.start_ns;
-    early_work_ages_.push_back({kEnd, work.correlation});
+    ages_.early_works.push_back({kEnd, work.correlation});
   }
   newest_ns_ = std::max(newest_ns_, work.end_ns);
   if (const Call* const call = FindCall(work)) {
@@ -172,7 +172,7 @@ void Joiner::Add(const Batch& batch) {
       if (wait.recording != kNoRecording) waits_.insert(wait);
     } else {
       host_waits_[wait.correlation] = wait.start_ns;
-      host_wait_ages_.push_back({kEnd, wait.correlation});
+      ages_.host_waits.push_back({kEnd, wait.correlation});
       if (wait.kind != WaitKind::kOther && wait.kind != WaitKind::kEvent)
         new_waits_.push_back(wait);
     }
@@ -183,7 +183,7 @@ void Joiner::Add(const Batch& batch) {
   for (const EventRecord& record : batch.event_records) {
     if (record.recording == kNoRecording) continue;
     recordings_[record.recording] = record;
-    recording_ages_.push_back({kEnd, record.recording});
+    ages_.recordings.push_back({kEnd, record.recording});
   }
 }
 
@@ -325,11 +325,11 @@ void Joiner::TakeCalls(int64_t fence_ns, Joined& joined) {
 }
 
 void Joiner::Forget(int64_t fence_ns) {
-  for (auto* ages : {&call_ages_, &host_wait_ages_, &early_work_ages_, &late_launch_ages_}) {
+  for (auto* ages : {&ages_.calls, &ages_.host_waits, &ages_.early_works, &ages_.late_launches}) {
     Stamp(fence_ns, *ages);
   }
-  Stamp(fence_ns, recording_ages_);
-  Stamp(fence_ns, op_ages_);
+  Stamp(fence_ns, ages_.recordings);
+  Stamp(fence_ns, ages_.op_works);
   const int64_t horizon_ns = Before(fence_ns, kKeepNs);
   DropOlder(
       horizon_ns,
@@ -337,21 +337,21 @@ void Joiner::Forget(int64_t fence_ns) {
         MakeLate(old.key);
         calls_.erase(old.key);
       },
-      call_ages_);
+      ages_.calls);
   DropOlder(
       Before(fence_ns, kKeepLateNs),
-      [this](const Age<uint32_t>& old) { late_launches_.erase(old.key); }, late_launch_ages_);
+      [this](const Age<uint32_t>& old) { late_launches_.erase(old.key); }, ages_.late_launches);
   DropOlder(
       horizon_ns, [this](const Age<uint32_t>& old) { host_waits_.erase(old.key); },
-      host_wait_ages_);
+      ages_.host_waits);
   DropOlder(
       horizon_ns, [this](const Age<uint32_t>& old) { early_works_.erase(old.key); },
-      early_work_ages_);
+      ages_.early_works);
   DropOlder(
       horizon_ns, [this](const Age<uint64_t>& old) { recordings_.erase(old.key); },
-      recording_ages_);
+      ages_.recordings);
   DropOlder(
-      horizon_ns, [this](const Age<int64_t>& old) { op_works_.erase(old.key); }, op_ages_);
+      horizon_ns, [this](const Age<int64_t>& old) { op_works_.erase(old.key); }, ages_.op_works);
   for (auto& [thread, ops] : ops_) {
     while (!ops.empty() && ops.front().latest_end_ns < horizon_ns) ops.pop_front();
   }
@@ -371,7 +371,7 @@ void Joiner::MakeLate(uint32_t correlation) {
     late.rank = op->rank;
   }
   if (late_launches_.emplace(correlation, late).second) {
-    late_launch_ages_.push_back({kEnd, correlation});
+    ages_.late_launches.push_back({kEnd, correlation});
   }
 }
 

@@ -184,6 +184,15 @@ class Joiner {
   };
   template <typename Key>
   using Ages = std::deque<Age<Key>>;
+  // How old what the maps of these names hold is.
+  struct AgesOfMaps {
+    Ages<uint32_t> calls;
+    Ages<uint32_t> host_waits;
+    Ages<uint32_t> early_works;
+    Ages<uint32_t> late_launches;
+    Ages<uint64_t> recordings;
+    Ages<int64_t> op_works;
+  };
 
   void AddCall(const ApiCall& call);
   void AddWork(const Work& work);
@@ -222,10 +231,7 @@ class Joiner {
   std::unordered_map<uint32_t, int64_t> latest_call_;  // by thread
   std::map<StreamId, std::deque<StreamEvent>> streams_;
   std::unordered_map<uint32_t, LateLaunch> late_launches_;  // by correlation
-  // How old what the maps above hold is.
-  Ages<uint32_t> call_ages_, host_wait_ages_, early_work_ages_, late_launch_ages_;
-  Ages<uint64_t> recording_ages_;
-  Ages<int64_t> op_ages_;
+  AgesOfMaps ages_;
   JoinCounts counts_;
 };
 

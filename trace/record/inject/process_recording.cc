@@ -20,6 +20,7 @@
 #include <system_error>
 #include <thread>
 
+#include "trace/base/cuda_environment.h"
 #include "trace/base/mutex.h"
 #include "trace/base/parse_number.h"
 #include "trace/base/process.h"
@@ -28,8 +29,6 @@
 #include "trace/record/gpu/row_writer.h"
 #include "trace/record/inject/guarded.h"
 #include "trace/store/trace_file.h"
-
-extern char** environ;
 
 namespace shardscope::inject {
 namespace {
@@ -59,15 +58,7 @@ int64_t NumberFrom(const char* variable, int64_t otherwise) {
 // Settings that decide how GPU work overlaps, as rows of table config.
 std::map<std::string, std::string> Settings() {
   std::map<std::string, std::string> settings;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
-    const size_t equals = text.find('=');
-    if (equals == std::string_view::npos) continue;
-    if (!text.starts_with("NCCL_") && !text.starts_with("CUDA_") && !text.starts_with("TORCH_")) {
-      continue;
-    }
-    settings.emplace("env." + std::string(text.substr(0, equals)), text.substr(equals + 1));
-  }
+  for (const auto& [name, value] : CudaEnvironment()) settings.emplace("env." + name, value);
   return settings;
 }
 

@@ -8,6 +8,7 @@
 
 #include "trace/base/units.h"
 #include "trace/query/snapshot.h"
+#include "trace/query/step_times.h"
 #include "ui/panels/memory/memory_limit.h"
 #include "ui/text.h"
 #include "ui/timeline/draw/decoration.h"
@@ -32,12 +33,8 @@ struct Stretch {
 
 std::vector<Stretch> StretchesInView(const query::Snapshot& snapshot, const query::RankRows& rows,
                                      const timeline::Axis& axis, const ui::Box& box) {
-  const auto first = std::partition_point(
-      rows.steps.begin(), rows.steps.end(),
-      [&](const query::Step& step) { return step.end_ns <= axis.range().start_ns; });
-  const auto last = std::partition_point(first, rows.steps.end(), [&](const query::Step& step) {
-    return step.start_ns < axis.range().end_ns;
-  });
+  const auto [first, last] =
+      query::StepsThatTouch(rows, {axis.range().start_ns, axis.range().end_ns});
   std::vector<Stretch> stretches;
   for (auto step = first; step != last;) {
     auto next = step;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "trace/query/step_times.h"
 #include "ui/context.h"
 #include "ui/draw_log.h"
 #include "ui/panels/timeline/beside_lanes.h"
@@ -396,24 +397,19 @@ void DrawRuler(const ui::Context& context, const Axis& axis, const ui::Box& box,
                       context.theme->surface.raised);
   const query::RankRows& rank = context.snapshot->ranks.front();
   timeline::DrawPauses(context, axis, {rank.rank, box, "ruler_pause"}, log);
-  const query::RowList<query::Step>& steps = rank.steps;
-  const auto first = std::partition_point(steps.begin(), steps.end(), [&](const query::Step& step) {
-    return step.end_ns <= axis.range().start_ns;
-  });
-  const auto last = std::partition_point(first, steps.end(), [&](const query::Step& step) {
-    return step.start_ns < axis.range().end_ns;
-  });
-  const int stride = timeline::LabelStride(last - first, axis.width(), look.Px(kStepLabelWidth));
+  const query::TouchedSteps in_view =
+      query::StepsThatTouch(rank, {axis.range().start_ns, axis.range().end_ns});
+  const int stride = timeline::LabelStride(in_view.size(), axis.width(), look.Px(kStepLabelWidth));
   list->PushClipRect({box.x0, box.y0}, {box.x1, box.y1}, true);
-  for (auto step = first; step != last; ++step) {
-    if (step->step % stride != 0) continue;
-    const std::string text = ui::TrFormat(context.language, ui::Text::kStepN, step->step);
-    DrawRulerStep(context, axis, *step, {text}, stride, box, log);
+  for (const query::Step& step : in_view) {
+    if (step.step % stride != 0) continue;
+    const std::string text = ui::TrFormat(context.language, ui::Text::kStepN, step.step);
+    DrawRulerStep(context, axis, step, {text}, stride, box, log);
   }
   const std::optional<timeline::StepSpan> unfinished = timeline::UnfinishedStep(rank);
-  const bool in_view = unfinished && unfinished->start_ns < axis.range().end_ns &&
-                       unfinished->end_ns > axis.range().start_ns;
-  if (in_view) {
+  const bool goes_on_in_view = unfinished && unfinished->start_ns < axis.range().end_ns &&
+                               unfinished->end_ns > axis.range().start_ns;
+  if (goes_on_in_view) {
     // There is nothing behind it that its name could run into, but it may have just begun.
     const int64_t end_ns = std::max(unfinished->end_ns, axis.range().end_ns);
     const std::vector<std::string> names = {
@@ -422,7 +418,7 @@ void DrawRuler(const ui::Context& context, const Axis& axis, const ui::Box& box,
         std::to_string(unfinished->step)};
     DrawRulerStep(context, axis, {rank.rank, unfinished->step, {}, unfinished->start_ns, end_ns},
                   names, 1, box, log);
-  } else if (steps.empty()) {
+  } else if (rank.steps.empty()) {
     // A recorded program has no steps: time since its recording began.
     query::Step whole;
     whole.start_ns = context.snapshot->start_ns;

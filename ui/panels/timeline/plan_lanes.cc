@@ -8,6 +8,7 @@
 #include <set>
 #include <vector>
 
+#include "trace/query/step_times.h"
 #include "ui/panels/timeline/hit_marks.h"
 #include "ui/panels/timeline/under_lanes.h"
 #include "ui/text.h"
@@ -32,15 +33,11 @@ bool HasPlan(const ui::Context& context) {
 // The steps of a rank in view that ran the Schedule; none if they are too many.
 std::vector<query::Step> PlannedStepsInView(const query::RankRows& rows, const Axis& axis,
                                             const std::set<query::ScheduleId>& schedules) {
-  const auto first = std::partition_point(
-      rows.steps.begin(), rows.steps.end(),
-      [&](const query::Step& step) { return step.end_ns <= axis.range().start_ns; });
-  const auto last = std::partition_point(first, rows.steps.end(), [&](const query::Step& step) {
-    return step.start_ns < axis.range().end_ns;
-  });
+  const query::TouchedSteps in_view =
+      query::StepsThatTouch(rows, {axis.range().start_ns, axis.range().end_ns});
   std::vector<query::Step> steps;
-  if (last - first > kMostPlannedSteps) return steps;
-  std::copy_if(first, last, std::back_inserter(steps),
+  if (in_view.size() > kMostPlannedSteps) return steps;
+  std::copy_if(in_view.begin(), in_view.end(), std::back_inserter(steps),
                [&](const query::Step& step) { return schedules.contains(step.schedule); });
   return steps;
 }
