@@ -37,7 +37,7 @@ std::optional<query::BlocksQuery> WantedBlocks(const Context& context) {
   return wanted;
 }
 
-BlocksState ComparedWith(const Context& context, std::optional<int64_t> moment_ns) {
+BlocksState BlocksBetween(const Context& context, std::optional<int64_t> moment_ns) {
   BlocksState state = context.blocks;
   state.since_ns = moment_ns;
   const std::optional<query::BlocksQuery> shown = WantedBlocks(context);

@@ -18,7 +18,7 @@ std::optional<query::BlocksQuery> WantedBlocks(const Context& context);
 
 // The state in which the moment that is shown is compared with another: from the earlier of the two
 // to the later one. nullopt: with none.
-BlocksState ComparedWith(const Context& context, std::optional<int64_t> moment_ns);
+BlocksState BlocksBetween(const Context& context, std::optional<int64_t> moment_ns);
 
 // "F block0 all_gather 3.2 ms before": who allocated it and when, beside the moment `at_ns`.
 std::string AllocatedText(Language language, const query::LiveBlock& block, int64_t at_ns);

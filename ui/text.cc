@@ -25,8 +25,18 @@ constexpr std::array<Entry, kNumTexts> kEntries = {{
 // those.
 constexpr std::pair<std::string_view, const char*> kChineseKeyHelp[] = {
 #define SHARDSCOPE_KEY_HELP(key, chinese) {key, chinese},
+#define SHARDSCOPE_KEY_LABEL(key, english, chinese)
 #include "ui/catalogue/key_help.inc"
 #undef SHARDSCOPE_KEY_HELP
+#undef SHARDSCOPE_KEY_LABEL
+};
+
+constexpr std::pair<std::string_view, Entry> kKeyLabels[] = {
+#define SHARDSCOPE_KEY_HELP(key, chinese)
+#define SHARDSCOPE_KEY_LABEL(key, english, chinese) {key, {english, chinese}},
+#include "ui/catalogue/key_help.inc"
+#undef SHARDSCOPE_KEY_HELP
+#undef SHARDSCOPE_KEY_LABEL
 };
 
 constexpr std::pair<std::string_view, const char*> kChineseReasons[] = {
@@ -35,11 +45,14 @@ constexpr std::pair<std::string_view, const char*> kChineseReasons[] = {
 #undef SHARDSCOPE_REASON
 };
 
+const char* InLanguage(Language language, const Entry& entry) {
+  return language == Language::kEnglish ? entry.english : entry.chinese;
+}
+
 }  // namespace
 
 const char* Tr(Language language, Text text) {
-  const Entry& entry = kEntries[static_cast<size_t>(text)];
-  return language == Language::kEnglish ? entry.english : entry.chinese;
+  return InLanguage(language, kEntries[static_cast<size_t>(text)]);
 }
 
 std::string Translated(Language language, std::string_view english,
@@ -81,56 +94,12 @@ std::string StallSentence(Language language, words::StallCause cause,
 }
 
 std::string KeyLabel(Language language, std::string_view key) {
-  static constexpr std::pair<std::string_view, Text> kLabels[] = {
-      {"strategy", Text::kLabelStrategy},
-      {"mesh.replicate", Text::kLabelReplicas},
-      {"mesh.shard", Text::kLabelShards},
-      {"mesh.pipeline", Text::kLabelStages},
-      {"mesh.tensor", Text::kLabelTensor},
-      {"tensor.async", Text::kLabelTensorAsync},
-      {"tensor.sequence_parallel", Text::kLabelSequenceParallel},
-      {"pipeline.schedule", Text::kLabelPipelineSchedule},
-      {"pipeline.chunks", Text::kLabelChunks},
-      {"unit.policy", Text::kLabelUnitPolicy},
-      {"unit.root", Text::kLabelUnitRoot},
-      {"checkpointing", Text::kLabelCheckpointing},
-      {"offload", Text::kLabelOffload},
-      {"link.host.bandwidth", Text::kLabelHostBandwidth},
-      {"link.host.latency", Text::kLabelHostLatency},
-      {"ddp.bucket_cap", Text::kLabelBucketCap},
-      {"zero.reduce_bucket_size", Text::kLabelBucketSize},
-      {"zero.overlap_comm", Text::kLabelOverlap},
-      {"zero.prefetch_bucket_size", Text::kLabelPrefetchBudget},
-      {"zero.max_live_parameters", Text::kLabelLiveParameters},
-      {"zero.max_reuse_distance", Text::kLabelReuseDistance},
-      {"zero.persistence_threshold", Text::kLabelPersistence},
-      {"reshard_after_forward", Text::kLabelReshard},
-      {"prefetch.backward", Text::kLabelBackwardPrefetch},
-      {"prefetch.backward_depth", Text::kLabelBackwardDepth},
-      {"prefetch.forward", Text::kLabelForwardPrefetch},
-      {"prefetch.forward_list", Text::kLabelForwardList},
-      {"prefetch.backward_list", Text::kLabelBackwardList},
-      {"prefetch.limit", Text::kLabelRateLimit},
-      {"link.bandwidth", Text::kLabelBandwidth},
-      {"link.latency", Text::kLabelLatency},
-      {"host.run_ahead", Text::kLabelRunAhead},
-      {"engine.compute_slots", Text::kLabelComputeSlots},
-      {"train.lr", Text::kLabelLearningRate},
-      {"train.clip", Text::kLabelClip},
-      {"accumulation", Text::kLabelAccumulation},
-      {"reshard_after_backward", Text::kLabelReshardBackward},
-      {"is_last_backward", Text::kLabelLastBackward},
-      {"fault.delay", Text::kLabelDelay},
-      {"fault.jitter", Text::kLabelJitter},
-      {"record.steps", Text::kLabelRecordSteps},
-  };
   if (const auto dimension = config::DimensionOfLink(key)) {
-    const bool is_rate = key.ends_with("bandwidth");
-    return std::string(Tr(language, is_rate ? Text::kLabelBandwidth : Text::kLabelLatency)) + ", " +
-           std::string(Name(*dimension));
+    const char* of_all = key.ends_with("bandwidth") ? "link.bandwidth" : "link.latency";
+    return KeyLabel(language, of_all) + ", " + std::string(Name(*dimension));
   }
-  for (const auto& [name, text] : kLabels) {
-    if (name == key) return Tr(language, text);
+  for (const auto& [name, label] : kKeyLabels) {
+    if (name == key) return InLanguage(language, label);
   }
   return std::string(key);
 }

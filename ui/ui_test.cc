@@ -118,7 +118,7 @@ TEST(Text, EveryKeyHasHelpInBothLanguages) {
   }
 }
 
-// Every text of the app in Chinese, with the help of every key.
+// Every text of the app in Chinese, with help and label of every key.
 std::vector<std::string> ChineseTexts() {
   std::vector<std::string> texts;
   for (int i = 0; i < kNumTexts; ++i) {
@@ -126,6 +126,7 @@ std::vector<std::string> ChineseTexts() {
   }
   for (const config::KeyInfo& key : config::AllKeys()) {
     texts.push_back(KeyHelp(Language::kChinese, key));
+    texts.push_back(KeyLabel(Language::kChinese, key.name));
   }
   return texts;
 }
@@ -204,6 +205,20 @@ TEST(Text, GlossaryTermsAreTheWrittenOnes) {
 TEST(Text, UnknownKeysKeepTheirName) {
   EXPECT_EQ(KeyLabel(Language::kEnglish, "prefetch.backward"), "Backward prefetch");
   EXPECT_EQ(KeyLabel(Language::kChinese, "no.such.key"), "no.such.key");
+}
+
+TEST(Text, EveryLabelOfAKeyIsInBothLanguages) {
+  for (const config::KeyInfo& key : config::AllKeys()) {
+    const std::string english = KeyLabel(Language::kEnglish, key.name);
+    EXPECT_FALSE(HasChinese(english)) << key.name;
+    const bool has_label = english != key.name;
+    EXPECT_EQ(HasChinese(KeyLabel(Language::kChinese, key.name)), has_label) << key.name;
+  }
+}
+
+TEST(Text, ALinkOfADimensionIsLabelledAsTheLinkOfAll) {
+  EXPECT_EQ(KeyLabel(Language::kEnglish, "link.shard.bandwidth"), "Bandwidth, shard");
+  EXPECT_EQ(KeyLabel(Language::kChinese, "link.tensor.latency"), "延迟, tensor");
 }
 
 // In the top bar and in the Log.

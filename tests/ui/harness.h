@@ -38,7 +38,7 @@ class Harness {
   int64_t TakeDearestFrameNs() { return std::exchange(dearest_frame_ns_, 0); }
 
   // From the next frame on.
-  void Resize(int width, int height) { surface_.Resize(width, height); }
+  void Resize(int width, int height) { surface_ = shell::NullSurface(width, height); }
 
   // Draws frames in real time until `condition` holds; false after `seconds`.
   bool Until(const std::function<bool()>& condition, double seconds);

@@ -5,7 +5,9 @@
 #include <imgui_internal.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/lesson/lesson_snapshot.h"
@@ -108,6 +110,26 @@ TEST_F(StatesTest, TheOverlapLegendNamesEveryColourOfTheBars) {
   Open(without);
   EXPECT_EQ(harness_.log().Find("overlap", "legend:exposed copy"), nullptr);
   EXPECT_NE(harness_.log().Find("overlap", "legend:overlap ratio"), nullptr);
+}
+
+TEST_F(StatesTest, LegendsAreLoggedByIdsOfNoLanguage) {
+  Open(*analysis::MakeLessonSnapshot(2, 24, 12));
+  const auto names = [this](const char* panel) {
+    std::map<std::string, std::string> by_id;
+    for (const ui::DrawnItem& item : harness_.log().items()) {
+      if (item.panel == panel && item.id.starts_with("legend:")) by_id[item.id] = item.text;
+    }
+    return by_id;
+  };
+  for (const auto& [panel, text] :
+       {std::pair("timeline", ui::Text::kForward), {"memory", ui::Text::kMemoryParameterShard}}) {
+    const std::string id = std::string("legend:") + Tr(ui::Language::kEnglish, text);
+    for (const ui::Language language : {ui::Language::kEnglish, ui::Language::kChinese}) {
+      harness_.shell().Post(ui::SetLanguage{language});
+      harness_.Frames(3);
+      EXPECT_EQ(names(panel)[id], Tr(language, text)) << panel;
+    }
+  }
 }
 
 TEST_F(StatesTest, TheOverlapPanelHasALineForEachChange) {

@@ -9,6 +9,7 @@
 #include "ui/context.h"
 #include "ui/draw_log.h"
 #include "ui/text.h"
+#include "ui/widgets/labels.h"
 #include "ui/widgets/look.h"
 #include "ui/widgets/tooltip.h"
 
@@ -36,6 +37,10 @@ struct PanelFrame {
 
   void Say(std::string_view id, const widgets::TextStyle& style, std::string_view text) const {
     log->Text(id, text, widgets::Paragraph(look, style, text));
+  }
+  // Where the panel has nothing to show.
+  void Empty(ui::Text text) const {
+    log->Text("empty", Tr(text), widgets::EmptyState(look, Tr(text)));
   }
 };
 

@@ -11,7 +11,6 @@
 
 #include "trace/base/assets.h"
 #include "trace/base/time.h"
-#include "ui/blocks.h"
 #include "ui/panels/banner/banner_panel.h"
 #include "ui/panels/notice/notice_panel.h"
 #include "ui/panels/overlap/overlap_bars.h"
@@ -318,9 +317,7 @@ void Shell::UpdateContext() {
     }
     UpdateLink();
     wants_.frame = !session_->TakeRows(options_.headless);
-    session_->UpdateSearch(options_.headless, &context_.search);
-    session_->UpdateArea(options_.headless, &context_.area);
-    session_->UpdateLens(options_.headless, &context_.lens);
+    session_->UpdateSearchAreaAndLens(options_.headless, &context_);
   }
   SayWhatWasSaved();
   UpdateFirstStep();
@@ -335,17 +332,10 @@ void Shell::UpdateContext() {
   if (session_) {
     UpdateBookmarks();
     context_.focus.step = timeline::FocusedStep(context_);
-    session_->UpdatePlan(options_.headless, context_.focus.step, &context_.plan);
-    session_->UpdateSchedule(options_.headless, &context_.schedule);
-    session_->UpdateCriticalPath(options_.headless, context_.focus.step, &context_.critical_path);
-    session_->UpdateCompare(options_.headless, panel_frames_.IsInFront("compare"),
-                            &context_.compare);
-    session_->UpdateBeside(options_.headless, context_.focus.step, context_.selection,
-                           &context_.compare);
-    if (panel_frames_.IsInFront("blocks")) {
-      session_->UpdateBlocks(options_.headless, ui::WantedBlocks(context_), &context_.blocks);
-      session_->UpdateMemoryChoices(options_.headless, &context_.blocks);
-    }
+    session_->UpdatePanels(options_.headless,
+                           {.compare = panel_frames_.IsInFront("compare"),
+                            .blocks = panel_frames_.IsInFront("blocks")},
+                           &context_);
     session_->AskForFigures({.scope = timeline::WantedScope(context_),
                              .ranks = panel_frames_.IsInFront("ranks"),
                              .collectives = panel_frames_.IsInFront("collectives"),

@@ -24,6 +24,7 @@
 #include "ui/shell/run/lesson_worker.h"
 #include "ui/shell/run/run_importer.h"
 #include "ui/shell/run/run_session.h"
+#include "ui/shell/run/session_closer.h"
 #include "ui/shell/run/trainer_process.h"
 #include "ui/shell/settings.h"
 #include "ui/shell/view_controller.h"
@@ -93,7 +94,7 @@ class Shell {
   Status ShowLink(const ui::Link& link);
 
  private:
-  friend struct Dispatcher;  // shell_dispatch.cc: one function a command
+  friend struct Dispatcher;  // shell_dispatch.h: one function a command
 
   void Dispatch(const ui::Command& command);
   // Forgets the open run and everything that was about it.

@@ -201,40 +201,4 @@ ui::Box EmptyState(const Look& look, std::string_view text) {
   return ToBox(at, {at.x + size.x, at.y + size.y});
 }
 
-LegendPlaces PlaceLegend(const Look& look, std::span<const float> widths, const ui::Box& box,
-                         float line, float gap) {
-  LegendPlaces places;
-  ImVec2 at(box.x0, box.y0);
-  for (const float width : widths) {
-    if (at.x > box.x0 && at.x + width > box.x1) {
-      if (at.y + 2 * line > box.y1) break;
-      at = {box.x0, at.y + line};
-    }
-    places.entries.push_back(at);
-    at.x += width + gap;
-  }
-  places.bottom = at.y + line;
-  if (places.entries.size() == widths.size()) return places;
-  // The last of the line make room for the sign.
-  const float sign = TextSize(look, FaintOf(look), "+99").x;
-  while (!places.entries.empty() && places.entries.back().y == at.y && at.x + sign > box.x1) {
-    at.x = places.entries.back().x;
-    places.entries.pop_back();
-  }
-  places.rest = at;
-  return places;
-}
-
-ui::Box DrawLegendRest(const Look& look, ImVec2 at, std::span<const char* const> names) {
-  TextStyle style = FaintOf(look);
-  style.color = look.theme.ink.text;
-  const std::string sign = "+" + std::to_string(names.size());
-  const ui::Box box = DrawText(look, style, at, sign);
-  if (!ImGui::IsMouseHoveringRect({box.x0, box.y0}, {box.x1, box.y1}, false)) return box;
-  std::string detail;
-  for (const char* name : names) detail += (detail.empty() ? "" : "\n") + std::string(name);
-  Tooltip(look, sign, detail, look.theme.surface.line);
-  return box;
-}
-
 }  // namespace shardscope::widgets

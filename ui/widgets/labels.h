@@ -33,19 +33,6 @@ void DrawFoldMark(const Look& look, ImVec2 centre, bool folded);
 // A small square of colour, as legends use it.
 void DrawSwatch(const Look& look, ImVec2 at, float size, Color color, bool hatched);
 
-// Entries of a legend in lines, from the left top of a box on. Those that have no room are left out
-// for a sign "+5".
-struct LegendPlaces {
-  std::vector<ImVec2> entries;  // the first of them
-  ImVec2 rest;                  // of the sign, where some are left out
-  float bottom = 0;             // of the last line, at least of one
-};
-// `widths`: of the entries; `line` and `gap`: of a line and between entries. In pixels.
-LegendPlaces PlaceLegend(const Look& look, std::span<const float> widths, const ui::Box& box,
-                         float line, float gap);
-// "+5", whose tooltip has the names. Returns its box.
-ui::Box DrawLegendRest(const Look& look, ImVec2 at, std::span<const char* const> names);
-
 // Diagonal lines over a box, `spacing` pixels apart.
 void DrawHatch(const ui::Box& box, float spacing, float thickness, Color color);
 

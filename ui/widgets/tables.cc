@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 namespace shardscope::widgets {
 namespace {
@@ -16,6 +17,16 @@ float ColumnGap() { return 2 * ImGui::GetStyle().CellPadding.x; }
 
 // Dear ImGui gives columns whole pixels.
 float Whole(float least) { return std::ceil(least) + 1; }
+
+// `sorted`: beside the arrow of the order.
+void NumberHeader(const Look& look, const char* title, bool sorted) {
+  const ui::Box line = CellLine();
+  ImGui::PushID(title);
+  ImGui::TableHeader("##header");
+  ImGui::PopID();
+  const float arrow = sorted ? look.Px(kSortArrow) : 0;
+  DrawTextRight(look, TextOf(look), {line.x1 - arrow, line.y0}, title);
+}
 
 }  // namespace
 
@@ -84,13 +95,25 @@ ui::Box NumberCell(std::string_view text) {
   return line;
 }
 
-void NumberHeader(const Look& look, const char* title, bool sorted) {
-  const ui::Box line = CellLine();
-  ImGui::PushID(title);
-  ImGui::TableHeader("##header");
-  ImGui::PopID();
-  const float arrow = sorted ? look.Px(kSortArrow) : 0;
-  DrawTextRight(look, TextOf(look), {line.x1 - arrow, line.y0}, title);
+void HeaderRow(const Look& look, std::span<const TableColumn> columns, int sorted_by,
+               ui::DrawLog* log) {
+  ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
+  for (int at = 0; at < static_cast<int>(columns.size()); ++at) {
+    if (!ImGui::TableSetColumnIndex(at)) continue;
+    const TableColumn& column = columns[static_cast<size_t>(at)];
+    if (column.is_number) {
+      NumberHeader(look, column.title, at == sorted_by);
+    } else {
+      ImGui::TableHeader(column.title);
+    }
+    if (column.id != nullptr) {
+      log->Text(std::string("header:") + column.id, column.title,
+                ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
+    }
+    if (column.tip != nullptr && ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) {
+      ImGui::SetTooltip("%s", column.tip);
+    }
+  }
 }
 
 bool TakeOrder(TableOrder* order) {

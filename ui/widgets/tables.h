@@ -4,6 +4,7 @@
 #include <span>
 #include <string_view>
 
+#include "ui/draw_log.h"
 #include "ui/widgets/look.h"
 
 namespace shardscope::widgets {
@@ -18,6 +19,10 @@ struct TableColumn {
   float least = 0;   // pixels, in which its texts and its title have room
   float weight = 1;  // of its part of what room is left
   ImGuiTableColumnFlags flags = 0;
+  // Of HeaderRow():
+  const char* id = nullptr;   // in the log of what was drawn; null: not logged
+  const char* tip = nullptr;  // what it means, under the mouse; null: none
+  bool is_number = false;     // titles of numbers stand at the right, as they do
 };
 
 // `least` of a column of numbers: the widest of them, and the title beside the arrow of the order.
@@ -43,8 +48,10 @@ ui::Box CellLine();
 ui::Box TextCell(std::string_view text);
 ui::Box NumberCell(std::string_view text);
 
-// In the row of headers, over numbers; `sorted`: beside the arrow of the order.
-void NumberHeader(const Look& look, const char* title, bool sorted);
+// As ImGui::TableHeadersRow(), of such a table's columns. `sorted_by`: the column that has the
+// arrow of the order, -1: none. Logs titles as "header:<id>".
+void HeaderRow(const Look& look, std::span<const TableColumn> columns, int sorted_by,
+               ui::DrawLog* log);
 
 struct TableOrder {
   int column = -1;  // -1: as the rows are

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <string_view>
+#include <vector>
 
 #include "ui/widgets/fields.h"
+#include "ui/widgets/legend.h"
 #include "ui/widgets/line_breaks.h"
 #include "ui/widgets/tooltip.h"
 
@@ -30,6 +32,23 @@ TEST(Slider, WholeNumbersSnapAndOutsideIsClamped) {
 
 bool Overlap(const ui::Box& a, const ui::Box& b) {
   return a.x0 < b.x1 && b.x0 < a.x1 && a.y0 < b.y1 && b.y0 < a.y1;
+}
+
+TEST(Legend, EntriesFillLinesFromTheLeftTop) {
+  const ui::Theme theme{};
+  const Look look{theme, {}};
+  const std::vector<float> widths = {40, 40, 40};
+  const LegendPlaces line = PlaceLegend(look, widths, {10, 20, 300, 38}, 18, 10);
+  ASSERT_EQ(line.entries.size(), 3U);
+  EXPECT_EQ(line.entries[2].x, 110);
+  EXPECT_EQ(line.entries[2].y, 20);
+  EXPECT_EQ(line.bottom, 38);
+  const LegendPlaces lines = PlaceLegend(look, widths, {10, 20, 105, 100}, 18, 10);
+  ASSERT_EQ(lines.entries.size(), 3U);
+  EXPECT_EQ(lines.entries[1].x, 60);
+  EXPECT_EQ(lines.entries[2].x, 10);
+  EXPECT_EQ(lines.entries[2].y, 38);
+  EXPECT_EQ(lines.bottom, 56);
 }
 
 TEST(Tooltip, IsWhollyInTheWindowAndClearOfMouseAndCallout) {

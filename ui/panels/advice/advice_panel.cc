@@ -55,8 +55,7 @@ void AdvicePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
     const Text why = context.snapshot == nullptr      ? Text::kAdviceEmpty
                      : ui::IsRecordedProgram(context) ? Text::kAdviceRecorded
                                                       : Text::kOverlapNoSteps;
-    log->Text("empty", frame.Tr(why), widgets::EmptyState(frame.look, frame.Tr(why)));
-    return;
+    return frame.Empty(why);
   }
   if (ImGui::BeginChild("cards", {}, ImGuiChildFlags_NavFlattened)) DrawCards(frame);
   ImGui::EndChild();

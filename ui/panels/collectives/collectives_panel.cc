@@ -41,6 +41,7 @@ constexpr float kLeastText = 72;
 
 // The texts of a row stand left of its numbers.
 constexpr int kNumTexts = 3;
+constexpr std::array<const char*, kNumTexts> kTextIds = {"0", "1", "2"};  // in the log
 struct NumberColumn {
   Text title;
   Text tip;
@@ -159,35 +160,19 @@ std::array<widgets::TableColumn, kNumColumns> ColumnsOf(const CollectivesFrame& 
       Text::kCollectivesGroup};
   std::array<widgets::TableColumn, kNumColumns> columns;
   for (size_t at = 0; at < titles.size(); ++at) {
-    columns[at] = {frame.Tr(titles[at]), frame.look.Px(kLeastText), 1.1F};
+    columns[at] = {frame.Tr(titles[at]), frame.look.Px(kLeastText), 1.1F, 0, kTextIds[at]};
   }
   for (size_t at = 0; at < kNumbers.size(); ++at) {
-    const char* title = frame.Tr(kNumbers[at].title);
-    columns[kNumTexts + at] = {title, widgets::NumbersWidth(frame.look, title, kNumbers[at].widest),
-                               1, ImGuiTableColumnFlags_PreferSortDescending};
+    const NumberColumn& number = kNumbers[at];
+    const char* title = frame.Tr(number.title);
+    columns[kNumTexts + at] = {.title = title,
+                               .least = widgets::NumbersWidth(frame.look, title, number.widest),
+                               .flags = ImGuiTableColumnFlags_PreferSortDescending,
+                               .id = number.id,
+                               .tip = frame.Tr(number.tip),
+                               .is_number = true};
   }
   return columns;
-}
-
-// As ImGui::TableHeadersRow(), with what each number means.
-void DrawHeaders(const CollectivesFrame& frame, int sorted_by) {
-  ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
-  for (int column = 0; column < kNumColumns; ++column) {
-    if (!ImGui::TableSetColumnIndex(column)) continue;
-    const char* title = ImGui::TableGetColumnName(column);
-    if (column < kNumTexts) {
-      ImGui::TableHeader(title);
-    } else {
-      widgets::NumberHeader(frame.look, title, column == sorted_by);
-    }
-    const std::string id =
-        column < kNumTexts
-            ? fmt::format("header:{}", column)
-            : fmt::format("header:{}", kNumbers[static_cast<size_t>(column - kNumTexts)].id);
-    frame.NoteItem(id, title);
-    if (column < kNumTexts || !ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) continue;
-    ImGui::SetTooltip("%s", frame.Tr(kNumbers[static_cast<size_t>(column - kNumTexts)].tip));
-  }
 }
 
 }  // namespace
@@ -258,7 +243,7 @@ void CollectivesPanel::DrawTable(const CollectivesFrame& frame, float height) {
   if (widgets::BeginTable("groups", columns, widgets::kSortedTable, {0, height})) {
     if (widgets::TakeOrder(&order_)) made_of_ = nullptr;
     Update(frame);
-    DrawHeaders(frame, order_.column);
+    widgets::HeaderRow(frame.look, columns, order_.column, frame.log);
     ImGuiListClipper clipper;
     clipper.Begin(static_cast<int>(rows_.size()));
     while (clipper.Step()) {
@@ -294,12 +279,9 @@ void CollectivesPanel::DrawChart(const CollectivesFrame& frame) {
 
 void CollectivesPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
   const CollectivesFrame frame{{context, widgets::LookOf(context), log, commands}};
-  const auto say = [&](Text text) {
-    log->Text("empty", frame.Tr(text), widgets::EmptyState(frame.look, frame.Tr(text)));
-  };
-  if (context.snapshot == nullptr) return say(Text::kCollectivesEmpty);
-  if (context.collectives == nullptr) return say(Text::kCollectivesMaking);
-  if (context.collectives->groups.empty()) return say(Text::kCollectivesNone);
+  if (context.snapshot == nullptr) return frame.Empty(Text::kCollectivesEmpty);
+  if (context.collectives == nullptr) return frame.Empty(Text::kCollectivesMaking);
+  if (context.collectives->groups.empty()) return frame.Empty(Text::kCollectivesNone);
   widgets::Gap(frame.look, 4);
   DrawChoices(frame);
   widgets::Gap(frame.look, 4);

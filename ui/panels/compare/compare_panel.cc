@@ -250,11 +250,7 @@ void ComparePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
   const CompareFrame frame{{context, widgets::LookOf(context), log, commands}};
   const bool is_news = context.typed_into.IsNews("compare", &typed_into_);
   widgets::Gap(frame.look, 4);
-  if (context.snapshot == nullptr) {
-    const char* none = frame.Tr(Text::kCompareNoRun);
-    log->Text("empty", none, widgets::EmptyState(frame.look, none));
-    return;
-  }
+  if (context.snapshot == nullptr) return frame.Empty(Text::kCompareNoRun);
   const ui::CompareState& compare = context.compare;
   const bool chooses = !compare.asked || chooses_;
   wants_path_ = chooses && (wants_path_ || is_news);

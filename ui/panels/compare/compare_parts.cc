@@ -54,7 +54,10 @@ std::array<widgets::TableColumn, 6> PartColumns(const CompareFrame& frame) {
     return widgets::TableColumn{frame.Tr(title), least, weight};
   };
   const auto numbers = [&](const char* title, const char* widest, float weight) {
-    return widgets::TableColumn{title, widgets::NumbersWidth(frame.look, title, widest), weight};
+    return widgets::TableColumn{.title = title,
+                                .least = widgets::NumbersWidth(frame.look, title, widest),
+                                .weight = weight,
+                                .is_number = true};
   };
   const std::string within = fmt::format("{0} .. {0}", kWidestDifference);
   return {texts(Text::kComparePart, frame.Tr(Text::kCompareExposed), 1.7F),
@@ -128,13 +131,7 @@ void DrawComparedParts(const CompareFrame& frame, float width) {
   const auto rows = static_cast<int>(parts.size()) + 1;
   const ImVec2 size(width, widgets::TableHeight(columns, rows, width));
   if (!widgets::BeginTable("parts", columns, ImGuiTableFlags_NoSavedSettings, size)) return;
-  ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
-  for (int column = 0; column < ImGui::TableGetColumnCount(); ++column) {
-    ImGui::TableSetColumnIndex(column);
-    const char* title = ImGui::TableGetColumnName(column);
-    const bool is_number = column >= 1 && column <= 3;
-    is_number ? widgets::NumberHeader(frame.look, title, false) : ImGui::TableHeader(title);
-  }
+  widgets::HeaderRow(frame.look, columns, -1, frame.log);
   for (const PartRow& part : parts) DrawPartRow(frame, part, most_ns);
   ImGui::EndTable();
 }

@@ -66,36 +66,30 @@ double RowNumber(const ComparedRow& row, int column) {
 
 std::array<widgets::TableColumn, kNumCompareColumns> RowColumns(const CompareFrame& frame) {
   constexpr auto kNumber = ImGuiTableColumnFlags_PreferSortDescending;
-  const auto text = [&](Text title, float least, float weight) {
-    return widgets::TableColumn{frame.Tr(title), frame.look.Px(least), weight};
+  const auto text = [&](Text title, float least, float weight, const char* id) {
+    return widgets::TableColumn{
+        .title = frame.Tr(title), .least = frame.look.Px(least), .weight = weight, .id = id};
   };
-  const auto number = [&](const char* title, const char* widest) {
-    return widgets::TableColumn{title, widgets::NumbersWidth(frame.look, title, widest), 0.8F,
-                                kNumber};
+  const auto number = [&](const char* title, const char* widest, const char* id) {
+    return widgets::TableColumn{.title = title,
+                                .least = widgets::NumbersWidth(frame.look, title, widest),
+                                .weight = 0.8F,
+                                .flags = kNumber,
+                                .id = id,
+                                .is_number = true};
   };
-  return {text(Text::kCompareWhat, 140, 2.4F),
-          text(Text::kComparePhase, 54, 0.9F),
-          text(Text::kCompareUnit, 48, 1.1F),
-          text(Text::kCompareState, 40, 0.7F),
-          number("A", kWidestTime),
-          number("B", kWidestTime),
-          number(frame.Tr(Text::kCompareDifference), kWidestDifference),
-          {frame.Tr(Text::kCompareBar), frame.look.Px(kLeastDifferenceBar), 1.2F, kNumber}};
-}
-
-void DrawRowHeaders(const CompareFrame& frame, int sorted_by) {
-  static constexpr std::array kIds = {"what", "phase", "unit",       "state",
-                                      "a",    "b",     "difference", "bar"};
-  ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
-  for (int column = 0; column < kNumCompareColumns; ++column) {
-    if (!ImGui::TableSetColumnIndex(column)) continue;
-    const char* title = ImGui::TableGetColumnName(column);
-    const bool is_number = column >= kAColumn && column <= kDifferenceColumn;
-    is_number ? widgets::NumberHeader(frame.look, title, column == sorted_by)
-              : ImGui::TableHeader(title);
-    frame.log->Text(fmt::format("header:{}", kIds[static_cast<size_t>(column)]), title,
-                    widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
-  }
+  return {text(Text::kCompareWhat, 140, 2.4F, "what"),
+          text(Text::kComparePhase, 54, 0.9F, "phase"),
+          text(Text::kCompareUnit, 48, 1.1F, "unit"),
+          text(Text::kCompareState, 40, 0.7F, "state"),
+          number("A", kWidestTime, "a"),
+          number("B", kWidestTime, "b"),
+          number(frame.Tr(Text::kCompareDifference), kWidestDifference, "difference"),
+          {.title = frame.Tr(Text::kCompareBar),
+           .least = frame.look.Px(kLeastDifferenceBar),
+           .weight = 1.2F,
+           .flags = kNumber,
+           .id = "bar"}};
 }
 
 }  // namespace
@@ -173,10 +167,11 @@ void CompareRows::Draw(const CompareFrame& frame, ImVec2 size) {
     frame.log->Text("said", said_, said);
     size.y -= said.y1 - said.y0 + ImGui::GetStyle().ItemSpacing.y;
   }
-  if (widgets::BeginTable("rows", RowColumns(frame), widgets::kSortedTable, size)) {
+  const auto columns = RowColumns(frame);
+  if (widgets::BeginTable("rows", columns, widgets::kSortedTable, size)) {
     if (widgets::TakeOrder(&sorted_)) order_.clear();
     Update(frame);
-    DrawRowHeaders(frame, sorted_.column);
+    widgets::HeaderRow(frame.look, columns, sorted_.column, frame.log);
     ImGuiListClipper clipper;
     clipper.Begin(static_cast<int>(order_.size()));
     while (clipper.Step()) {

@@ -3,13 +3,11 @@
 #include <imgui.h>
 
 #include <algorithm>
-#include <span>
-#include <string>
 #include <vector>
 
 #include "ui/widgets/labels.h"
+#include "ui/widgets/legend.h"
 #include "ui/widgets/look.h"
-#include "ui/widgets/tooltip.h"
 
 namespace shardscope::panels {
 namespace {
@@ -31,21 +29,21 @@ std::vector<query::MemoryCategory> UsedCategories(const ui::Context& context) {
   return used;
 }
 
-struct LegendEntry {
+struct NamedColor {
   ui::Term term;
   ui::Color color;
   bool hatched = false;
 };
 
 // What lies over the stack of a GPU's rank, where some rank has rows of it.
-void AddDeviceEntries(const ui::Context& context, bool nccl, std::vector<LegendEntry>* entries) {
+void AddDeviceEntries(const ui::Context& context, bool nccl, std::vector<NamedColor>* colors) {
   const auto any = [&](const auto& has) {
     const std::vector<query::RankRows>& ranks = context.snapshot->ranks;
     return std::any_of(ranks.begin(), ranks.end(), has);
   };
   const auto add = [&](DeviceBand::Kind kind) {
     const BandLook look = LookOfBand(*context.theme, kind);
-    entries->push_back({look.term, look.color, kind == DeviceBand::Kind::kFreeGap});
+    colors->push_back({look.term, look.color, kind == DeviceBand::Kind::kFreeGap});
   };
   using Rows = query::RankRows;
   if (any([](const Rows& rows) { return !rows.gpu_work.empty() && !rows.memory.empty(); })) {
@@ -93,46 +91,34 @@ BandLook LookOfBand(const ui::Theme& theme, DeviceBand::Kind kind) {
 float DrawMemoryLegend(const ui::Context& context, const ui::Box& box, bool nccl,
                        ui::DrawLog* log) {
   const Look look = widgets::LookOf(context);
-  const widgets::TextStyle style{look.fonts.text, ui::kSmallTextSize, look.theme.ink.dim};
-  const float line = look.Px(18);
-  std::vector<LegendEntry> entries;
+  const widgets::LegendStyle style{
+      .text = {look.fonts.text, ui::kSmallTextSize, look.theme.ink.dim}};
+  std::vector<NamedColor> colors;
   for (const query::MemoryCategory category : UsedCategories(context)) {
-    entries.push_back(
+    colors.push_back(
         {ui::kMemoryTerms[static_cast<size_t>(category)], ui::MemoryColor(look.theme, category)});
   }
-  AddDeviceEntries(context, nccl, &entries);
+  AddDeviceEntries(context, nccl, &colors);
+  std::vector<widgets::LegendEntry> entries;
+  for (const NamedColor& one : colors) {
+    const auto draw = [&look, one](const ui::Box& swatch) {
+      widgets::DrawSwatch(look, {swatch.x0, swatch.y0}, 9, one.color, one.hatched);
+    };
+    entries.push_back({ui::Tr(ui::Language::kEnglish, one.term.name),
+                       ui::Tr(context.language, one.term.name),
+                       ui::Tr(context.language, one.term.tip), draw});
+  }
   ImDrawList* list = ImGui::GetWindowDrawList();
   // The line of the tabs lies outside the panel's own clip rectangle, but in its window, which may
   // be narrower than the axis.
   const ImVec2 window = ImGui::GetWindowPos();
   const ImVec2 window_end(window.x + ImGui::GetWindowWidth(), window.y + ImGui::GetWindowHeight());
-  list->PushClipRect(
-      {std::max(box.x0, window.x), std::max(box.y0, window.y)},
-      {std::min(box.x1, window_end.x), std::min(std::max(box.y1, box.y0 + line), window_end.y)});
-  std::vector<float> widths;
-  std::vector<const char*> names;
-  for (const LegendEntry& entry : entries) {
-    names.push_back(ui::Tr(context.language, entry.term.name));
-    widths.push_back(look.Px(14) + widgets::TextSize(look, style, names.back()).x);
-  }
-  const widgets::LegendPlaces places = widgets::PlaceLegend(look, widths, box, line, look.Px(16));
-  for (size_t at = 0; at < places.entries.size(); ++at) {
-    const LegendEntry& entry = entries[at];
-    const auto [x, y] = places.entries[at];
-    widgets::DrawSwatch(look, {x, y + look.Px(4)}, 9, entry.color, entry.hatched);
-    const ui::Box drawn =
-        widgets::DrawText(look, style, {x + look.Px(14), y + look.Px(2)}, names[at]);
-    log->Text(std::string("legend:") + names[at], names[at], drawn);
-    widgets::BoxTooltip(look, {x, drawn.y0, drawn.x1, drawn.y1}, names[at],
-                        ui::Tr(context.language, entry.term.tip));
-  }
-  if (places.entries.size() < names.size()) {
-    const std::span<const char* const> rest = std::span(names).subspan(places.entries.size());
-    log->Int("legend_rest", "", static_cast<int64_t>(rest.size()), "",
-             widgets::DrawLegendRest(look, {places.rest.x, places.rest.y + look.Px(2)}, rest));
-  }
+  list->PushClipRect({std::max(box.x0, window.x), std::max(box.y0, window.y)},
+                     {std::min(box.x1, window_end.x),
+                      std::min(std::max(box.y1, box.y0 + look.Px(style.line)), window_end.y)});
+  const float bottom = widgets::DrawLegend(look, entries, box, style, log);
   list->PopClipRect();
-  return places.bottom;
+  return bottom;
 }
 
 }  // namespace shardscope::panels

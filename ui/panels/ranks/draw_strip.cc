@@ -14,6 +14,7 @@
 #include "ui/ranks.h"
 #include "ui/widgets/keys.h"
 #include "ui/widgets/labels.h"
+#include "ui/widgets/legend.h"
 #include "ui/widgets/tooltip.h"
 
 namespace shardscope::panels {

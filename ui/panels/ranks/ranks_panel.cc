@@ -223,12 +223,9 @@ void RanksPanel::HandleStrip(const RanksFrame& frame, const StripPlaces& places,
 
 void RanksPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
   const RanksFrame frame{{context, widgets::LookOf(context), log, commands}};
-  const auto say = [&](Text text) {
-    log->Text("empty", frame.Tr(text), widgets::EmptyState(frame.look, frame.Tr(text)));
-  };
-  if (context.snapshot == nullptr) return say(Text::kRanksEmpty);
-  if (context.ranks == nullptr) return say(Text::kRanksMaking);
-  if (context.ranks->findings.ranks.empty()) return say(Text::kRanksNoStep);
+  if (context.snapshot == nullptr) return frame.Empty(Text::kRanksEmpty);
+  if (context.ranks == nullptr) return frame.Empty(Text::kRanksMaking);
+  if (context.ranks->findings.ranks.empty()) return frame.Empty(Text::kRanksNoStep);
   widgets::Gap(frame.look, 4);
   DrawSentence(frame);
   widgets::Gap(frame.look, 4);

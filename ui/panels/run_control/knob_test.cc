@@ -36,7 +36,7 @@ TEST(Knob, EveryLiveKeyIsInOneSection) {
   EXPECT_EQ(shown, live);
 }
 
-// A live key has a label in ui/text.cc, or is called by its name here.
+// A live key has a label in ui/catalogue/key_help.inc, or is called by its name here.
 TEST(Knob, EveryLiveKeyHasALabel) {
   std::set<std::string> unlabelled;
   for (const config::KeyInfo& key : config::AllKeys()) {

@@ -454,13 +454,10 @@ void SchedulePanel::DrawText(const ScheduleFrame& frame) {
 
 void SchedulePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
   const ScheduleFrame frame{{context, widgets::LookOf(context), log, commands}};
-  const auto say = [&](Text text) {
-    log->Text("empty", frame.Tr(text), widgets::EmptyState(frame.look, frame.Tr(text)));
-  };
-  if (context.snapshot == nullptr) return say(Text::kScheduleEmpty);
+  if (context.snapshot == nullptr) return frame.Empty(Text::kScheduleEmpty);
   if (!ChooseSchedule(context)) {
     const bool may_come = context.snapshot->loading || query::MayGrow(context.snapshot->state);
-    return say(may_come ? Text::kScheduleReading : Text::kScheduleNone);
+    return frame.Empty(may_come ? Text::kScheduleReading : Text::kScheduleNone);
   }
   if (asked_ == nullptr) Check(commands);
   widgets::Gap(frame.look, 4);

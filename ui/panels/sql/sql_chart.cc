@@ -7,7 +7,6 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
-#include <span>
 #include <tuple>
 #include <utility>
 
@@ -17,6 +16,7 @@
 #include "ui/panels/sql/row_target.h"
 #include "ui/text.h"
 #include "ui/widgets/labels.h"
+#include "ui/widgets/legend.h"
 #include "ui/widgets/look.h"
 #include "ui/widgets/tooltip.h"
 
@@ -167,26 +167,19 @@ std::string NameOfColumn(const query::SelectedRows& rows, size_t column) {
 void DrawSeriesLegend(const PanelFrame& frame, const query::SelectedRows& rows,
                       const std::vector<ChartSeries>& series, const ui::Box& box) {
   const widgets::Look& look = frame.look;
-  const widgets::TextStyle style = widgets::FaintOf(look);
-  std::vector<std::string> names;
-  std::vector<float> widths;
+  std::vector<widgets::LegendEntry> entries;
   for (const ChartSeries& one : series) {
-    names.push_back(NameOfColumn(rows, one.column));
-    widths.push_back(look.Px(14) + widgets::TextSize(look, style, names.back()).x);
+    const std::string name = NameOfColumn(rows, one.column);
+    const auto draw = [&look,
+                       color = ColorOfSeries(look.theme, entries.size())](const ui::Box& swatch) {
+      widgets::DrawSwatch(look, {swatch.x0, swatch.y0}, 9, color, false);
+    };
+    entries.push_back({name, name, nullptr, draw});
   }
-  const widgets::LegendPlaces places =
-      widgets::PlaceLegend(look, widths, box, look.Px(kSqlLegendHeight), look.Px(16));
-  for (size_t at = 0; at < places.entries.size(); ++at) {
-    const ImVec2 place = places.entries[at];
-    widgets::DrawSwatch(look, {place.x, place.y + look.Px(3)}, 9, ColorOfSeries(look.theme, at),
-                        false);
-    widgets::DrawText(look, style, {place.x + look.Px(14), place.y + look.Px(1)}, names[at]);
-  }
-  if (places.entries.size() == names.size()) return;
-  std::vector<const char*> rest;
-  for (size_t at = places.entries.size(); at < names.size(); ++at)
-    rest.push_back(names[at].c_str());
-  widgets::DrawLegendRest(look, places.rest, rest);
+  widgets::DrawLegend(
+      look, entries, box,
+      {.text = widgets::FaintOf(look), .swatch_top = 3, .text_top = 1, .line = kSqlLegendHeight},
+      frame.log);
 }
 
 }  // namespace

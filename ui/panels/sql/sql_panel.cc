@@ -258,11 +258,7 @@ void SqlPanel::DrawAnswer(const PanelFrame& frame) {
 void SqlPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
   const PanelFrame frame{context, widgets::LookOf(context), log, commands};
   const bool is_news = context.typed_into.IsNews("sql", &typed_into_);
-  if (context.snapshot == nullptr) {
-    const char* text = frame.Tr(Text::kSqlEmpty);
-    log->Text("empty", text, widgets::EmptyState(frame.look, text));
-    return;
-  }
+  if (context.snapshot == nullptr) return frame.Empty(Text::kSqlEmpty);
   wants_text_ = wants_text_ || is_news;
   if (!context.sql.is_open) commands->push_back(ui::OpenSql{});
   widgets::Gap(frame.look, 4);

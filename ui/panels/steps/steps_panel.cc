@@ -126,27 +126,21 @@ std::array<widgets::TableColumn, kNumStepColumns> TableColumnsOf(const StepsFram
   for (size_t at = 0; at < kStepColumns.size(); ++at) {
     const StepColumn& column = kStepColumns[at];
     const char* title = frame.Tr(column.title);
-    columns[at] = {title, widgets::NumbersWidth(frame.look, title, column.widest), column.weight,
-                   ImGuiTableColumnFlags_PreferSortDescending};
+    columns[at] = {.title = title,
+                   .least = widgets::NumbersWidth(frame.look, title, column.widest),
+                   .weight = column.weight,
+                   .flags = ImGuiTableColumnFlags_PreferSortDescending,
+                   .id = column.id,
+                   .tip = frame.Tr(column.tip),
+                   .is_number = true};
   }
-  columns[kEventsColumn] = {frame.Tr(Text::kStepsEvents), frame.look.Px(kLeastEvents), 2.2F,
-                            ImGuiTableColumnFlags_NoSort};
+  columns[kEventsColumn] = {.title = frame.Tr(Text::kStepsEvents),
+                            .least = frame.look.Px(kLeastEvents),
+                            .weight = 2.2F,
+                            .flags = ImGuiTableColumnFlags_NoSort,
+                            .id = "events",
+                            .tip = frame.Tr(Text::kStepsEventsTip)};
   return columns;
-}
-
-void DrawStepHeaders(const StepsFrame& frame, int sorted_by) {
-  ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
-  for (int column = 0; column < kNumStepColumns; ++column) {
-    if (!ImGui::TableSetColumnIndex(column)) continue;
-    const char* title = ImGui::TableGetColumnName(column);
-    const bool is_number = column < kEventsColumn;
-    is_number ? widgets::NumberHeader(frame.look, title, column == sorted_by)
-              : ImGui::TableHeader(title);
-    const StepColumn* meaning = is_number ? &kStepColumns[static_cast<size_t>(column)] : nullptr;
-    frame.NoteItem(fmt::format("header:{}", meaning != nullptr ? meaning->id : "events"), title);
-    if (!ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) continue;
-    ImGui::SetTooltip("%s", frame.Tr(meaning != nullptr ? meaning->tip : Text::kStepsEventsTip));
-  }
 }
 
 }  // namespace
@@ -170,15 +164,14 @@ void StepsPanel::Update(const StepsFrame& frame) {
 }
 
 void StepsPanel::DrawTable(const StepsFrame& frame, float height) {
-  if (!widgets::BeginTable("steps", TableColumnsOf(frame), widgets::kSortedTable, {0, height})) {
-    return;
-  }
+  const auto columns = TableColumnsOf(frame);
+  if (!widgets::BeginTable("steps", columns, widgets::kSortedTable, {0, height})) return;
   if (widgets::TakeOrder(&sorted_)) {
     if (sorted_.column >= 0) ImGui::SetScrollY(0);  // what is largest, not where one was
     made_of_ = nullptr;
   }
   Update(frame);
-  DrawStepHeaders(frame, sorted_.column);
+  widgets::HeaderRow(frame.look, columns, sorted_.column, frame.log);
   // A list that stands at its end follows the run.
   const bool follows = sorted_.column < 0 && ImGui::GetScrollY() >= ImGui::GetScrollMaxY() - 1;
   ImGuiListClipper clipper;
@@ -195,12 +188,9 @@ void StepsPanel::DrawTable(const StepsFrame& frame, float height) {
 
 void StepsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
   const StepsFrame frame{{context, widgets::LookOf(context), log, commands}};
-  const auto say = [&](Text text) {
-    log->Text("empty", frame.Tr(text), widgets::EmptyState(frame.look, frame.Tr(text)));
-  };
-  if (context.snapshot == nullptr) return say(Text::kStepsEmpty);
-  if (context.step_table == nullptr) return say(Text::kStepsMaking);
-  if (context.step_table->empty()) return say(Text::kStepsNone);
+  if (context.snapshot == nullptr) return frame.Empty(Text::kStepsEmpty);
+  if (context.step_table == nullptr) return frame.Empty(Text::kStepsMaking);
+  if (context.step_table->empty()) return frame.Empty(Text::kStepsNone);
   widgets::Gap(frame.look, 4);
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const ImVec2 at = ImGui::GetCursorScreenPos();

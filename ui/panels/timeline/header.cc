@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +24,7 @@
 #include "ui/values.h"
 #include "ui/widgets/buttons.h"
 #include "ui/widgets/labels.h"
+#include "ui/widgets/legend.h"
 #include "ui/widgets/look.h"
 #include "ui/widgets/tooltip.h"
 
@@ -36,7 +36,6 @@ using widgets::Look;
 constexpr float kLine = 18;
 constexpr float kSwatchWidth = 22;  // wide enough to show a hatch
 constexpr float kSwatchHeight = 11;
-constexpr float kEntryGap = 14;
 constexpr float kLeastLanes = 100;  // three lanes, which the legend leaves room for
 
 struct Entry {
@@ -103,37 +102,23 @@ void DrawEntry(const Look& look, const Entry& entry, const ui::Box& swatch) {
   if (entry.emulated) timeline::DrawEmulatedHatch(look, swatch, swatch.x0);
 }
 
-// From the left top of `box` on, in as many lines as its width needs and it has room for, with a
-// sign for entries that have none; nothing where it has no room for a line. Returns the bottom.
-// Logs each entry as "legend:<name>" with its swatch's box.
+// From the left top of `box` on; nothing where it has no room for a line. Returns the bottom.
 float DrawTimelineLegend(const ui::Context& context, const ui::Box& box, ui::DrawLog* log) {
   const Look look = widgets::LookOf(context);
-  const widgets::TextStyle style{look.fonts.text, ui::kSmallTextSize, look.theme.ink.dim};
   if (box.y0 + look.Px(kLine) > box.y1) return box.y0;
-  const std::vector<Entry> entries = Entries(context);
-  std::vector<const char*> names;
-  std::vector<float> widths;
-  for (const Entry& entry : entries) {
-    names.push_back(ui::Tr(context.language, entry.name));
-    widths.push_back(look.Px(kSwatchWidth + 5) + widgets::TextSize(look, style, names.back()).x);
+  std::vector<widgets::LegendEntry> entries;
+  for (const Entry& entry : Entries(context)) {
+    const auto draw = [&look, entry](const ui::Box& swatch) { DrawEntry(look, entry, swatch); };
+    entries.push_back({ui::Tr(ui::Language::kEnglish, entry.name),
+                       ui::Tr(context.language, entry.name), nullptr, draw});
   }
-  const widgets::LegendPlaces places =
-      widgets::PlaceLegend(look, widths, box, look.Px(kLine), look.Px(kEntryGap));
-  for (size_t at = 0; at < places.entries.size(); ++at) {
-    const auto [x, y] = places.entries[at];
-    const float top = y + look.Px((kLine - kSwatchHeight) / 2);
-    const ui::Box swatch{x, top, x + look.Px(kSwatchWidth), top + look.Px(kSwatchHeight)};
-    DrawEntry(look, entries[at], swatch);
-    widgets::DrawText(look, style, {swatch.x1 + look.Px(5), y + look.Px(2)}, names[at]);
-    log->Text(std::string("legend:") + ui::Tr(ui::Language::kEnglish, entries[at].name), names[at],
-              swatch);
-  }
-  if (places.entries.size() < names.size()) {
-    const std::span<const char* const> rest = std::span(names).subspan(places.entries.size());
-    log->Int("legend_rest", "", static_cast<int64_t>(rest.size()), "",
-             widgets::DrawLegendRest(look, {places.rest.x, places.rest.y + look.Px(2)}, rest));
-  }
-  return places.bottom;
+  return widgets::DrawLegend(look, entries, box,
+                             {.text = {look.fonts.text, ui::kSmallTextSize, look.theme.ink.dim},
+                              .swatch = {kSwatchWidth, kSwatchHeight},
+                              .swatch_top = (kLine - kSwatchHeight) / 2,
+                              .line = kLine,
+                              .gap = 14},
+                             log);
 }
 
 using timeline::Axis;

@@ -24,10 +24,6 @@ class HeadlessSurface : public Surface {
 class NullSurface : public Surface {
  public:
   NullSurface(int width, int height) : width_(width), height_(height) {}
-  void Resize(int width, int height) {
-    width_ = width;
-    height_ = height;
-  }
   void BeginFrame() override;
   void EndFrame() override;
 

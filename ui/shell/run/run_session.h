@@ -4,102 +4,34 @@
 // Owner's thread only; readers and worker have their own threads inside.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <future>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "engine/config/control_client.h"
-#include "trace/base/mutex.h"
 #include "trace/query/live_trace.h"
 #include "trace/query/snapshot.h"
 #include "ui/context.h"
-#include "ui/planned_step.h"
 #include "ui/shell/run/area_worker.h"
-#include "ui/shell/run/blocks_worker.h"
 #include "ui/shell/run/bookmark_placer.h"
 #include "ui/shell/run/bookmarks_worker.h"
-#include "ui/shell/run/compare_worker.h"
+#include "ui/shell/run/compare_workers.h"
+#include "ui/shell/run/control_link.h"
+#include "ui/shell/run/critical_paths.h"
 #include "ui/shell/run/folder_watch.h"
+#include "ui/shell/run/index_maker.h"
 #include "ui/shell/run/lens_workers.h"
-#include "ui/shell/run/memory_choices_worker.h"
+#include "ui/shell/run/memory_workers.h"
+#include "ui/shell/run/plan_workers.h"
 #include "ui/shell/run/report_worker.h"
-#include "ui/shell/run/schedule_worker.h"
 #include "ui/shell/run/search_worker.h"
 #include "ui/shell/run/sql_worker.h"
 #include "ui/timeline/run_index.h"
 
 namespace shardscope::shell {
-
-// The app's connection to a run's training: connects in the background while the run
-// is live, keeps its status fresh, and remembers what was asked and not yet answered.
-//
-// Owner's thread only; ControlClient has the socket's thread.
-class ControlLink {
- public:
-  explicit ControlLink(std::string run_folder);
-
-  // Once a frame: takes answers, asks for the status four times a second, connects again after a
-  // second. `live`: whether the trace is still being written; a run that has ended is not called.
-  void Update(double now_seconds, bool live);
-
-  void SetKnob(const std::string& key, const std::string& value);
-  // Asks for the value before the last SetKnob() whose knob still stands where that has put it
-  // (state().undoable), and returns what that was; nullopt: there is none.
-  std::optional<ui::TurnedKnob> UndoKnob();
-  void RevertPending();  // asks for the values in force again
-  void Do(config::Action action);
-
-  const ui::ControlState& state() const { return state_; }
-
- private:
-  void Connect(double now_seconds);
-  void Take(const config::Response& response);
-  void SendSet(const std::map<std::string, std::string>& values);
-  // Asked for, else in force; empty: not known.
-  std::string ValueOf(const std::string& key) const;
-  void FindUndoable();  // of turned_, for state()
-
-  const std::string run_folder_;
-  ui::ControlState state_;
-  std::future<Result<std::unique_ptr<config::ControlClient>>> connecting_;
-  std::unique_ptr<config::ControlClient> client_;
-  std::map<int64_t, std::map<std::string, std::string>> asked_;  // set requests without an answer
-  std::vector<ui::TurnedKnob> turned_;
-  double next_connect_seconds_ = 0;
-  double next_status_seconds_ = 0;
-};
-
-// Arranges the spans of a large trace for drawing on a thread of its own.
-//
-// Threads: all calls on the owner's thread; the index is made on the maker's.
-class IndexMaker {
- public:
-  // `wake` is called on the maker's thread once the index is made.
-  IndexMaker(query::SnapshotPtr snapshot, std::function<void()> wake);
-  // Asks the maker to stop, which it does after less than a millisecond's rows.
-  ~IndexMaker() = default;
-  IndexMaker(const IndexMaker&) = delete;
-  IndexMaker& operator=(const IndexMaker&) = delete;
-
-  bool ready() const;
-  // The index, once: null before it is made and after it was taken.
-  std::shared_ptr<timeline::RunIndex> Take();
-
- private:
-  void Make(const std::stop_token& stop, const query::Snapshot& snapshot,
-            const std::function<void()>& wake);
-
-  mutable Mutex mutex_;
-  std::shared_ptr<timeline::RunIndex> index_ GUARDED_BY(mutex_);  // null until it is complete
-  std::jthread thread_;  // last: starts when all else is there
-};
 
 // How far a run's log.txt was read, and when to look again.
 struct LogPlace {
@@ -139,39 +71,20 @@ class RunSession {
   // `width`: at least the pixels that the view is wide.
   bool FindStalls(const ui::View& view, float width, bool whole);
 
-  // Once a frame: has what is typed looked for in the rows that are shown, and puts what was found
-  // into `search`. `at_once`: on this thread, for pictures.
-  void UpdateSearch(bool at_once, ui::SearchState* search);
+  // Once a frame, with the rows of it: has what is typed looked for, what is marked measured, the
+  // moments of the lens's stretch made, and puts what there is into the context. `at_once`: on this
+  // thread, for pictures.
+  void UpdateSearchAreaAndLens(bool at_once, ui::Context* context);
 
-  // Likewise what is marked is measured; on a run that goes on again and again, until no newer rows
-  // can change it.
-  void UpdateArea(bool at_once, ui::AreaState* area);
+  // Once a frame, after the view is known and the step in focus: has made what else is asked for:
+  // plan and critical path of the step, a Schedule's text, blocks of memory, the comparison with
+  // another run; puts the newest answers into the context.
+  struct InFront {  // panels, which ask for more then
+    bool compare = false;
+    bool blocks = false;
+  };
+  void UpdatePanels(bool at_once, const InFront& in_front, ui::Context* context);
 
-  // Once a frame: has the moments of the lens's stretch made, and puts them into `lens`.
-  void UpdateLens(bool at_once, ui::LensState* lens);
-
-  // Once a frame in which they are shown: has the blocks read that are asked for, and puts the
-  // newest answer into `blocks`. nullopt: what was answered stays.
-  void UpdateBlocks(bool at_once, const std::optional<query::BlocksQuery>& wanted,
-                    ui::BlocksState* blocks);
-
-  // Once a frame: has the text read that is asked for, and puts the newest answer into `schedule`.
-  void UpdateSchedule(bool at_once, ui::ScheduleState* schedule);
-
-  // Once a frame in which they are shown: finds the choices, again when a knob was turned.
-  void UpdateMemoryChoices(bool at_once, ui::BlocksState* blocks);
-
-  // Once a frame: has the plan of `step` made, and puts it into `plan`.
-  void UpdatePlan(bool at_once, int32_t step, ui::PlanState* plan);
-  // Likewise its critical path, or that of the newest step before it that all ranks have finished;
-  // those that were made are kept.
-  void UpdateCriticalPath(bool at_once, int32_t step, ui::CriticalPathState* path);
-  // Once a frame: has the run compared with what is asked for, of a run that goes on again and
-  // again where `in_front`, and puts the answer into `compare`.
-  void UpdateCompare(bool at_once, bool in_front, ui::CompareState* compare);
-  // Once a frame, after it: has the step of B beside `step` found, if it is to be shown.
-  void UpdateBeside(bool at_once, int32_t step, const ui::Selection& selection,
-                    ui::CompareState* compare);
   // Reads the bookmarks of the run and follows their file. `opened`: as bookmarks::FileOf() has it.
   void FollowBookmarks(const std::string& opened);
   // Reads them once, on the calling thread: for headless pictures.
@@ -195,7 +108,11 @@ class RunSession {
   const std::shared_ptr<FolderWatch>& watch() const { return watch_; }
 
  private:
-  RunSession();
+  RunSession(std::function<void()> wake, std::shared_ptr<FolderWatch> watch, int64_t memory_bytes);
+  void UpdateSearch(bool at_once, ui::SearchState* search);
+  // On a run that goes on again and again, until no newer rows can change it.
+  void UpdateArea(bool at_once, ui::AreaState* area);
+  void UpdateLens(bool at_once, ui::LensState* lens);
   // The newest snapshot that may be shown: one that replaces the rows of the one before only once
   // what is drawn of it is there.
   query::SnapshotPtr TakeSnapshot(ui::Context* context);
@@ -205,8 +122,8 @@ class RunSession {
   bool IsInPlace() const { return watch_ == nullptr || watch_->seen() == ui::RunPlace::kThere; }
   bool ReadLog(const std::string& folder, ui::Context* context);
 
-  std::function<void()> wake_;
-  std::shared_ptr<FolderWatch> watch_;  // of the path as opened; null for a fixed snapshot
+  const std::function<void()> wake_;
+  const std::shared_ptr<FolderWatch> watch_;  // of the path as opened; null for a fixed snapshot
   bool live_ = false;
   query::SnapshotPtr requested_;  // newest that there is
   FindingsRequest asked_;         // what the worker was last asked for
@@ -227,26 +144,10 @@ class RunSession {
   std::unique_ptr<SearchWorker> search_worker_;    // from the first search on
   std::unique_ptr<AreaWorker> area_worker_;        // from the first area on
   std::unique_ptr<MomentsWorker> moments_worker_;  // from the first lens on
-  struct PlanWorkers {
-    std::unique_ptr<PlanWorker> plan;          // from the first plan on
-    std::optional<int32_t> asked;              // of which step
-    std::unique_ptr<ScheduleWorker> schedule;  // from the first text on
-  };
   PlanWorkers plan_workers_;
-  struct MemoryWorkers {
-    std::unique_ptr<BlocksWorker> blocks;          // from the first question on
-    std::unique_ptr<MemoryChoicesWorker> choices;  // likewise
-  };
   MemoryWorkers memory_workers_;
-  std::unique_ptr<PathWorker> path_worker_;  // from the first critical path on
-  std::map<int32_t, std::shared_ptr<const analysis::StepPath>> paths_;  // by step
-  struct CompareWorkers {
-    std::unique_ptr<CompareWorker> compare;  // from the first comparison on
-    std::unique_ptr<BesideWorker> beside;    // from the first step beside one on
-    BesideRequest asked;                     // of it
-  };
+  CriticalPaths critical_paths_;
   CompareWorkers compare_workers_;
-  int64_t memory_bytes_ = 0;  // of it, and of what it is compared with (query::ReadLimits)
   std::unique_ptr<SqlWorker> sql_;
   struct RunBookmarks {
     std::unique_ptr<BookmarksWorker> worker;
@@ -256,29 +157,6 @@ class RunSession {
   RunBookmarks bookmarks_;
   std::unique_ptr<query::LiveTrace> trace_;  // destroyed first: it calls wake
   LogPlace log_;
-};
-
-// Ends sessions that were left on a thread of its own. A session waits for its
-// reader, for the report in the making and frees millions of rows; no frame may wait for that.
-//
-// Close() on the UI thread; sessions end on the closer's thread.
-class SessionCloser {
- public:
-  SessionCloser() = default;
-  ~SessionCloser() = default;  // waits until all have ended: what they call still exists then
-  SessionCloser(const SessionCloser&) = delete;
-  SessionCloser& operator=(const SessionCloser&) = delete;
-
-  // Returns at once. Null is allowed.
-  void Close(std::unique_ptr<RunSession> session);
-
- private:
-  void Run(const std::stop_token& stop);
-
-  Mutex mutex_;
-  std::condition_variable_any left_;
-  std::vector<std::unique_ptr<RunSession>> sessions_ GUARDED_BY(mutex_);
-  std::jthread thread_;  // from the first session on; last, so that it ends before the rest
 };
 
 }  // namespace shardscope::shell

@@ -1,9 +1,8 @@
-// An open run: what is made in the background, and that leaving it waits for nothing.
+// An open run, and what is made of its rows.
 #include "ui/shell/run/run_session.h"
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -11,82 +10,10 @@
 #include <vector>
 
 #include "tests/lesson/lesson_snapshot.h"
-#include "trace/base/mutex.h"
 #include "trace/query/trace_test_util.h"
 
 namespace shardscope::shell {
 namespace {
-
-// Holds whoever calls Wake() until it is opened. Nobody waits for ever: a session that cannot be
-// left would be a test that hangs.
-class Gate {
- public:
-  void Wake() {
-    MutexLock lock(mutex_);
-    ++held_;
-    changed_.notify_all();
-    gave_up_ |= !changed_.wait_for(lock, std::chrono::seconds(20), [this] { return open_; });
-    --held_;
-  }
-  void WaitUntilHeld() {
-    MutexLock lock(mutex_);
-    changed_.wait(lock, [this] { return held_ > 0; });
-  }
-  void Open() {
-    const MutexLock lock(mutex_);
-    open_ = true;
-    changed_.notify_all();
-  }
-  int held() const {
-    const MutexLock lock(mutex_);
-    return held_;
-  }
-  bool gave_up() const {
-    const MutexLock lock(mutex_);
-    return gave_up_;
-  }
-
- private:
-  mutable Mutex mutex_;
-  CondVar changed_;
-  int held_ = 0;
-  bool open_ = false;
-  bool gave_up_ = false;
-};
-
-TEST(SessionCloserTest, LeavingARunDoesNotWaitForItsThreads) {
-  query::TestFolder folder;
-  auto recorder = query::OpenRecorder(folder.path());
-  const query::PlanOpId plan_op =
-      query::AddPlanOp(recorder.get(), "F block0", "forward", "compute");
-  recorder->Record(query::OpAt(plan_op, 0, 0, 10, 20));
-  ASSERT_TRUE(recorder->Flush().ok());
-  Gate gate;
-  auto session = RunSession::Open(folder.path(), [&gate] { gate.Wake(); });
-  ASSERT_TRUE(session.ok()) << session.message();
-  ui::Context context;
-  session.value()->Update(0, &context);
-  session.value()->AskForFigures({}, &context);
-  gate.WaitUntilHeld();
-  {
-    SessionCloser closer;
-    closer.Close(std::move(session).value());
-    EXPECT_GT(gate.held(), 0);  // it still runs: it was not waited for
-    EXPECT_FALSE(gate.gave_up());
-    gate.Open();
-  }  // waits until the session has ended
-  EXPECT_EQ(gate.held(), 0);
-}
-
-TEST(SessionCloserTest, EndsEverySessionThatWasLeft) {
-  const query::SnapshotPtr lesson = analysis::MakeLessonSnapshot(2, 4, 2);
-  {
-    SessionCloser closer;
-    closer.Close(nullptr);
-    for (int i = 0; i < 5; ++i) closer.Close(RunSession::OfSnapshot(lesson));
-  }
-  EXPECT_EQ(lesson.use_count(), 1);
-}
 
 TEST(RunSessionTest, APictureOfARunHasItsLogOnce) {
   query::TestFolder folder;
@@ -140,34 +67,6 @@ TEST(FindingsMakerTest, RanksAndCollectivesAreMadeWhereTheyAreAskedFor) {
   auto loading = std::make_shared<query::Snapshot>(*lesson);
   loading->loading = true;  // it lacks rows
   EXPECT_EQ(maker.Make({.snapshot = loading, .ranks = true})->ranks, nullptr);
-}
-
-TEST(IndexMakerTest, MakesTheIndexThatFramesWouldMake) {
-  const query::SnapshotPtr lesson = analysis::MakeLessonSnapshot(4, 60, 12);
-  timeline::RunIndex expected;
-  ASSERT_TRUE(expected.Advance(*lesson));
-  Gate gate;
-  IndexMaker maker(lesson, [&gate] { gate.Wake(); });
-  gate.WaitUntilHeld();
-  EXPECT_TRUE(maker.ready());
-  const auto index = maker.Take();
-  gate.Open();
-  ASSERT_NE(index, nullptr);
-  EXPECT_EQ(maker.Take(), nullptr);
-  EXPECT_TRUE(index->Advance(*lesson));  // nothing is missing
-  ASSERT_EQ(index->ranks().size(), expected.ranks().size());
-  for (size_t rank = 0; rank < expected.ranks().size(); ++rank) {
-    for (size_t kind = 0; kind < expected.ranks()[rank].columns.size(); ++kind) {
-      EXPECT_EQ(index->ranks()[rank].columns[kind].size(),
-                expected.ranks()[rank].columns[kind].size());
-    }
-  }
-}
-
-TEST(IndexMakerTest, MayBeLeftWhileItWorks) {
-  const query::SnapshotPtr lesson = analysis::MakeLessonSnapshot(4, 200, 12);
-  { const IndexMaker maker(lesson, nullptr); }
-  EXPECT_EQ(lesson.use_count(), 1);
 }
 
 }  // namespace
