@@ -264,6 +264,7 @@ TEST_F(CheckpointTest, EachWayToBeBrokenHasItsError) {
   });
   broken("is no index", [](const std::string& folder) { Replace(folder + "/index.json", "{}"); });
   broken("is no index", [](const std::string& folder) { Replace(folder + "/index.json", "[1]"); });
+  broken("does not say its version", with_index("\"version\": 1,", ""));
   broken("use the newer program", with_index("\"version\": 1", "\"version\": 2"));
   broken("its checksum is another one", with_index("\"step\": 5", "\"step\": 6"));
   EXPECT_NE(ErrorOf(PartialFolder(checkpoints(), 5)).find("not there"), std::string::npos);

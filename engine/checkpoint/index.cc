@@ -243,9 +243,14 @@ Result<Index> Parse(const std::string& text, const std::string& path, bool is_wh
     const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
     if (json.is_discarded()) return Damaged(path, "it is no JSON, or only a part of it");
     if (!json.is_object() || json.value("format", "") != kFormat) {
-      return Status::Error(path + " is no index of a checkpoint of Shardscope");
+      return Status::Error(path +
+                           " is no index of a checkpoint of Shardscope: take another checkpoint");
     }
-    const int64_t version = json.at("version").get<int64_t>();
+    const auto written = json.find("version");
+    if (written == json.end() || !written->is_number_integer()) {
+      return Damaged(path, "it does not say its version");
+    }
+    const auto version = written->get<int64_t>();
     if (version > kVersion) {
       return Status::Error(
           fmt::format("{} is of version {}, and this program reads up to {}: use the newer program",

@@ -157,8 +157,7 @@ Status LiveTrainer::RunStep(int rank, int64_t step, const Regime& regime) {
   const schema::StepRow row = trace_->AddStep(rank, step, *regime.schedule, times.first_issue_ns);
   // On a GPU the ops of such a step have no times.
   if (!trace_->IsUnrecorded(step)) {
-    MeasureBandwidth(step, times);
-    MeasureSegments(step, times);
+    measured_->Add(step, times);
   }
   ShareStep(rank, {.step = step,
                    .steps = ranks_->job().training.steps,
@@ -309,37 +308,15 @@ Status LiveTrainer::RegisterSchedule(const Regime& regime) {
 
 // One rank of each process, before the first step of the regime.
 void LiveTrainer::Apply(int64_t step, const Regime& regime) {
-  const config::Config& config = regime.config;
-  const config::LinkBandwidth link = config::GetLinkBandwidth(config);
-  const bool is_first = regime.number == 0;
-  bool link_changed = is_first;
+  bool link_changed = regime.number == 0;
   for (const ChangedKey& change : regime.decision.changed) {
     link_changed = link_changed || change.key.starts_with("link.");
     trace_->Mark(step, "change", change);
     Message(
         fmt::format("step {}: {} {} -> {}", step, change.key, change.old_value, change.new_value));
   }
-  if (link_changed && ranks_->transport().capabilities().has_link) {
-    const int64_t latency_ns = config.GetInt("link.latency");
-    const MutexLock lock(bandwidth_mutex_);
-    auto_bandwidth_.reset();
-    if (link.is_auto) {
-      auto_bandwidth_ = std::make_unique<AutoBandwidth>(
-          *regime.schedule, AutoBandwidth::Link{link.auto_share, latency_ns});
-    } else {
-      ranks_->transport().SetLink(link.bytes_per_second, latency_ns);
-    }
-  }
-  {
-    const bool by_budget = config::GetCheckpointing(config).mode == plan::Checkpointing::kBudget;
-    const MutexLock lock(segments_mutex_);
-    if (!by_budget) {
-      segment_times_.reset();
-    } else if (segment_times_ == nullptr) {
-      segment_times_ = std::make_unique<SegmentTimes>(regime.schedule->segments.size());
-    }
-  }
-  options_.device->Apply(config);
+  measured_->Enter(regime, link_changed);
+  options_.device->Apply(regime.config);
   const std::shared_ptr<const Regime>& before =
       of_rank_[static_cast<size_t>(ranks_->first_local())].entered;
   const bool was_paused = before != nullptr && before->decision.pause;
@@ -352,73 +329,6 @@ void LiveTrainer::Apply(int64_t step, const Regime& regime) {
     trace_->Mark(step, "stop", {});
     Message(fmt::format("stopped before step {}", step));
   }
-}
-
-// Any rank's host thread, after its step.
-void LiveTrainer::MeasureBandwidth(int64_t step, const StepTimes& times) {
-  std::unique_ptr<AutoBandwidth> found;
-  {
-    const MutexLock lock(bandwidth_mutex_);
-    if (auto_bandwidth_ == nullptr) return;
-    auto_bandwidth_->Add(step, times);
-    if (!auto_bandwidth_->IsReady(ranks_->size())) return;
-    found = std::move(auto_bandwidth_);
-  }
-  const std::optional<double> rate = found->BytesPerSecond();
-  if (!rate) {
-    Message(
-        "link.bandwidth=auto: a block's all-gather sends nothing, or its latency alone is too "
-        "long; the rate stays as it is");
-    return;
-  }
-  const config::KeyInfo& key = *config::FindKey("link.bandwidth");
-  const double allowed = std::clamp(*rate, key.minimum, key.maximum);
-  const std::string text = fmt::format("{:.0f}kB/s", std::max(1.0, allowed / 1e3));
-  if (!TakeFound("link.bandwidth", text)) return;
-  Message(fmt::format("link.bandwidth=auto: a block's forward takes {}, so the link gets {}",
-                      FormatDuration(found->forward_ns()), FormatBandwidth(allowed)));
-}
-
-// The same.
-void LiveTrainer::MeasureSegments(int64_t step, const StepTimes& times) {
-  std::unique_ptr<SegmentTimes> found;
-  {
-    const MutexLock lock(segments_mutex_);
-    if (segment_times_ == nullptr) return;
-    segment_times_->Add(step, times);
-    if (!segment_times_->IsReady(ranks_->size())) return;
-    found = std::move(segment_times_);
-  }
-  const config::Config config = steering_->config();
-  const plan::Policy policy = config::ToPolicy(config);
-  // Changed meanwhile, and not taken up yet.
-  if (policy.checkpointing.mode != plan::Checkpointing::kBudget) return;
-  const Job& job = ranks_->job();
-  const Result<std::vector<int32_t>> blocks = plan::BlocksToRecompute(
-      model::DescribeModel(job.model, policy.units, job.training.batch), policy, found->Costs());
-  if (!blocks.ok()) return Message(blocks.message());
-  const std::string text =
-      config::CheckpointingText({.mode = plan::Checkpointing::kBlocks, .blocks = *blocks});
-  if (!TakeFound("checkpointing", text)) return;
-  Message(
-      fmt::format("checkpointing=budget: by measured forwards {} of {} blocks are recomputed: {}",
-                  blocks->size(), job.model.layers, text));
-}
-
-bool LiveTrainer::TakeFound(const std::string& key, const std::string& found) {
-  const Status status = steering_->Change({{key, found}});
-  if (!status.ok()) {
-    Message(fmt::format("{}={}: {}", key, found, status.message()));
-    return false;
-  }
-  // run.toml then says what a later run has to be given to be the same.
-  const MutexLock lock(found_mutex_);
-  found_[key] = found;
-  config::Config written = options_.config;
-  Status rewritten = written.SetAll(found_);
-  if (rewritten.ok()) rewritten = WriteConfig(std::move(written));
-  if (!rewritten.ok()) Message(rewritten.message());
-  return true;
 }
 
 void LiveTrainer::Message(const std::string& text) {

@@ -10,15 +10,14 @@
 
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/footprint/advice.h"
-#include "engine/runtime/auto_bandwidth.h"
 #include "engine/runtime/checkpoint/checkpoint_writer.h"
 #include "engine/runtime/dump.h"
 #include "engine/runtime/evaluation_runner.h"
+#include "engine/runtime/measured_keys.h"
 #include "engine/runtime/ranks/ranks.h"
 #include "engine/runtime/regime_log.h"
 #include "engine/runtime/run_trace.h"
 #include "engine/runtime/schedule_cache.h"
-#include "engine/runtime/segment_times.h"
 #include "engine/runtime/step_observer.h"
 #include "engine/runtime/trainer.h"
 #include "trace/base/mutex.h"
@@ -145,11 +144,6 @@ class LiveTrainer : public Trainer {
   void Apply(int64_t step, const Regime& regime);
   executor::PredictedPeaks PredictPeaks(const Regime& regime) const;
   Status RegisterSchedule(const Regime& regime);
-  // link.bandwidth=auto and checkpointing=budget: once enough steps are there, the value that they
-  // give is changed to and written.
-  void MeasureBandwidth(int64_t step, const StepTimes& times);
-  void MeasureSegments(int64_t step, const StepTimes& times);
-  bool TakeFound(const std::string& key, const std::string& found);
   void Message(const std::string& text);
   Status CheckTrace();
 
@@ -165,6 +159,7 @@ class LiveTrainer : public Trainer {
   std::unique_ptr<Steering> steering_;
   std::unique_ptr<ScheduleCache> schedules_;
   std::unique_ptr<EvaluationRunner> evaluations_;   // uses trace_, observer_, ranks_ and steering_
+  std::unique_ptr<MeasuredKeys> measured_;          // uses ranks_ and steering_
   std::unique_ptr<config::ControlServer> control_;  // uses steering_
   std::optional<Dump> dump_;                        // if one is asked for
   std::unique_ptr<StepReports> reports_;
@@ -176,16 +171,6 @@ class LiveTrainer : public Trainer {
   Copies copies_;
 
   Mutex message_mutex_;  // one message at a time; held while the user is told
-
-  Mutex segments_mutex_;
-  std::unique_ptr<SegmentTimes> segment_times_ GUARDED_BY(segments_mutex_);  // while it measures
-
-  Mutex bandwidth_mutex_;
-  std::unique_ptr<AutoBandwidth> auto_bandwidth_ GUARDED_BY(bandwidth_mutex_);  // while it measures
-
-  // Keys and values that were measured, for run.toml: any rank's host thread, one at a time.
-  Mutex found_mutex_;
-  std::map<std::string, std::string> found_ GUARDED_BY(found_mutex_);
 
   struct OfRank {
     int64_t next_regime = 0;

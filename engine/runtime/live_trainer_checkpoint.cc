@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <string>
 #include <system_error>
+#include <vector>
 
 #include "engine/checkpoint/folder.h"
 #include "engine/model/huggingface.h"
@@ -211,10 +213,13 @@ Status LiveTrainer::CheckLastCheckpoint(int64_t steps) const {
   const bool is_of_end = lost && lost->step == steps && steps > ranks_->job().first_step &&
                          regimes_.Newest()->checkpoint_every > 0;
   if (!is_of_end) return Status::Ok();
+  std::vector<std::string> passed;
+  const bool has_earlier = checkpoint::FindCheckpoint(checkpoint_folder_.path, &passed).ok();
   return Status::Error(fmt::format(
       "the run has ended, and its result is lost: {}; make room or name another folder with "
-      "checkpoint.path, and go on from an earlier checkpoint with --resume",
-      lost->message));
+      "checkpoint.path, and {}",
+      lost->message,
+      has_earlier ? "go on from an earlier checkpoint with --resume" : "train again"));
 }
 
 void LiveTrainer::CloseCheckpoints(bool is_failed) {

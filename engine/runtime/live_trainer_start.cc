@@ -104,6 +104,12 @@ Status LiveTrainer::OpenRest() {
        .steering = steering_.get(),
        .on_schedule = [this](const Regime& regime) { return RegisterSchedule(regime); },
        .on_message = [this](const std::string& text) { Message(text); }});
+  measured_ = std::make_unique<MeasuredKeys>(
+      options_.config, ranks_.get(),
+      MeasuredKeys::Listeners{
+          .steering = steering_.get(),
+          .write_config = [this](config::Config config) { return WriteConfig(std::move(config)); },
+          .on_message = [this](const std::string& text) { Message(text); }});
   OpenCheckpoints();
   return Status::Ok();
 }
@@ -117,7 +123,7 @@ Result<std::shared_ptr<const plan::Schedule>> LiveTrainer::ScheduleOf(const conf
   auto written = schedules_->GetWritten(path, policy, reads);
   if (written.ok()) return written;
   return Status::Error(fmt::format(
-      "schedule.file={}; leave it empty (schedule.file=) to train with what strategy and prefetch "
+      "schedule.file: {}; leave it empty (schedule.file=) to train with what strategy and prefetch "
       "give",
       written.message()));
 }

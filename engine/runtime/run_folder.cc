@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -86,7 +87,9 @@ Status RunFolder::CheckFree(const std::string& path, IfTaken if_taken) {
     return Status::Error("--out " + path + ": " + parent.string() + " is not a folder");
   }
   if (access(parent.c_str(), W_OK | X_OK) != 0) {
-    return Status::Error("--out " + path + ": no permission to write in " + parent.string());
+    const std::string why = errno == EROFS ? "can only be read" : "may not be written to";
+    return Status::Error("--out " + path + ": " + parent.string() + " " + why +
+                         "; name a folder elsewhere");
   }
   return Status::Ok();
 }

@@ -131,6 +131,7 @@ class DiskTest(ProgramTest):
                 if code:
                     self.assertIn("its result is lost: no checkpoint before step 4", done.stderr)
                     self.assertIn("No space left on device", done.stderr)
+                    self.assertIn("and train again", done.stderr)  # there is no earlier one
                     self.assertIn("no checkpoint before step 2", done.stdout)  # which is said, and no error
                 report = json.loads(self.app("report", "--json", shim=False))
                 self.assertEqual((report["state"], report["steps"][-1]["step"]), ("finished", 3))
