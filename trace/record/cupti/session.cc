@@ -224,10 +224,10 @@ void Session::Stop() {
 
 SessionCounts Session::counts() const {
   SessionCounts counts;
-  counts.decoded = decoded_.load();
-  counts.dropped = dropped_.load();
+  counts.decoded = counts_.decoded.load();
+  counts.dropped = counts_.dropped.load();
   counts.buffers_refused = pool_.times_empty();
-  counts.damaged_buffers = damaged_.load();
+  counts.damaged_buffers = counts_.damaged_buffers.load();
   counts.fatal = fatal_.load();
   counts.failed = failed_.load();
   counts.silent = silent_.load();
@@ -266,8 +266,8 @@ bool Session::DecodeFull() {
     Batch batch;
     if (dump_ != nullptr) dump_->AddBuffer(full.data, full.valid_bytes);
     const DecodeResult done = Decode(functions_, full.data, full.valid_bytes, names_, batch);
-    decoded_ += done.decoded;
-    damaged_ += done.damaged ? 1 : 0;
+    counts_.decoded += done.decoded;
+    counts_.damaged_buffers += done.damaged ? 1 : 0;
     for (void* const data : done.overhead_data) std::free(data);
     on_batch_(std::move(batch), names_);
   }
@@ -276,7 +276,7 @@ bool Session::DecodeFull() {
   pool_.Refill(SpareBuffers());
   size_t dropped = 0;
   if (!fatal_ && functions_.ActivityGetNumDroppedRecords(nullptr, 0, &dropped) == CUPTI_SUCCESS) {
-    dropped_ += static_cast<int64_t>(dropped);
+    counts_.dropped += static_cast<int64_t>(dropped);
   }
   return !buffers.empty();
 }

@@ -175,7 +175,11 @@ class Session {
 
   Sources sources_;
 
-  std::atomic<int64_t> decoded_ = 0, dropped_ = 0, damaged_ = 0;
+  // As SessionCounts has them.
+  struct Counts {
+    std::atomic<int64_t> decoded = 0, dropped = 0, damaged_buffers = 0;
+  };
+  Counts counts_;
   std::atomic<int64_t> buffers_ = 0;   // asked for and given back, both
   std::atomic<int64_t> launches_ = 0;  // while they are counted
   std::atomic<bool> fatal_ = false, failed_ = false, silent_ = false;
