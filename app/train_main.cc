@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "app/folder_of_now.h"
 #include "app/say.h"
@@ -143,12 +144,21 @@ void PrintData(const runtime::Job& job) {
   FlushOutput();
 }
 
+// A file or folder that the run has written, while it is still at its place.
+void PrintPath(std::string_view what, const std::string& path) {
+  if (path.empty()) return;
+  std::error_code unknown;
+  const bool is_gone = !std::filesystem::exists(path, unknown) && !unknown;
+  Print(fmt::format("{}: {}{}\n", what, path,
+                    is_gone ? " is gone: it was removed or moved while the run wrote to it" : ""));
+}
+
 void PrintEnd(const runtime::RunSummary& summary, int64_t steps) {
   Print(fmt::format("{} after {} of {}{}\n", summary.stopped_early ? "stopped" : "finished",
                     summary.steps, Counted(steps, "step"),
                     summary.last ? ", " + LossText(*summary.last) : ""));
-  if (!summary.trace_path.empty()) Print(fmt::format("trace: {}\n", summary.trace_path));
-  if (!summary.folder.empty()) Print(fmt::format("run: {}\n", summary.folder));
+  PrintPath("trace", summary.trace_path);
+  PrintPath("run", summary.folder);
 }
 
 // What the process ends with after a run that ended well, though perhaps before its last step.

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import resource
 import shutil
 import subprocess
 import time
@@ -180,6 +182,53 @@ class DiskTest(ProgramTest):
                 output = self.end(process, code)
                 self.assertIn("was removed", output)
                 self.assertFalse(self.run_folder.exists())
+
+    def test_what_is_gone_at_the_end_is_not_named_as_if_it_were_there(self):
+        moved = self.root / "moved"
+        process = self.start()
+        self.wait_for_steps(self.run_folder, 4)
+        self.run_folder.rename(moved)
+        self.addCleanup(shutil.rmtree, moved, ignore_errors=True)
+        time.sleep(1.5)  # the file is looked for once a second
+        interrupt(process)
+        output = self.end(process)  # the training itself went well
+        self.assertRegex(output, r"trace: \S+ is gone: it was removed or moved")
+        self.assertRegex(output, rf"run: {re.escape(str(self.run_folder))} is gone")
+        done = subprocess.run([str(APP), "report", str(moved), "--json"], capture_output=True, text=True, timeout=TIMEOUT_S)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["state"], "cut")
+
+    def test_a_trace_without_room_for_its_start_leaves_nothing_and_says_what_helps(self):
+        def small_files():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (200 * 1024, 200 * 1024))
+
+        for state, prepare, words in (("room 60000", None, "No space left on device: make room"), ("", small_files, "ulimit -f")):
+            with self.subTest(words):
+                self.disk(state)
+                command = [str(part) for part in self.train_command(self.run_folder)]
+                done = subprocess.run(command, env={**os.environ, **self.shim}, capture_output=True, text=True, timeout=TIMEOUT_S,
+                                      preexec_fn=prepare)
+                self.assertEqual(done.returncode, 1, done.stdout)
+                self.assertIn(words, done.stderr)
+                self.assertIn(str(self.run_folder), done.stderr)
+                self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+                self.assertFalse(self.run_folder.exists())
+
+    def test_memory_behind_a_hole_is_within_its_bound(self):
+        process = self.start()
+        for _ in range(3):
+            self.disk("full")
+            self.wait_for_more_steps(50)
+            self.disk("")
+            self.wait_for_more_steps(50)
+        interrupt(process)
+        self.end(process)
+        report = json.loads(self.app("report", "--json"))
+        self.assertGreater(report["dropped"]["memory"], 0)
+        for schedule in report["schedules"]:
+            self.assertLessEqual(schedule["peak_bytes"], schedule["executed_bound_bytes"])
+        held = "SELECT sum(bytes) AS live FROM memory_event WHERE category = 'activation' GROUP BY rank"
+        self.assertEqual(self.count(f"SELECT max(abs(live)) FROM ({held})"), 0)  # all is given back in each step
 
     def test_a_slow_disk_slows_nothing_and_loses_nothing_uncounted(self):
         process = self.start()

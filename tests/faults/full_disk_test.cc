@@ -2,7 +2,11 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <csignal>
+#include <filesystem>
+#include <utility>
+#include <vector>
 
 #include "trace/query/live_trace.h"
 #include "trace/query/trace_test_util.h"
@@ -66,6 +70,111 @@ TEST(FullDisk, LostRecordsAreCountedAndRecordingGoesOn) {
   EXPECT_EQ(static_cast<int64_t>(rows.size()) + said, 2 * kRows);
   EXPECT_EQ(rows.back().started_ns, 2 * kRows - 1);
   EXPECT_EQ(snapshot.value()->markers.size(), 1u);
+}
+
+// The log of small batches is larger than the finished file.
+constexpr int64_t kSmallBatches = 250;
+
+// Records rows until the log is larger than `bytes`, then as many that find no room in it. Finishes
+// with that room. Returns whether the trace is whole.
+bool RecordBeyond(rlim_t bytes, record::Recorder* recorder) {
+  const PlanOpId plan_op = AddPlanOp(recorder, "F block0", "forward", "compute");
+  for (int64_t i = 0; i < kSmallBatches; ++i) {
+    recorder->Record(OpAt(plan_op, 0, 0, i, i + 1));
+    EXPECT_TRUE(recorder->Flush().ok());
+  }
+  const FileSizeLimit limit(bytes);
+  for (int64_t i = kSmallBatches; i < 2 * kSmallBatches; ++i) {
+    recorder->Record(OpAt(plan_op, 0, 0, i, i + 1));
+  }
+  EXPECT_FALSE(recorder->Flush().ok());
+  return recorder->Finish().ok();
+}
+
+TEST(FullDisk, WhatTheLiveFileCannotTakeIsInTheFinishedOne) {
+  TestFolder folder;
+  auto recorder = OpenRecorder(folder.path());
+  EXPECT_FALSE(RecordBeyond(600'000, recorder.get()));
+  const Result<SnapshotPtr> snapshot = ReadSnapshot(folder.path());
+  ASSERT_TRUE(snapshot.ok()) << snapshot.message();
+  EXPECT_EQ(snapshot.value()->state, TraceState::kFinished);
+  int64_t said = 0;
+  for (const Capability& row : snapshot.value()->capabilities) said += row.dropped;
+  EXPECT_EQ(said, kSmallBatches);
+  EXPECT_EQ(static_cast<int64_t>(snapshot.value()->ranks.at(0).op_runs.size()), kSmallBatches);
+}
+
+TEST(FullDisk, ATraceThatCannotBeFinishedIsCut) {
+  TestFolder folder;
+  auto recorder = OpenRecorder(folder.path());
+  EXPECT_FALSE(RecordBeyond(100'000, recorder.get()));
+  recorder.reset();
+  const Result<SnapshotPtr> snapshot = ReadSnapshot(folder.path());
+  ASSERT_TRUE(snapshot.ok()) << snapshot.message();
+  EXPECT_EQ(snapshot.value()->state, TraceState::kCut);
+  EXPECT_EQ(static_cast<int64_t>(snapshot.value()->ranks.at(0).op_runs.size()), kSmallBatches);
+}
+
+TEST(FullDisk, ATraceThatCannotBeBegunLeavesNothingAndSaysWhatHelps) {
+  TestFolder folder;
+  const FileSizeLimit limit(50'000);
+  record::RecorderOptions options;
+  options.run_folder = folder.path();
+  const auto recorder = record::Recorder::Open(options);
+  ASSERT_FALSE(recorder.ok());
+  EXPECT_NE(recorder.message().find("ulimit -f"), std::string::npos) << recorder.message();
+  EXPECT_NE(recorder.message().find(folder.path()), std::string::npos) << recorder.message();
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+TEST(FullDisk, MemoryIsNeverMoreThanWasLiveAndRightBehindTheHole) {
+  TestFolder folder;
+  auto recorder = OpenRecorder(folder.path());
+  constexpr int64_t kRows = 16'000;
+  constexpr int64_t kRamp = 2'000;  // events that take, then as many that free
+  constexpr int64_t kBytes = 10;
+  const auto record = [&](int64_t from) {
+    for (int64_t i = from; i < from + kRows; ++i) {
+      schema::MemoryEventRow row;
+      row.issued_ns = row.executed_ns = i;
+      row.bytes = i / kRamp % 2 == 0 ? kBytes : -kBytes;
+      row.device = "cpu";
+      row.category = "temporary";
+      row.plan_op = PlanOpId::None();
+      row.step = -1;
+      recorder->Record(row);
+      if (i % 1500 == 0) (void)recorder->Flush();
+    }
+    (void)recorder->Flush();
+  };
+  record(0);
+  {
+    const FileSizeLimit limit(700'000);
+    record(kRows);
+  }
+  EXPECT_GT(recorder->Dropped().at("memory"), 0);
+  record(2 * kRows);
+  EXPECT_FALSE(recorder->Finish().ok());
+  const Result<SnapshotPtr> snapshot = ReadSnapshot(folder.path());
+  ASSERT_TRUE(snapshot.ok()) << snapshot.message();
+  std::vector<std::pair<int64_t, int64_t>> changes;
+  for (const MemoryEvent& event : snapshot.value()->ranks.at(0).memory) {
+    changes.emplace_back(event.executed_ns, event.bytes);
+  }
+  std::stable_sort(changes.begin(), changes.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  int64_t live = 0;
+  int64_t most = 0;
+  for (const auto& [time_ns, bytes] : changes) {
+    live += bytes;
+    most = std::max(most, live);
+    if (time_ns >= 2 * kRows) {
+      const int64_t place = time_ns % (2 * kRamp);
+      ASSERT_EQ(live, kBytes * (place < kRamp ? place + 1 : 2 * kRamp - 1 - place)) << time_ns;
+    }
+  }
+  EXPECT_EQ(most, kBytes * kRamp);
+  EXPECT_EQ(live, 0);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <csignal>
+#include <filesystem>
 #include <random>
 
 #include "trace/query/live_trace.h"
@@ -100,6 +101,26 @@ TEST(KilledRun, FollowerSeesTheCut) {
   }
   ASSERT_TRUE(trace.value()->status().ok()) << trace.value()->status().message();
   ExpectCut(*trace.value()->Latest(), told);
+}
+
+TEST(MovedRun, IsCutAtItsNewPlace) {
+  TestFolder folder;
+  const std::string old_place = folder.path() + "/a";
+  const std::string new_place = folder.path() + "/b";
+  std::filesystem::create_directory(old_place);
+  auto recorder = OpenRecorder(old_place);
+  const PlanOpId plan_op = AddPlanOp(recorder.get(), "F block0", "forward", "compute");
+  recorder->Record(OpAt(plan_op, 0, 0, 0, 1));
+  ASSERT_TRUE(recorder->Flush().ok());
+  std::filesystem::rename(old_place, new_place);
+  const Status finished = recorder->Finish();
+  EXPECT_FALSE(finished.ok());
+  EXPECT_NE(finished.message().find("was removed or replaced"), std::string::npos)
+      << finished.message();
+  recorder.reset();
+  const Result<SnapshotPtr> snapshot = ReadSnapshot(new_place);
+  ASSERT_TRUE(snapshot.ok()) << snapshot.message();
+  ExpectCut(*snapshot.value(), 1);
 }
 
 }  // namespace

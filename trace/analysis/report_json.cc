@@ -364,8 +364,11 @@ Json AdviceJson(const Advice& advice) {
           {"worst_step", advice.step}};
 }
 
+// What one rank costs the group is in the other losses as well, which add up to all that is lost.
 Json LossJson(const Loss& loss) {
-  return {{"cause", Name(loss.kind)}, {"ns_per_step", loss.ns_per_step}};
+  return {{"cause", Name(loss.kind)},
+          {"ns_per_step", loss.ns_per_step},
+          {"within_others", loss.kind == LossKind::kSlowRank}};
 }
 
 Json DelayJson(const RankDelay& delay) {

@@ -161,6 +161,7 @@ Status BatchWriter::WriteKind(const std::vector<ThreadRings*>& rings, int64_t la
     for (const T* row : rows) {
       if (!bound_.Admit(*row)) continue;
       ++batch_rows_[kind];
+      lost_memory_.Follow(*row);
       if (status.ok()) status = InsertHot(*row);
     }
   }
@@ -174,6 +175,12 @@ Status BatchWriter::WriteRareRows() {
     for (size_t index = 0; index < rows.size(); ++index)
       SHARDSCOPE_RETURN_IF_ERROR(writer_->Insert(rows, index));
   }
+  return Status::Ok();
+}
+
+Status BatchWriter::WriteLostMemory() {
+  for (schema::MemoryEventRow& row : lost_memory_.Rows())
+    SHARDSCOPE_RETURN_IF_ERROR(InsertNumbered(&row));
   return Status::Ok();
 }
 
@@ -192,6 +199,7 @@ Status BatchWriter::WriteTransaction(const std::vector<ThreadRings*>& rings, Rar
                                      bool* more) {
   SHARDSCOPE_RETURN_IF_ERROR(writer_->Begin());
   Status status = WriteAllKinds(rings, more);
+  if (status.ok() && gone_.ok()) status = WriteLostMemory();
   store::RowBatch fresh = rare->Take();
   store::AppendRows(&fresh, &rare_backlog_);
   if (status.ok()) status = WriteRareRows();
@@ -222,6 +230,7 @@ Status BatchWriter::WriteBatch(const std::vector<ThreadRings*>& rings, RareRows*
     last_hot_id_ = ids_before;
     for (size_t kind = 0; kind < schema::kNumHotRecords; ++kind)
       lost_to_errors_[kind] += batch_rows_[kind];
+    lost_memory_.EndBatch(false);
   };
   Status status;
   try {
@@ -232,16 +241,17 @@ Status BatchWriter::WriteBatch(const std::vector<ThreadRings*>& rings, RareRows*
     throw;
   }
   bound_.EndBatch(status.ok());
-  if (status.ok()) {
-    rare_backlog_ = {};
-  } else {
+  if (!status.ok()) {
     lose_batch();
+    // A new segment would open with a balance that has the lost memory events in it already.
+    return status;
   }
+  rare_backlog_ = {};
+  lost_memory_.EndBatch(true);
   if (batch_rows_ == HotCounts{}) return status;  // the size bound is about hot rows
   const schema::MemoryEventId last_memory_id(
       last_hot_id_[schema::TableOf<schema::MemoryEventRow>::kIndex]);
-  const Status kept = bound_.Keep(last_memory_id, writer_.get());
-  return status.ok() ? kept : status;
+  return bound_.Keep(last_memory_id, writer_.get());
 }
 
 void BatchWriter::LoseRest(const std::vector<ThreadRings*>& rings) {
@@ -253,13 +263,21 @@ void BatchWriter::LoseRest(const std::vector<ThreadRings*>& rings) {
   }
 }
 
+// A file that was moved away gets none of them: the rows that it has count as lost, too.
 Status BatchWriter::WriteLastRareRows(RareRows* rare) {
   writer_->ReleaseReserve();
+  SHARDSCOPE_RETURN_IF_ERROR(writer_->CheckFile());
   batch_rows_ = {};
   bool more = false;
   const Status status = WriteTransaction({}, rare, &more);
   if (status.ok()) rare_backlog_ = {};
   return status;
+}
+
+Status BatchWriter::Finish(RareRows* rare) {
+  store::RowBatch fresh = rare->Take();
+  store::AppendRows(&fresh, &rare_backlog_);
+  return writer_->Finish(rare_backlog_);
 }
 
 Status BatchWriter::CheckFile() {

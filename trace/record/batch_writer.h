@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "trace/record/lost_memory.h"
 #include "trace/record/rare_rows.h"
 #include "trace/record/size_bound.h"
 #include "trace/record/thread_rings.h"
@@ -60,6 +61,9 @@ class BatchWriter {
   void LoseRest(const std::vector<ThreadRings*>& rings);
   Status WriteLastRareRows(RareRows* rare);
 
+  // Finishes the trace, also with the rare rows that could not be written.
+  Status Finish(RareRows* rare);
+
   // Whether the file is still at its place; if not, all rows from now on are lost to errors.
   Status CheckFile();
 
@@ -76,6 +80,7 @@ class BatchWriter {
   Status WriteKind(const std::vector<ThreadRings*>& rings, int64_t last_ns, bool* more);
   int64_t LastTimeOfBatch(const std::vector<ThreadRings*>& rings) const;
   Status WriteRareRows();
+  Status WriteLostMemory();
   Status WriteAllKinds(const std::vector<ThreadRings*>& rings, bool* more);
   // Gives a hot row the next id of its table.
   template <typename Row>
@@ -87,6 +92,7 @@ class BatchWriter {
   explicit BatchWriter(int64_t max_bytes) : bound_(max_bytes) {}
 
   SizeBound bound_;
+  LostMemory lost_memory_;
   std::unique_ptr<store::TraceWriter> writer_;
   CommitCounter counter_;
   Status gone_;                   // why no hot rows are written any more

@@ -60,7 +60,7 @@ Status LiveRecorder::Start(const RecorderOptions& options) {
   if (source_ == "engine") AddEngineSources();
   AddClockPair();
   Drain();  // the rows of the start are there when Open returns
-  SHARDSCOPE_RETURN_IF_ERROR(WriterStatus());
+  if (const Status begun = WriterStatus(); !begun.ok()) return batches_->trace().Discard(begun);
   try {
     thread_ = std::thread([this] { WriterThread(); });
   } catch (const std::system_error& error) {
@@ -305,7 +305,7 @@ Status LiveRecorder::Finish() {
   ReportLosses();
   Drain();
   if (last_failed_) WriteLosses();
-  const Status finished = batches_->trace().Finish();
+  const Status finished = batches_->Finish(&rare_);
   const MutexLock lock(result_mutex_);
   if (!finished.ok()) {
     if (status_.ok()) status_ = finished;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <string>
-#include <tuple>
 
 namespace shardscope::record {
 namespace {
@@ -18,14 +17,6 @@ constexpr int64_t kMinLogPages = 16;
 constexpr int64_t kMinBatchRows = 100;
 
 }  // namespace
-
-std::weak_ordering SizeBound::Account::operator<=>(const Account& other) const {
-  const auto key = [](const Account& account) {
-    return std::tuple(account.rank, account.category.view(), account.unit.view(),
-                      account.device.view());
-  };
-  return key(*this) <=> key(other);
-}
 
 size_t SizeBound::batch_rows() const {
   if (!bounded()) return kMaxBatchRows;
@@ -50,8 +41,7 @@ bool SizeBound::Admit(size_t kind, int64_t step) {
 
 // Also events of batches that are lost later: what they allocated or freed, they did.
 bool SizeBound::Follow(const schema::MemoryEventRow& row) {
-  const auto account =
-      balance_.try_emplace(Account{row.rank, row.device, row.category, row.unit}, 0).first;
+  const auto account = balance_.try_emplace(MemoryAccount::Of(row), 0).first;
   account->second += row.bytes;
   if (account->second == 0) balance_.erase(account);
   last_memory_ns_ = std::max(last_memory_ns_, row.executed_ns);
@@ -72,17 +62,8 @@ std::vector<schema::MemoryEventRow> SizeBound::Balance(schema::MemoryEventId las
   std::vector<schema::MemoryEventRow> rows;
   int64_t id = last_id.value() - static_cast<int64_t>(balance_.size());
   for (const auto& [account, bytes] : balance_) {
-    schema::MemoryEventRow row;
-    row.id = schema::MemoryEventId(++id);
-    row.rank = account.rank;
-    row.device = account.device;
-    row.issued_ns = row.executed_ns = last_memory_ns_;
-    row.bytes = bytes;
-    row.category = account.category;
-    row.unit = account.unit;
-    row.plan_op = schema::PlanOpId::None();
-    row.step = kNoStep;
-    rows.push_back(row);
+    rows.push_back(account.Event(last_memory_ns_, last_memory_ns_, bytes));
+    rows.back().id = schema::MemoryEventId(++id);
   }
   return rows;
 }

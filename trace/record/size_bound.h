@@ -6,12 +6,12 @@
 // bound. Batches, logs and segments are made so small that one more of each still fits.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <vector>
 
+#include "trace/record/memory_account.h"
 #include "trace/record/thread_rings.h"
 #include "trace/store/writer.h"
 
@@ -53,13 +53,6 @@ class SizeBound {
   using Counts = std::map<int64_t, HotCounts>;
   static constexpr int64_t kNoStep = -1;
 
-  // What memory events are added up by.
-  struct Account {
-    int64_t rank = 0;
-    schema::ShortText device, category, unit;
-    std::weak_ordering operator<=>(const Account& other) const;
-  };
-
   bool Admit(size_t kind, int64_t step);
   bool Follow(const schema::MemoryEventRow& row);
   template <typename T>
@@ -79,7 +72,7 @@ class SizeBound {
   int64_t dropped_through_step_ = kNoStep;
   HotCounts removed_ = {};
   HotCounts removed_in_meta_ = {};
-  std::map<Account, int64_t> balance_;
+  std::map<MemoryAccount, int64_t> balance_;
   int64_t last_memory_ns_ = 0;
   int64_t empty_segment_bytes_ = 0;  // what the newest segment had when it was started
   bool full_ = false;

@@ -426,7 +426,11 @@ Plain `sqlite3` reads both (`shardscope sql RUN "SELECT ..."` reads all files of
   of one machine share its clock and keep their times. Another machine's clock is placed (offset and drift, piecewise) by the ends of
   the collectives that it shares, or, without any, by the time of day. `meta` of the run as a whole then has a row `clock.N` a clock:
   how it was placed, and within what the ends of one collective agree (residual: p50, p95, largest).
-- `capability.dropped` adds up what was lost. A trace with holes says so (`v_dropped`).
+- `capability.dropped` adds up what was lost. A trace with holes says so (`v_dropped`). Where a batch could not be written, at most two
+  memory events an account (rank, device, category, unit), of no op and no step, stand for those that it had, at the time of the first and
+  of the last of them: sums within the hole are never above what was live, and behind it they are exact.
+- A trace whose file was moved or removed while it was written is `cut`: it ends where the writer noticed, at most a second later. The
+  training goes on (`record.on_error=stop` ends it), says at its end that trace and run folder are gone, and exits as without that.
 - With `record.max_bytes` the live trace is a row of segments, `trace-<host>-<pid>.live.db`, `....live.2.db`, `....live.3.db` and so on,
   each with the rare rows of all and the hot rows of its time. The oldest are removed, so that segments, logs and the finished copy
   never take more than the bound; `meta` then has `dropped_through_step`, `dropped_engine` and `dropped_memory` (records), and

@@ -226,7 +226,7 @@ Status PublishFinished(const std::string& temporary, const TraceFile& file) {
   return SyncPath(file.Folder(), O_DIRECTORY);
 }
 
-Status BuildFinished(const TraceFile& file, words::TraceState state) {
+Status BuildFinished(const TraceFile& file, words::TraceState state, const RowBatch& rest) {
   const std::vector<int64_t> segments = LiveSegments(file);
   if (segments.empty() || segments.size() > kMaxSegments + 1) {
     return Status::Error(
@@ -241,6 +241,7 @@ Status BuildFinished(const TraceFile& file, words::TraceState state) {
     if (!target.ok()) return target.status();
     Status copied = ConfigureFinished(&*target);
     if (copied.ok()) copied = CopyTables(paths, &*target);
+    if (copied.ok()) copied = InsertRows(rest, &*target);
     if (copied.ok()) copied = CompleteFinished(state, &*target);
     if (!copied.ok()) {
       unlink(temporary.c_str());

@@ -37,10 +37,11 @@ Status ConfigureFinished(Database* database);
 Status CompleteFinished(words::TraceState state, Database* database);
 Status PublishFinished(const std::string& temporary, const TraceFile& file);
 
-// Copies the live segments into a new file with meta.state = `state`, renames that to <stem>.db in
-// one step and removes the segments. A reader that still has one open keeps its view of it. Whoever
-// calls holds the trace's lock. After an error the segments are as they were.
-Status BuildFinished(const TraceFile& file, words::TraceState state);
+// Copies the live segments, and `rest`, rare rows for which they had no room, into a new file with
+// meta.state = `state`, renames that to <stem>.db in one step and removes the segments. A reader
+// that still has one open keeps its view of it. Whoever calls holds the trace's lock. After an
+// error the segments are as they were.
+Status BuildFinished(const TraceFile& file, words::TraceState state, const RowBatch& rest = {});
 
 // Finishes a trace whose writer has died: state `cut`, or `finished` if the writer died while it
 // was finishing. Does nothing if the writer (or another finisher) is alive or there is no live

@@ -17,14 +17,19 @@ Status RowInserter::Insert(const AnyRows& rows, size_t index, Database* database
   return statement->Run();
 }
 
-Status InsertBatch(const RowBatch& batch, Database* database) {
-  SHARDSCOPE_RETURN_IF_ERROR(database->Execute("BEGIN"));
+Status InsertRows(const RowBatch& batch, Database* database) {
   RowInserter inserter;
   for (size_t table = 0; table < schema::kNumTables; ++table) {
     const AnyRows& rows = batch.At(table);
     for (size_t index = 0; index < rows.size(); ++index)
       SHARDSCOPE_RETURN_IF_ERROR(inserter.Insert(rows, index, database));
   }
+  return Status::Ok();
+}
+
+Status InsertBatch(const RowBatch& batch, Database* database) {
+  SHARDSCOPE_RETURN_IF_ERROR(database->Execute("BEGIN"));
+  SHARDSCOPE_RETURN_IF_ERROR(InsertRows(batch, database));
   return database->Execute("COMMIT");
 }
 

@@ -61,7 +61,9 @@ class RowInserter {
   std::array<std::optional<Statement>, schema::kNumTables> statements_;
 };
 
-// Inserts all rows in one transaction.
+// Inserts all rows, within whatever transaction there is.
+Status InsertRows(const RowBatch& batch, Database* database);
+// Likewise in one of its own.
 Status InsertBatch(const RowBatch& batch, Database* database);
 
 }  // namespace shardscope::store

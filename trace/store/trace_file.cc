@@ -63,6 +63,9 @@ std::vector<std::string> Endings(const TraceFile& file) {
   return endings;
 }
 
+// Of the lock file: a few hundred rare rows.
+constexpr size_t kReserveBytes = 256 << 10;
+
 int64_t FileBytes(const std::string& path) {
   struct stat file = {};
   return stat(path.c_str(), &file) == 0 ? file.st_size : 0;
@@ -199,13 +202,32 @@ void TraceLock::Close() {
 
 // Zeros, as a file system may not keep room for what is only announced.
 void TraceLock::Reserve() {
-  constexpr size_t kBytes = 256 << 10;
-  const std::string zeros(kBytes, '\0');
+  const std::string zeros(kReserveBytes, '\0');
   if (pwrite(descriptor_, zeros.data(), zeros.size(), 0) < 0) ReleaseReserve();
 }
 
 void TraceLock::ReleaseReserve() {
   if (IsOpen()) static_cast<void>(!ftruncate(descriptor_, 0));
+}
+
+// Behind what is reserved. A write that finds room for a part says why only when it is tried again.
+Status TraceLock::CheckRoom() const {
+  struct stat file = {};
+  if (!IsOpen() || fstat(descriptor_, &file) != 0) return Status::Ok();
+  const std::string zeros(kReserveBytes, '\0');
+  ssize_t written = 0;
+  for (size_t done = 0; done < zeros.size(); done += static_cast<size_t>(written)) {
+    written = pwrite(descriptor_, zeros.data() + done, zeros.size() - done,
+                     file.st_size + static_cast<off_t>(done));
+    if (written <= 0) break;
+  }
+  if (written >= 0) return Status::Ok();
+  const int code = errno;
+  if (code != ENOSPC && code != EDQUOT && code != EFBIG) return Status::Ok();
+  return Status::Error(fmt::format("cannot write a trace in {}: {}: {}", TraceFile{path_}.Folder(),
+                                   SystemError(),
+                                   code == EFBIG ? "raise the limit of a file's size (ulimit -f)"
+                                                 : "make room there, or name another folder"));
 }
 
 void TraceLock::RemoveAndRelease() {

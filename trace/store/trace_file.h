@@ -64,6 +64,9 @@ class TraceLock {
   // has to be written where a disk is full. Only while the lock is held.
   void Reserve();
   void ReleaseReserve();
+  // An error that says what helps, if no file there can grow: the disk or the quota is full, or a
+  // file may not be larger. SQLite tells none of these. Leaves the lock file larger.
+  Status CheckRoom() const;
   // Removes the lock file and lets go; once the trace is finished.
   void RemoveAndRelease();
 

@@ -90,9 +90,10 @@ Result<std::unique_ptr<TraceWriter>> TraceWriter::Create(const std::string& fold
     return Status::Error(fmt::format("{} is held by another process", file.LockPath()));
   }
   std::unique_ptr<TraceWriter> writer(new TraceWriter(file, std::move(lock), checkpoint_pages));
-  SHARDSCOPE_RETURN_IF_ERROR(writer->OpenSegment(1));
   writer->segments_.push_back(1);
-  SHARDSCOPE_RETURN_IF_ERROR(CreateLiveSchema(&writer->database_));
+  Status begun = writer->OpenSegment(1);
+  if (begun.ok()) begun = CreateLiveSchema(&writer->database_);
+  if (!begun.ok()) return writer->Discard(begun);
   writer->lock_.Reserve();
   return writer;
 }
@@ -188,13 +189,25 @@ Status TraceWriter::CheckFile() const {
       database_.path()));
 }
 
-Status TraceWriter::Finish() {
+Status TraceWriter::Discard(const Status& why) {
+  const Status room = lock_.CheckRoom();
+  inserter_.Forget();
+  database_ = Database();  // closes it, which changes its files
+  RemoveLive(file_);
+  lock_.RemoveAndRelease();
+  return room.ok() ? why : room;
+}
+
+// A file that is gone from its place may have been moved: it lacks what came afterwards, so it must
+// not say that it is finished. Without room for the state the finished file may still find some.
+Status TraceWriter::Finish(const RowBatch& rest) {
   if (!lock_.IsOpen()) SHARDSCOPE_RETURN_IF_ERROR(Reopen());
-  SHARDSCOPE_RETURN_IF_ERROR(SetMeta("state", Name(words::TraceState::kFinishing)));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckFile());
+  if (IsEmpty(rest)) (void)SetMeta("state", Name(words::TraceState::kFinishing));
   inserter_.Forget();
   // Everything into the main file, so that the log does not outlive a crash of the finisher.
   (void)database_.Execute("PRAGMA wal_checkpoint(PASSIVE)");
-  SHARDSCOPE_RETURN_IF_ERROR(BuildFinished(file_, words::TraceState::kFinished));
+  SHARDSCOPE_RETURN_IF_ERROR(BuildFinished(file_, words::TraceState::kFinished, rest));
   lock_.RemoveAndRelease();
   return Status::Ok();
 }

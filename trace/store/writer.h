@@ -86,8 +86,13 @@ class TraceWriter {
   Status CheckFile() const;
 
   // Publishes state `finishing`, then replaces the live file by the finished one. Nothing can be
-  // written afterwards.
-  Status Finish();
+  // written afterwards. `rest`: rare rows that could not be committed. The finished file has them;
+  // the live one lacks them, so it keeps its state, and if it is left it is finished as `cut`.
+  Status Finish(const RowBatch& rest = {});
+
+  // Of a trace that could not be begun because of `why`: removes its files. Returns the reason,
+  // with what helps where there is no room.
+  Status Discard(const Status& why);
 
   const TraceFile& file() const { return file_; }
 
