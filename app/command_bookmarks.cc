@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -30,9 +31,9 @@ constexpr size_t kNoteColumns = 100;
 
 struct BookmarksArguments {
   std::string run;
-  std::string add;  // a link
+  std::optional<std::string> add;  // a link
   std::string note;
-  std::string remove;  // an id
+  std::optional<std::string> remove;  // an id
   bool json = false;
 };
 
@@ -111,7 +112,7 @@ Status CheckPlace(const ui::Link& link, const std::string& run) {
 // `run`: folder or trace file of what was given.
 Status Add(const BookmarksArguments& arguments, const std::string& run, const std::string& file) {
   SHARDSCOPE_RETURN_IF_ERROR(CheckNote(arguments.note));
-  SHARDSCOPE_ASSIGN_OR_RETURN(const ui::Link place, PlaceOf(arguments.add, arguments.run));
+  SHARDSCOPE_ASSIGN_OR_RETURN(const ui::Link place, PlaceOf(*arguments.add, arguments.run));
   SHARDSCOPE_RETURN_IF_ERROR(bookmarks::Read(file).status());
   SHARDSCOPE_RETURN_IF_ERROR(CheckPlace(place, run));
   const Bookmark bookmark = bookmarks::NewBookmark(PrintLink(place), arguments.note);
@@ -124,25 +125,30 @@ Status Add(const BookmarksArguments& arguments, const std::string& run, const st
 Status Remove(const BookmarksArguments& arguments, const std::string& file) {
   const auto all = bookmarks::Read(file);
   if (!all.ok()) return all.status();
-  const auto found = std::ranges::find(*all, arguments.remove, &Bookmark::id);
+  const auto found = std::ranges::find(*all, *arguments.remove, &Bookmark::id);
   if (found == all->end()) {
     return Status::Error(
         fmt::format("--remove {}: {} has no such bookmark; without --remove its "
                     "bookmarks are listed",
-                    arguments.remove, file));
+                    *arguments.remove, file));
   }
   return bookmarks::Apply(file, {{*found, true}}).status();
 }
 
 Status RunBookmarks(const BookmarksArguments& arguments) {
-  if (!arguments.note.empty() && arguments.add.empty()) {
+  // As a script gives them whose variable is empty. Parsed to an optional they would be none.
+  if (arguments.add == "") return Status::Error("--add '': say where it is, such as step=30");
+  if (arguments.remove == "") {
+    return Status::Error("--remove '': say which, by its id; without --remove they are listed");
+  }
+  if (!arguments.note.empty() && !arguments.add) {
     return Status::Error("--note is of a new bookmark: say where it is with --add LINK");
   }
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::string run, RunOfPath(arguments.run));
   SHARDSCOPE_ASSIGN_OR_RETURN(const store::RunFiles files, store::FindRun(run));
   const std::string file = bookmarks::FileOf(arguments.run, files.path);
-  if (!arguments.add.empty()) return Add(arguments, run, file);
-  if (!arguments.remove.empty()) return Remove(arguments, file);
+  if (arguments.add) return Add(arguments, run, file);
+  if (arguments.remove) return Remove(arguments, file);
   const auto all = bookmarks::Read(file);
   if (!all.ok()) return all.status();
   arguments.json ? PrintExact(PrintBookmarksJson(file, *all))
@@ -160,13 +166,17 @@ void AddBookmarksCommand(CLI::App& app, int* exit_code) {
   CLI::Option* json = command->add_flag("--json", arguments->json, "The list as JSON");
   CLI::Option* add =
       command
-          ->add_option("--add", arguments->add,
-                       "Add one at this place, such as step=30&rank=1, or a link that the app "
-                       "copied; prints its id")
+          ->add_option_function<std::string>(
+              "--add", [arguments](const std::string& link) { arguments->add = link; },
+              "Add one at this place, such as step=30&rank=1, or a link that the app copied; "
+              "prints its id")
           ->type_name("LINK")
           ->excludes(json);
   command->add_option("--note", arguments->note, "What to say there")->type_name("TEXT");
-  command->add_option("--remove", arguments->remove, "Remove the one with this id")
+  command
+      ->add_option_function<std::string>(
+          "--remove", [arguments](const std::string& id) { arguments->remove = id; },
+          "Remove the one with this id")
       ->type_name("ID")
       ->excludes(json)
       ->excludes(add);

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include <array>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -73,6 +74,25 @@ TEST_F(BookmarksCommandTest, SaysWhatIsWrongAndChangesNothing) {
   std::ofstream(file) << "damaged";
   EXPECT_THAT(error_of(""), HasSubstr("no whole JSON"));
   EXPECT_THAT(error_of("--add step=1"), HasSubstr("no whole JSON"));
+}
+
+// As a script gives it whose variable is empty. A line that CLI11 takes apart has no such word.
+TEST_F(BookmarksCommandTest, AnEmptyValueIsNoListing) {
+  const auto error_of = [&](const char* option) {
+    const std::string folder = folder_.path();
+    const std::array words = {"shardscope", "bookmarks", folder.c_str(), option, ""};
+    int exit_code = -1;
+    CLI::App app;
+    AddBookmarksCommand(app, &exit_code);
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    app.parse(static_cast<int>(words.size()), words.data());
+    EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+    EXPECT_EQ(exit_code, 1);
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(error_of("--add"), HasSubstr("--add '': say where it is"));
+  EXPECT_THAT(error_of("--remove"), HasSubstr("--remove '': say which"));
 }
 
 // A finished step; behind it a batch of an evaluation, a step that was not finished and memory.

@@ -9,6 +9,7 @@
 #include "app/import/import_progress.h"
 #include "app/say.h"
 #include "trace/analysis/compare/comparison.h"
+#include "trace/analysis/compare/gate.h"
 #include "trace/query/live_trace.h"
 
 namespace shardscope::app {
@@ -39,12 +40,22 @@ Result<analysis::ComparedRun> RunOf(const std::string& path,
                                (*snapshot)->name};
 }
 
-int ExitCodeOf(const CompareArguments& arguments, const analysis::Comparison& comparison) {
-  if (!arguments.fail_if_slower) return 0;
-  if (comparison.verdict == analysis::ComparisonVerdict::kNotComparable) return kNotComparable;
-  const bool slower = comparison.verdict == analysis::ComparisonVerdict::kWorse &&
-                      comparison.slower() > *arguments.fail_if_slower;
-  return slower ? kSlower : 0;
+int ExitCodeOf(const analysis::Gate& gate) {
+  if (gate.outcome == analysis::GateOutcome::kUnknown) return kNotComparable;
+  return gate.outcome == analysis::GateOutcome::kFails ? kSlower : 0;
+}
+
+// With the gate's sentence last, where it is seen below any number of rows.
+int PrintGated(const CompareArguments& arguments, const analysis::Comparison& comparison) {
+  const double most = *arguments.fail_if_slower;
+  const analysis::Gate gate = analysis::GateOf(comparison, most);
+  if (arguments.json) {
+    PrintExact(analysis::PrintComparisonJson(comparison, most));
+  } else {
+    Print(analysis::PrintComparison(comparison, arguments.all ? 0 : kListedRows));
+    Print(fmt::format("\n{}\n", gate.sentence));
+  }
+  return ExitCodeOf(gate);
 }
 
 Result<int> Compare(const CompareArguments& arguments) {
@@ -60,12 +71,13 @@ Result<int> Compare(const CompareArguments& arguments) {
       const analysis::ComparedRun b,
       RunOf(arguments.b.empty() ? arguments.a : arguments.b, arguments.steps_b, &snapshot_b));
   const analysis::Comparison comparison = analysis::Compare(a, b);
+  if (arguments.fail_if_slower) return PrintGated(arguments, comparison);
   if (arguments.json) {
     PrintExact(analysis::PrintComparisonJson(comparison));
   } else {
     Print(analysis::PrintComparison(comparison, arguments.all ? 0 : kListedRows));
   }
-  return ExitCodeOf(arguments, comparison);
+  return 0;
 }
 
 // "5%" or "0.05".
@@ -108,8 +120,8 @@ void AddCompareCommand(CLI::App& app, int* exit_code) {
             }
             arguments->fail_if_slower = *share;
           },
-          fmt::format("Exit code {} if B is slower by more than this, beyond noise; {} if that "
-                      "cannot be said",
+          fmt::format("Exit code {} if B is slower by more than this, beyond noise: a step, or a "
+                      "token where steps differ in their tokens; {} if that cannot be said",
                       kSlower, kNotComparable))
       ->type_name("5%");
   command->add_flag("--json", arguments->json, "JSON, in nanoseconds and bytes");

@@ -96,6 +96,10 @@ Status RunSearch(const SearchArguments& arguments) {
   const size_t most = arguments.limit.value_or(arguments.json ? analysis::kMostHits : kListedHits);
   const SearchResult found =
       Search(**snapshot, std::get<analysis::SearchQuery>(parsed), {.most_hits = most});
+  if (found.count == 0) {
+    const Status has_step = CheckHasStep(**snapshot, std::get<analysis::SearchQuery>(parsed));
+    if (!has_step.ok()) return has_step;
+  }
   if (arguments.json) {
     PrintExact(PrintFoundJson(**snapshot, arguments.query, found));
   } else {

@@ -11,6 +11,7 @@
 
 #include "app/animate.h"
 #include "app/import/import_progress.h"
+#include "app/output_check.h"
 #include "app/say.h"
 #include "trace/analysis/search.h"
 #include "trace/base/output_file.h"
@@ -82,24 +83,18 @@ std::string StepError(const std::string& text) {
 }
 
 shell::ShotFormat FormatOf(const std::string& path) {
-  const std::string extension = CLI::detail::to_lower(std::filesystem::path(path).extension());
-  if (extension == ".svg") return shell::ShotFormat::kSvg;
-  return extension == ".csv" ? shell::ShotFormat::kCsv : shell::ShotFormat::kPng;
+  const std::string ending = EndingOf(path);
+  if (ending == ".svg") return shell::ShotFormat::kSvg;
+  return ending == ".csv" ? shell::ShotFormat::kCsv : shell::ShotFormat::kPng;
 }
 
 // A name that asks for another format would be a lie.
-Status CheckOutput(const std::string& path) {
+Status CheckPictureFile(const std::string& path) {
   if (path.empty()) return Status::Ok();
-  if (FormatOf(path) != shell::ShotFormat::kPng) return OutputFile::Check(path);
-  std::filesystem::path png = path;
-  for (const char* other :
-       {".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".pdf", ".tif", ".tiff", ".ppm"}) {
-    if (CLI::detail::to_lower(png.extension()) != other) continue;
-    return Status::Error(
-        fmt::format("-o {}: the picture is a PNG or an SVG, a table a CSV; call it {}", path,
-                    png.replace_extension(".png").string()));
-  }
-  return OutputFile::Check(path);
+  const std::string png = std::filesystem::path(path).replace_extension(".png").string();
+  return CheckOutputFile(
+      path, {".png", ".svg", ".csv"},
+      fmt::format("a picture is a .png or an .svg, a panel's table a .csv; call it {}", png));
 }
 
 // Of a large finished trace only the rows that the picture shows.
@@ -181,6 +176,7 @@ Status Animate(const ShotArguments& arguments) {
   }
   const Status output = CheckAnimationOutput(arguments.animation.output);
   if (!output.ok()) return Status::Error("--animate " + output.message());
+  SHARDSCOPE_RETURN_IF_ERROR(CheckIsOfNoRun("--animate", arguments.animation.output));
   SHARDSCOPE_ASSIGN_OR_RETURN(const shell::ShotOptions options, OptionsOf(arguments));
   shell::Animation animation{.frames = arguments.animation.frames};
   if (!arguments.animation.speed.empty()) {
@@ -201,7 +197,7 @@ Status TakeShot(const ShotArguments& arguments) {
         "say where the picture goes with -o FILE.png, -o FILE.svg or --animate FILE.png, where a "
         "panel's table goes with -o FILE.csv, or ask for --json");
   }
-  SHARDSCOPE_RETURN_IF_ERROR(CheckOutput(arguments.output));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckPictureFile(arguments.output));
   auto linked = ui::ParseLinkedRun(arguments.run);
   if (const auto* error = std::get_if<ui::LinkError>(&linked)) {
     return Status::Error(LinkErrorText(ui::Language::kEnglish, *error));

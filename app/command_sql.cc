@@ -1,5 +1,7 @@
 #include "app/commands.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
@@ -39,6 +41,24 @@ nlohmann::json JsonCell(const query::Cell& cell) {
   return nullptr;
 }
 
+// Members of an object, of which one with the name of another would replace it: the second `rank`
+// is `rank_2`. A name that a column has itself is given to no other.
+std::vector<std::string> UniqueNames(const std::vector<std::string>& names) {
+  std::set<std::string> taken(names.begin(), names.end());
+  std::set<std::string> seen;
+  std::vector<std::string> unique;
+  for (const std::string& name : names) {
+    std::string own = name;
+    if (!seen.insert(name).second) {
+      for (int number = 2; !taken.insert(own).second; ++number) {
+        own = fmt::format("{}_{}", name, number);
+      }
+    }
+    unique.push_back(std::move(own));
+  }
+  return unique;
+}
+
 // Where the rows go, one at a time. A table takes its widths from its first rows, which wait for
 // one another; a later cell that is wider pushes what is behind it on its own line.
 class Output {
@@ -47,6 +67,7 @@ class Output {
 
   void Header(const Statement& statement) {
     for (int i = 0; i < statement.NumColumns(); ++i) names_.push_back(statement.ColumnName(i));
+    if (json_) names_ = UniqueNames(names_);
     if (json_) PrintExact("[");
     if (csv_) PrintCsv(names_);
     if (!json_ && !csv_) Hold(names_);
@@ -164,7 +185,8 @@ void AddSqlCommand(CLI::App& app, int* exit_code) {
   command->add_option("query", arguments->query, "One SELECT; docs/trace.md lists tables and views")
       ->required()
       ->type_name("SELECT");
-  CLI::Option* json = command->add_flag("--json", arguments->json, "An array of objects");
+  CLI::Option* json = command->add_flag(
+      "--json", arguments->json, "An array of objects; the second column of a name is NAME_2");
   command->add_flag("--csv", arguments->csv, "Comma-separated values with a header")
       ->excludes(json);
   command->callback([arguments, exit_code] { *exit_code = EndCommand("sql", RunSql(*arguments)); });

@@ -39,6 +39,8 @@ void HoldStandardDescriptors() {
   }
 }
 
+void TakeFullFilesAsErrors() { std::signal(SIGXFSZ, SIG_IGN); }
+
 void Say(std::string_view line) { std::fputs((Printable(line, kKept) + "\n").c_str(), stderr); }
 
 bool Print(std::string_view text) { return Put(Printable(text, kKept)); }

@@ -11,6 +11,10 @@ namespace shardscope::app {
 // place. First thing in main().
 void HoldStandardDescriptors();
 
+// From now on a file that may not grow (ulimit -f) is a failed write, which is told as one, and no
+// signal that ends the program. Programs that are started then inherit this.
+void TakeFullFilesAsErrors();
+
 // One line on standard error. Where it cannot be read (closed, full, a broken pipe) it is left
 // unsaid.
 void Say(std::string_view line);

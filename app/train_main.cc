@@ -319,7 +319,7 @@ int Main(int argc, char** argv) {
     return imported.ok() ? 0 : 1;
   }
   KeepFreedPages();
-  IgnoreFullFiles();
+  TakeFullFilesAsErrors();
   auto launch = config::ReadLaunch([](const char* name) { return std::getenv(name); });
   if (launch.ok()) arguments.launch = *launch;
   if (arguments.launch) {

@@ -83,6 +83,26 @@ class CompareTest(ImportTestCase):
         few = self.compare(run, "--steps-a", "2:4", "--steps-b", "4:6", "--fail-if-slower", "5%", code=4)
         self.assertEqual((few["verdict"], few["step"]["noise_known"]), ("not_comparable", False))
 
+    def test_the_gate_judges_the_token_where_steps_differ_in_their_tokens(self):
+        slow = [*SLOW_LINK, "link.bandwidth=20MB/s"]
+        few, _ = self.train("few", *slow, "train.batch=2")
+        many, _ = self.train("many", *slow, "train.batch=16")
+        for a, b in ((few, many), (many, few)):
+            with self.subTest(b=b.name):
+                done = self.run_program(APP, "compare", a, b, "--json", "--fail-if-slower", "5%", check=False)
+                result = json.loads(done.stdout)
+                gate = result["gate"]
+                self.assertEqual((gate["per"], gate["most"]), ("token", 0.05))
+                time_a, time_b = (result["step"][f"{side}_ns"] / result[side]["tokens_per_step"] for side in "ab")
+                self.assertAlmostEqual(gate["slower"], time_b / time_a - 1, places=6)
+                passes = gate["verdict"] != "worse" or gate["slower"] <= 0.05
+                self.assertEqual((gate["passes"], done.returncode), (passes, 0 if passes else 3))
+                text = self.run_program(APP, "compare", a, b, "--fail-if-slower", "5%", check=False)
+                self.assertEqual((text.returncode, text.stdout.splitlines()[-1]), (done.returncode, gate["sentence"]))
+        alike = self.compare(few, few, "--fail-if-slower", "5%")["gate"]
+        self.assertEqual((alike["per"], alike["passes"]), ("step", True))
+        self.assertNotIn("gate", self.compare(few, few))
+
     def test_an_engine_run_against_a_pytorch_trace_matches_units_by_order(self):
         run, _ = self.train("run", *SLOW_LINK, "link.bandwidth=100MB/s")
         traces = self.root / "traces"

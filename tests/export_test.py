@@ -6,6 +6,8 @@ import html
 import io
 import json
 import re
+import shutil
+import subprocess
 import unittest
 
 from chrome_traces import Trace, fsdp2_step
@@ -241,6 +243,15 @@ class ExportTest(ImportTestCase):
         self.assertIn("v_step", self.export(run, "csv", "--table", "no_such", check=1))
         self.assertFalse((self.root / "out-csv").exists())
 
+    def test_a_file_that_may_not_grow_is_an_error_and_leaves_nothing(self):
+        run = self.train_run()
+        to = self.root / "a.json"
+        command = [APP, "export", run, "--format", "perfetto", "-o", to]
+        done = subprocess.run(["bash", "-c", 'ulimit -f 4; exec "$@"', "bash", *command], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+        self.assertIn(f"cannot write {to}: File too large", done.stderr)
+        self.assertEqual([path.name for path in self.root.iterdir() if path.name.startswith((".shardscope-", "a."))], [])
+
     def test_force_replaces_exports_alone(self):
         run = self.train_run()
 
@@ -276,7 +287,16 @@ class ExportTest(ImportTestCase):
         refused(trace, "perfetto", error="is of what is exported")
         refused(run / "run.toml", "csv", "--table", "step", error="is of what is exported")
         refused(run / "schedules" / "0.txt", "html", error="is of what is exported")
-        for place in (run / "exports" / "a.json", run / "a.json"):
+        # Nor are files of other runs replaced, or a trace that lies elsewhere under another name.
+        other = self.root / "other"
+        shutil.copytree(run, other)
+        (self.root / "copy.json").write_bytes(trace.read_bytes())
+        (self.root / "link.json").symlink_to(other / trace.name)
+        for kept in (other / trace.name, other / "run.toml", other / "bookmarks.json", other / "log.txt", other / "schedules" / "0.txt",
+                     other / "checkpoints" / "step-4" / "index.json", self.root / "copy.json", self.root / "link.json"):
+            refused(kept, "perfetto", error=f"-o {kept}: that is a file of a run")
+            refused(kept, "csv", "--table", "step", error=f"-o {kept}: that is a file of a run")
+        for place in (run / "exports" / "a.json", run / "a.json", other / "a.json"):
             place.parent.mkdir(exist_ok=True)
             place.write_text("old")
             self.run_program(APP, "export", run, "--format", "perfetto", "-o", place, "--force")

@@ -250,6 +250,16 @@ class ImportTest(ImportTestCase):
                 (self.root / "bad").write_bytes(data)
                 self.assertIn("bad", self.refused("import", self.root / "bad", "-o", self.root / "never"))
                 self.assertFalse((self.root / "never").exists())
+        # Of an empty file, alone, in a folder or as an archive, it is said that it is one.
+        for name, data, said in (("empty", b"", "is an empty file"), ("empty.tar", bytes(10240), "is an archive without files"),
+                                 ("empty.zip", b"PK\x05\x06" + bytes(18), "is an archive without files")):
+            with self.subTest(name):
+                (self.root / name).write_bytes(data)
+                alone = self.root / f"folder of {name}"
+                alone.mkdir()
+                (alone / name).write_bytes(data)
+                for path, file in ((self.root / name, self.root / name), (alone, alone / name)):
+                    self.assertIn(f"{file} {said}", self.refused("import", path, "-o", self.root / "never"))
         self.assertIn("nothing that can be imported", self.refused("import", self.folder, "-o", self.root / "never"))
         for copy in ("a.json", "b.json"):
             (self.folder / copy).write_text(good)

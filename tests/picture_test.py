@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import unittest
 import xml.etree.ElementTree
@@ -54,9 +55,49 @@ class PictureTest(ProgramTest):
             self.run_program(APP, "shot", run, "-o", self.root / name)
             pictures.append((self.root / name).read_bytes())
         self.assertEqual(pictures[0], pictures[1])
-        done = self.run_program(APP, "shot", run, "-o", self.root / "a.pdf", check=False)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("a.png", done.stderr)
+        for name in ("a.pdf", "a.db", "a.png.part", "a"):
+            done = self.run_program(APP, "shot", run, "-o", self.root / name, check=False)
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1))
+            for part in (".png or an .svg", "a .csv", "a.png"):
+                self.assertIn(part, done.stderr)
+            self.assertFalse((self.root / name).exists())
+
+    def test_a_file_that_may_not_grow_is_an_error_and_leaves_nothing(self):
+        run, _ = self.train("run", "train.steps=2")
+        to = self.root / "a.svg"
+        done = subprocess.run(["bash", "-c", 'ulimit -f 4; exec "$@"', "bash", APP, "shot", run, "-o", to], capture_output=True, text=True,
+                              env=WITHOUT_EGL)
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+        self.assertIn(f"cannot write {to}: File too large", done.stderr)
+        self.assertEqual([path.name for path in self.root.iterdir() if path.name.startswith((".shardscope-", "a."))], [])
+
+    def test_no_picture_table_or_page_replaces_a_file_of_a_run(self):
+        run, _ = self.train("run", "train.steps=2")
+        other = self.root / "other"
+        shutil.copytree(run, other)
+        (other / "bookmarks.json").write_text('{"version": 1, "bookmarks": []}')
+        trace, = other.glob("trace-*.db")
+        for ending in ("png", "svg", "csv", "md", "html"):
+            (self.root / f"link.{ending}").symlink_to(trace)
+        shutil.copy(trace, self.root / "copy.png")
+        kept = {path: path.read_bytes() for path in self.root.rglob("*") if path.is_file()}
+        of_run = "that is a file of a run"
+        for arguments, error in ((("shot", run, "-o", trace), "a picture is a .png"), (("shot", other, "-o", trace), "a picture is a .png"),
+                                 (("shot", run, "--panel", "steps", "-o", trace), "a picture is a .png"),
+                                 (("shot", run, "-o", other / "bookmarks.json"), "a picture is a .png"),
+                                 (("shot", run, "--json", "-o", run / "run.toml"), "a picture is a .png"),
+                                 (("shot", run, "-o", self.root / "link.png"), of_run), (("shot", run, "-o", self.root / "link.svg"), of_run),
+                                 (("shot", run, "--panel", "steps", "-o", self.root / "link.csv"), of_run),
+                                 (("shot", run, "-o", self.root / "copy.png"), of_run),
+                                 (("shot", run, "--animate", self.root / "copy.png"), of_run),
+                                 (("lesson", "--print", "-o", self.root / "link.md"), of_run),
+                                 (("lesson", "--print", "-o", self.root / "link.html"), of_run)):
+            with self.subTest(arguments=arguments):
+                done = self.run_program(APP, *arguments, check=False)
+                self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+                self.assertIn(error, done.stderr)
+                self.assertIn(str(arguments[-1]), done.stderr)
+        self.assertEqual(kept, {path: path.read_bytes() for path in self.root.rglob("*") if path.is_file()})
 
 
 if __name__ == "__main__":

@@ -47,6 +47,10 @@ class ReportTest(ProgramTest):
         run, _ = self.train("a", "train.steps=4")
         rows = self.sql(run, "SELECT count(*) AS n FROM step")
         self.assertEqual(rows, [{"n": 8}])
+        # Columns of one name are all there; a name that one has itself is kept for it.
+        rows = self.sql(run, "SELECT a.rank, b.rank, a.step AS rank_3, 7 AS rank FROM step a JOIN step b ON b.step = a.step "
+                             "WHERE a.rank = 0 AND b.rank = 1 AND a.step = 3")
+        self.assertEqual(rows, [{"rank": 0, "rank_2": 1, "rank_3": 3, "rank_4": 7}])
         done = self.run_program(APP, "sql", run, "DELETE FROM step", check=False)
         self.assertNotEqual(done.returncode, 0)
         self.assertEqual(len(self.report(run)["steps"]), 8)

@@ -100,13 +100,16 @@ class SearchTest(ProgramTest):
                          [(row["time_ns"], row["step"], row["kind"], None) for row in markers])
         self.assertEqual((found["sum_ns"], found["p50_ns"]), (0, 0))
         for query, said in (("rank:x", "rank:x: give a number"), ("kind:zzz", "no such kind"), ("slower:5", "slower:5ms"),
-                            ("", "give a part of a name")):
+                            ("", "give a part of a name"), ("step:99", "no step 99: this trace has the steps 0 to 2"),
+                            ("kind:op step:99", "no step 99: this trace has the steps 0 to 2")):
             with self.subTest(query):
                 done = self.run_program(APP, "search", run, query, check=False)
                 self.assertEqual((done.returncode, done.stdout), (1, ""))
                 self.assertTrue(done.stderr.startswith("shardscope search: "), done.stderr)
                 self.assertIn(said, done.stderr)
                 self.assertEqual(done.stderr.count("\n"), 1)
+        self.assertIn("no step 99", self.run_program(APP, "search", run, "step:99", "--json", check=False).stderr)
+        self.assertEqual(self.search(run, "step:2 kind:op rank:7")["count"], 0)  # the step is there
         # A picture is refused as well.
         for arguments in ((run, "--search", "kind:zzz"), (f"{run}#search=kind:zzz",)):
             done = self.run_program(APP, "shot", *arguments, "-o", self.root / "a.svg", check=False)

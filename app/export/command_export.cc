@@ -13,6 +13,7 @@
 #include "app/commands.h"
 #include "app/export/html_report.h"
 #include "app/import/import_progress.h"
+#include "app/output_check.h"
 #include "app/say.h"
 #include "trace/base/output_folder.h"
 #include "trace/base/text.h"
@@ -168,6 +169,9 @@ Status Export(const ExportArguments& arguments) {
   const std::string_view ending = arguments.table.empty() ? format->ending : ".csv";
   if (is_there) {
     SHARDSCOPE_RETURN_IF_ERROR(CheckIsReplaceable(to, ending, arguments.run, run));
+  }
+  if (!ending.empty()) {
+    SHARDSCOPE_RETURN_IF_ERROR(CheckIsOfNoRun("-o", to));
   }
   const exports::ExportOptions options{arguments.table};
   SHARDSCOPE_RETURN_IF_ERROR(ending.empty() ? WriteFolder(*format, run, options, to)

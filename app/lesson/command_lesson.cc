@@ -13,6 +13,7 @@
 #include "app/lesson/lesson_check.h"
 #include "app/lesson/lesson_text.h"
 #include "app/lesson/mini_run.h"
+#include "app/output_check.h"
 #include "app/say.h"
 #include "lesson/check.h"
 #include "lesson/lesson.h"
@@ -43,14 +44,14 @@ struct LessonArguments {
   bool print = false;
 };
 
-bool IsHtml(const std::string& path) { return path.ends_with(".html"); }
+bool IsHtml(const std::string& path) { return EndingOf(path) == ".html"; }
 
 // A name that asks for another format would be a lie.
 Status CheckPrintFile(const std::string& path) {
-  if (path.empty() || IsHtml(path) || path.ends_with(".md")) return Status::Ok();
-  return Status::Error(fmt::format(
-      "-o {}: lessons are printed as Markdown or HTML; give a name that ends in .md or .html",
-      path));
+  if (path.empty()) return Status::Ok();
+  return CheckOutputFile(
+      path, {".md", ".html"},
+      "lessons are printed as Markdown or HTML; give a name that ends in .md or .html");
 }
 
 Result<std::vector<Lesson>> AllLessons(const LessonArguments& arguments) {

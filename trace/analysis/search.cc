@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "trace/analysis/moment.h"
 #include "trace/analysis/names.h"
 #include "trace/analysis/op_share.h"
 #include "trace/base/interval.h"
@@ -384,6 +385,16 @@ std::string KindOf(const Snapshot& snapshot, const SearchHit& hit) {
 SearchResult Search(const Snapshot& snapshot, const SearchQuery& query,
                     const SearchOptions& options) {
   return Searcher(snapshot, query, options).Run(options.rows_a_thread);
+}
+
+Status CheckHasStep(const Snapshot& snapshot, const SearchQuery& query) {
+  if (!query.step) return Status::Ok();
+  const Result<Interval> times = TimesOfStep(snapshot, *query.step);
+  if (times.ok()) return Status::Ok();
+  SearchQuery of_step;  // of one that goes on there are hits, and no times yet
+  of_step.step = query.step;
+  const bool has_some = Search(snapshot, of_step, {.most_hits = 0}).count > 0;
+  return has_some ? Status::Ok() : times.status();
 }
 
 }  // namespace shardscope::analysis

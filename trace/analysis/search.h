@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "trace/analysis/breakdown.h"
+#include "trace/base/status.h"
 #include "trace/query/snapshot.h"
 
 namespace shardscope::analysis {
@@ -105,5 +106,9 @@ struct SearchOptions {
 // is copied as threads' findings are joined.
 SearchResult Search(const query::Snapshot& snapshot, const SearchQuery& query,
                     const SearchOptions& options = {});
+
+// An error names the steps that there are, where `query` names one of which the trace has nothing:
+// no finished step, nothing that ran in it, no marker. For a query without hits.
+Status CheckHasStep(const query::Snapshot& snapshot, const SearchQuery& query);
 
 }  // namespace shardscope::analysis

@@ -167,6 +167,21 @@ TEST_F(SearchTest, RankUnitStepAndDuration) {
   EXPECT_EQ(Find("kind:communication slower:9ns").sum_ns, 10 + 20 + 20 + 16);
 }
 
+TEST_F(SearchTest, AStepThatTheTraceDoesNotHaveIsNamed) {
+  test_.Run(0, 5, forward_, 130, 140);  // of a step that goes on
+  const query::SnapshotPtr snapshot = test_.Build();
+  const auto check = [&](std::string_view text) {
+    return CheckHasStep(*snapshot, std::get<SearchQuery>(ParseSearch(text)));
+  };
+  EXPECT_EQ(check("step:99").message(), "no step 99: this trace has the steps 0 to 1");
+  EXPECT_EQ(check("step:99 rank:0 forward").message(),
+            "no step 99: this trace has the steps 0 to 1");
+  for (const char* text :
+       {"step:0 nothing", "step:1 rank:1", "step:5 kind:all_gather", "nothing"}) {
+    EXPECT_TRUE(check(text).ok()) << text;
+  }
+}
+
 TEST_F(SearchTest, ExposedIsCommunicationThatComputeDoesNotHideWhole) {
   // 0-10 but for 6-10, 0-20 whole and 30-50 whole; 22-38 and 100-104 are hidden.
   EXPECT_THAT(Places("exposed"), ElementsAre(std::pair(0, 0), std::pair(1, 0), std::pair(0, 30)));

@@ -57,6 +57,14 @@ Result<std::vector<std::string>> FilesOf(const std::string& folder, bool look_in
   return files;
 }
 
+// Of a file in which libarchive finds no first entry: it may not be asked for its bytes.
+Status NothingIn(const Input& input) {
+  std::error_code error;
+  const bool is_empty = fs::file_size(input.path, error) == 0 && !error;
+  return Status::Error(fmt::format("{} is {}: there is nothing to import", input.Title(),
+                                   is_empty ? "an empty file" : "an archive without files"));
+}
+
 bool IsGzip(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return file.get() == 0x1f && file.get() == 0x8b;
@@ -99,7 +107,7 @@ Result<std::unique_ptr<ByteSource>> ByteSource::Open(const Input& input) {
   archive_entry* entry = nullptr;
   for (int position = 0; position <= input.position; ++position) {
     const int status = archive_read_next_header(reader.get(), &entry);
-    if (status == ARCHIVE_EOF && position == 0) break;  // an empty file
+    if (status == ARCHIVE_EOF && position == 0) return NothingIn(input);
     if (status == ARCHIVE_OK || status == ARCHIVE_WARN) continue;
     return Status::Error(
         fmt::format("cannot read {}: {}", input.Title(),

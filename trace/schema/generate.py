@@ -470,7 +470,7 @@ print(steps.groupby("rank")[["compute_ms", "exposed_ms", "idle_ms"]].median())
 print(stalls)
 ```
 A run of several files is one with `shardscope export RUN --format csv` (a file for each view), or `shardscope sql RUN "SELECT ..." --json` and
-`pd.read_json`.
+`pd.read_json`. Of columns with one name (`SELECT a.rank, b.rank ...`) the second is `rank_2` in that JSON, the third `rank_3`; `AS` gives them better ones.
 """
 
 

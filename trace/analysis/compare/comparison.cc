@@ -174,20 +174,25 @@ ComparedSide SideOf(const ComparedRun& run, const MeasuredSide& measured) {
   return side;
 }
 
-ComparisonVerdict VerdictOf(const Comparison& comparison) {
-  const Shift& shift = comparison.step.shift;
-  if (!shift.known) return ComparisonVerdict::kNotComparable;
-  const bool matters = std::abs(comparison.slower()) >= kLeastDifference;
-  if (!matters || !shift.excludes_zero()) return ComparisonVerdict::kWithinNoise;
-  return shift.estimate_ns > 0 ? ComparisonVerdict::kWorse : ComparisonVerdict::kBetter;
-}
-
 }  // namespace
 
 std::string_view Name(ComparisonVerdict verdict) {
   static constexpr std::array<std::string_view, 4> kNames = {"better", "worse", "within_noise",
                                                              "not_comparable"};
   return kNames[static_cast<size_t>(verdict)];
+}
+
+ComparisonVerdict VerdictOf(const Delta& time) {
+  const Shift& shift = time.shift;
+  if (!shift.known) return ComparisonVerdict::kNotComparable;
+  const bool matters = std::abs(time.slower()) >= kLeastDifference;
+  if (!matters || !shift.excludes_zero()) return ComparisonVerdict::kWithinNoise;
+  return shift.estimate_ns > 0 ? ComparisonVerdict::kWorse : ComparisonVerdict::kBetter;
+}
+
+bool Comparison::DiffersInTokens() const {
+  const bool are_known = a.tokens > 0 && b.tokens > 0 && step.a_ns > 0 && step.b_ns > 0;
+  return are_known && std::abs(b.tokens - a.tokens) >= kLeastDifference * a.tokens;
 }
 
 RowState StateOf(const ComparedRow& row) {
@@ -232,7 +237,7 @@ Comparison Compare(const ComparedRun& a, const ComparedRun& b) {
   const WorkByName work_b = WorkOf(*b.snapshot, sides.b);
   comparison.work_is_of_gpu = work_a.of_gpu && work_b.of_gpu;
   if (work_a.of_gpu == work_b.of_gpu) comparison.work = WorkByNames(work_a, work_b, sides);
-  comparison.verdict = VerdictOf(comparison);
+  comparison.verdict = VerdictOf(comparison.step);
   comparison.sentence = SentenceOf(comparison);
   return comparison;
 }

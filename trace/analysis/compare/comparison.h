@@ -29,6 +29,8 @@ struct Delta {
   Shift shift;  // of all steps, each the mean over its ranks; its interval includes ns()
 
   double ns() const { return b_ns - a_ns; }
+  // By which B is slower, as a share of A; negative: faster.
+  double slower() const { return a_ns > 0 ? ns() / a_ns : 0; }
 };
 
 // What ops of one kind did for one unit in one phase.
@@ -82,8 +84,9 @@ struct Comparison {
   bool work_is_of_gpu = false;     // else operators of the host
   std::vector<ComparedWork> work;  // by name, the largest difference first
 
-  // By which B is slower, as a share of A; negative: faster.
-  double slower() const { return step.a_ns > 0 ? step.ns() / step.a_ns : 0; }
+  double slower() const { return step.slower(); }
+  // Whether it is known that a step of A has more or fewer tokens than one of B.
+  bool DiffersInTokens() const;
 };
 
 // What the steps of A and B did differently, or took in memory, as texts. In the order of the enum.
@@ -105,6 +108,8 @@ std::vector<DoneDifference> DoneDifferences(const Comparison& comparison);
 
 // Differences below this share of the step are none, however sure.
 inline constexpr double kLeastDifference = 0.005;
+// Of B, by a time of both sides.
+ComparisonVerdict VerdictOf(const Delta& time);
 
 struct ComparedRun {
   const query::Snapshot* snapshot = nullptr;  // with all rows; borrowed

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "trace/analysis/compare/comparison.h"
+#include "trace/analysis/compare/gate.h"
 #include "trace/analysis/text_table.h"
 #include "trace/base/signed_text.h"
 #include "trace/base/text.h"
@@ -167,6 +168,56 @@ CompareJson RowJson(const ComparedRow& row) {
           {"on_path", DeltaJson(row.on_path)}};
 }
 
+CompareJson GateJson(const Gate& gate, double most) {
+  CompareJson passes;
+  if (gate.outcome != GateOutcome::kUnknown) passes = gate.outcome == GateOutcome::kPasses;
+  return {{"most", most},
+          {"passes", passes},
+          {"per", gate.is_per_token ? "token" : "step"},
+          {"verdict", Name(gate.verdict)},
+          {"slower", gate.slower},
+          {"sentence", gate.sentence}};
+}
+
+CompareJson ComparisonJson(const Comparison& comparison) {
+  CompareJson json;
+  json["verdict"] = Name(comparison.verdict);
+  json["sentence"] = comparison.sentence;
+  json["slower"] = comparison.slower();
+  json["a"] = SideJson(comparison.a);
+  json["b"] = SideJson(comparison.b);
+  json["step"] = DeltaJson(comparison.step);
+  json["parts"] = CompareJson::object();
+  for (size_t at = 0; at < kNumStepParts; ++at)
+    json["parts"][std::string(Name(static_cast<StepPart>(at)))] = DeltaJson(comparison.parts[at]);
+  const StepHistogram& histogram = comparison.histogram;
+  json["histogram"] = {{"first_ns", histogram.first_ns},
+                       {"width_ns", histogram.width_ns},
+                       {"a", histogram.a},
+                       {"b", histogram.b}};
+  json["rows"] = CompareJson::array();
+  for (const ComparedRow& row : comparison.rows) json["rows"].push_back(RowJson(row));
+  json["units_by_order"] = comparison.units.by_order;
+  json["units"] = CompareJson::array();
+  for (const auto& [a, b] : comparison.units.pairs) json["units"].push_back({{"a", a}, {"b", b}});
+  json["settings"] = CompareJson::array();
+  for (const SettingDifference& setting : comparison.settings)
+    json["settings"].push_back({{"key", setting.key}, {"a", setting.a}, {"b", setting.b}});
+  json["work"] = CompareJson::array();
+  for (const ComparedWork& work : comparison.work) {
+    json["work"].push_back({{"name", work.name},
+                            {"a_count", work.a_count},
+                            {"b_count", work.b_count},
+                            {"a_ns", work.a_ns},
+                            {"b_ns", work.b_ns}});
+  }
+  return json;
+}
+
+std::string DumpOf(const CompareJson& json) {
+  return json.dump(2, ' ', false, CompareJson::error_handler_t::replace) + "\n";
+}
+
 }  // namespace
 
 std::vector<DoneDifference> DoneDifferences(const Comparison& comparison) {
@@ -203,38 +254,13 @@ std::string PrintComparison(const Comparison& comparison, int num_rows) {
 }
 
 std::string PrintComparisonJson(const Comparison& comparison) {
-  CompareJson json;
-  json["verdict"] = Name(comparison.verdict);
-  json["sentence"] = comparison.sentence;
-  json["slower"] = comparison.slower();
-  json["a"] = SideJson(comparison.a);
-  json["b"] = SideJson(comparison.b);
-  json["step"] = DeltaJson(comparison.step);
-  json["parts"] = CompareJson::object();
-  for (size_t at = 0; at < kNumStepParts; ++at)
-    json["parts"][std::string(Name(static_cast<StepPart>(at)))] = DeltaJson(comparison.parts[at]);
-  const StepHistogram& histogram = comparison.histogram;
-  json["histogram"] = {{"first_ns", histogram.first_ns},
-                       {"width_ns", histogram.width_ns},
-                       {"a", histogram.a},
-                       {"b", histogram.b}};
-  json["rows"] = CompareJson::array();
-  for (const ComparedRow& row : comparison.rows) json["rows"].push_back(RowJson(row));
-  json["units_by_order"] = comparison.units.by_order;
-  json["units"] = CompareJson::array();
-  for (const auto& [a, b] : comparison.units.pairs) json["units"].push_back({{"a", a}, {"b", b}});
-  json["settings"] = CompareJson::array();
-  for (const SettingDifference& setting : comparison.settings)
-    json["settings"].push_back({{"key", setting.key}, {"a", setting.a}, {"b", setting.b}});
-  json["work"] = CompareJson::array();
-  for (const ComparedWork& work : comparison.work) {
-    json["work"].push_back({{"name", work.name},
-                            {"a_count", work.a_count},
-                            {"b_count", work.b_count},
-                            {"a_ns", work.a_ns},
-                            {"b_ns", work.b_ns}});
-  }
-  return json.dump(2, ' ', false, CompareJson::error_handler_t::replace) + "\n";
+  return DumpOf(ComparisonJson(comparison));
+}
+
+std::string PrintComparisonJson(const Comparison& comparison, double most) {
+  CompareJson json = ComparisonJson(comparison);
+  json["gate"] = GateJson(GateOf(comparison, most), most);
+  return DumpOf(json);
 }
 
 }  // namespace shardscope::analysis

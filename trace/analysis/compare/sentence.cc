@@ -178,8 +178,7 @@ std::string TokensIn(const Comparison& comparison) {
   const double a = comparison.a.tokens;
   const double b = comparison.b.tokens;
   const Delta& step = comparison.step;
-  const bool are_known = a > 0 && b > 0 && step.a_ns > 0 && step.b_ns > 0;
-  if (!are_known || std::abs(b - a) < kLeastDifference * a) return "";
+  if (!comparison.DiffersInTokens()) return "";
   return fmt::format(", {} -> {} tokens, {} -> {} tokens/s", FormatCount(a), FormatCount(b),
                      FormatCount(a / step.a_ns * 1e9), FormatCount(b / step.b_ns * 1e9));
 }

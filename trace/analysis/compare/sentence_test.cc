@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "trace/analysis/compare/gate.h"
 #include "trace/analysis/snapshot_test_util.h"
 
 namespace shardscope::analysis {
@@ -128,6 +129,55 @@ TEST(CompareSentence, SaysWhereStepsDifferInTheirTokens) {
   EXPECT_EQ(faster.verdict, ComparisonVerdict::kBetter);
   EXPECT_THAT(faster.sentence, HasSubstr("512 -> 256 tokens, 512 k -> 512 k tokens/s)"));
   EXPECT_THAT(CompareRuns(all, RunOf(alike, 0)).sentence, Not(HasSubstr("tokens")));
+}
+
+TEST(CompareGate, JudgesTheStepWhereItsTokensAreAlikeOrNotKnown) {
+  const std::vector<int64_t> fast(8, 1'000'000);
+  const std::vector<int64_t> slow(8, 1'100'000);
+  for (const auto& [tokens_a, tokens_b] :
+       {std::pair(512, 512), std::pair(0, 512), std::pair(0, 0)}) {
+    const Comparison slower = CompareRuns(RunOf(fast, tokens_a), RunOf(slow, tokens_b));
+    const Gate fails = GateOf(slower, 0.05);
+    EXPECT_EQ(fails.outcome, GateOutcome::kFails);
+    EXPECT_FALSE(fails.is_per_token);
+    EXPECT_DOUBLE_EQ(fails.slower, slower.slower());
+    EXPECT_EQ(fails.sentence, "--fail-if-slower 5% fails: B takes 10% more a step, beyond noise.");
+    EXPECT_EQ(GateOf(slower, 0.2).sentence,
+              "--fail-if-slower 20% passes: B takes 10% more a step.");
+  }
+  EXPECT_EQ(GateOf(CompareRuns(RunOf(fast, 512), RunOf({1'100'000}, 512)), 0.05).outcome,
+            GateOutcome::kUnknown);
+}
+
+TEST(CompareGate, JudgesTheTokenWhereStepsDifferInTheirTokens) {
+  const query::SnapshotPtr a = RunOf(std::vector<int64_t>(8, 1'000'000), 512);
+  // Twice the tokens in steps that are longer by half: three quarters of the time a token.
+  const Comparison better = CompareRuns(a, RunOf(std::vector<int64_t>(8, 1'500'000), 1024));
+  EXPECT_EQ(better.verdict, ComparisonVerdict::kWorse);
+  const Gate passes = GateOf(better, 0);
+  EXPECT_EQ(passes.outcome, GateOutcome::kPasses);
+  EXPECT_EQ(passes.verdict, ComparisonVerdict::kBetter);
+  EXPECT_DOUBLE_EQ(passes.slower, -0.25);
+  EXPECT_EQ(passes.sentence,
+            "--fail-if-slower 0% passes: B takes 25% less a token (512 k -> 683 k tokens/s), which "
+            "is judged as steps differ in their tokens.");
+  // Half of the tokens in steps that are shorter by a fifth.
+  const Comparison worse = CompareRuns(a, RunOf(std::vector<int64_t>(8, 800'000), 256));
+  EXPECT_EQ(worse.verdict, ComparisonVerdict::kBetter);
+  const Gate fails = GateOf(worse, 0.5);
+  EXPECT_EQ(fails.outcome, GateOutcome::kFails);
+  EXPECT_DOUBLE_EQ(fails.slower, 0.6);
+  EXPECT_THAT(fails.sentence,
+              HasSubstr("fails: B takes 60% more a token (512 k -> 320 k tokens/s)"));
+  EXPECT_EQ(GateOf(worse, 0.7).outcome, GateOutcome::kPasses);
+  // As many tokens in as long a time.
+  const Gate alike = GateOf(CompareRuns(a, RunOf(std::vector<int64_t>(8, 500'000), 256)), 0);
+  EXPECT_EQ(alike.outcome, GateOutcome::kPasses);
+  EXPECT_THAT(alike.sentence, HasSubstr("within noise."));
+  // Too few steps say as little of a token.
+  const Gate few = GateOf(CompareRuns(a, RunOf({800'000, 800'000}, 256)), 0.05);
+  EXPECT_EQ(few.outcome, GateOutcome::kUnknown);
+  EXPECT_THAT(few.sentence, HasSubstr("cannot be said of so few steps: B takes 60% more a token"));
 }
 
 // The slow steps of one side are many, of the other few: the means of the middle half lie further

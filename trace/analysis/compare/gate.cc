@@ -1,0 +1,85 @@
+#include "trace/analysis/compare/gate.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <vector>
+
+#include "trace/base/units.h"
+
+namespace shardscope::analysis {
+namespace {
+
+// Of A's step, and of B's with as many tokens.
+Delta TimeOfTokens(const Comparison& comparison) {
+  const double ratio = comparison.a.tokens / comparison.b.tokens;
+  std::vector<int64_t> b_ns;
+  for (const int64_t ns : comparison.b.step_ns) {
+    b_ns.push_back(std::llround(static_cast<double>(ns) * ratio));
+  }
+  Delta delta{.a_ns = comparison.step.a_ns,
+              .b_ns = comparison.step.b_ns * ratio,
+              .shift = ShiftBetween(comparison.a.step_ns, b_ns)};
+  delta.shift.Include(delta.ns());
+  return delta;
+}
+
+std::string RateOf(const ComparedSide& side, double step_ns) {
+  return FormatCount(side.tokens / step_ns * 1e9);
+}
+
+GateOutcome OutcomeOf(const Gate& gate, double most) {
+  if (gate.verdict == ComparisonVerdict::kNotComparable) return GateOutcome::kUnknown;
+  const bool is_worse = gate.verdict == ComparisonVerdict::kWorse && gate.slower > most;
+  return is_worse ? GateOutcome::kFails : GateOutcome::kPasses;
+}
+
+// "B takes 12% less a token (11.7 k -> 13.1 k tokens/s), as steps differ in their tokens".
+std::string WhatWasJudged(const Comparison& comparison, const Gate& gate) {
+  std::string text =
+      fmt::format("B takes {} {} a {}", FormatPercent(std::abs(gate.slower)),
+                  gate.slower > 0 ? "more" : "less", gate.is_per_token ? "token" : "step");
+  if (gate.is_per_token) {
+    text += fmt::format(" ({} -> {} tokens/s), which is judged as steps differ in their tokens",
+                        RateOf(comparison.a, comparison.step.a_ns),
+                        RateOf(comparison.b, comparison.step.b_ns));
+  }
+  return text;
+}
+
+std::string SentenceOfGate(const Comparison& comparison, const Gate& gate, double most) {
+  const bool is_measured = comparison.step.a_ns > 0 && comparison.step.b_ns > 0;
+  const std::string judged =
+      is_measured ? WhatWasJudged(comparison, gate) : std::string("there is nothing to compare");
+  const std::string limit = fmt::format("--fail-if-slower {:g}%", most * 100);
+  switch (gate.outcome) {
+    case GateOutcome::kUnknown:
+      return fmt::format("{} cannot be said{}: {}.", limit, is_measured ? " of so few steps" : "",
+                         judged);
+    case GateOutcome::kFails:
+      return fmt::format("{} fails: {}, beyond noise.", limit, judged);
+    case GateOutcome::kPasses:
+      break;
+  }
+  const bool is_noise = gate.verdict == ComparisonVerdict::kWithinNoise;
+  return fmt::format("{} passes: {}{}.", limit, judged, is_noise ? ", within noise" : "");
+}
+
+}  // namespace
+
+Gate GateOf(const Comparison& comparison, double most) {
+  Gate gate;
+  gate.is_per_token = comparison.DiffersInTokens();
+  gate.verdict = comparison.verdict;
+  gate.slower = comparison.slower();
+  if (gate.is_per_token) {
+    const Delta time = TimeOfTokens(comparison);
+    gate.verdict = VerdictOf(time);
+    gate.slower = time.slower();
+  }
+  gate.outcome = OutcomeOf(gate, most);
+  gate.sentence = SentenceOfGate(comparison, gate, most);
+  return gate;
+}
+
+}  // namespace shardscope::analysis
