@@ -319,7 +319,6 @@ int Main(int argc, char** argv) {
     return imported.ok() ? 0 : 1;
   }
   KeepFreedPages();
-  TakeFullFilesAsErrors();
   auto launch = config::ReadLaunch([](const char* name) { return std::getenv(name); });
   if (launch.ok()) arguments.launch = *launch;
   if (arguments.launch) {
@@ -341,6 +340,7 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   shardscope::app::HoldStandardDescriptors();
+  shardscope::app::TakeFullFilesAsErrors();
   shardscope::EndOnShortage();
   shardscope::query::DeriveWhileFinishing(shardscope::analysis::MakeDeriver());
   try {

@@ -128,6 +128,7 @@ def blanked(text):
 
 def plain(head):
     """A declaration without what is between < and >, and without the names of operators."""
+    head = re.sub(r"\b(PT_)?GUARDED_BY\s*\([^()]*\)", " ", head)
     head = re.sub(r"operator\s*(\(\s*\)|[^\s\w(]+)", "operator_", head).replace("->", "  ")
     while (shorter := re.sub(r"<[^<>;{}]*>", " ", head)) != head:
         head = shorter

@@ -113,7 +113,7 @@ class CheckLayersTest(unittest.TestCase):
         for declaration, count in [
                 ("Ages<uint32_t> a, b, c, d;", 4), ("int a = Make(1, 2), b = 3;", 2), ("int a[2], *b = nullptr;", 2), ("int a : 3, b : 4;", 2),
                 ("std::map<int, std::pair<int, int>> a, b;", 2), ("int a{1}, b = {}, c;", 3), ("std::array<int, 3> a = {1, 2, 3};", 1),
-                ("static int a, b;", 0), ("using A = std::map<int, int>;", 0), ("void F(int a, int b);", 0)]:
+                ("int a GUARDED_BY(mutex_) = 0, b;", 2), ("static int a, b;", 0), ("using A = std::map<int, int>;", 0), ("void F(int a, int b);", 0)]:
             with self.subTest(declaration=declaration), mock.patch.object(check_layers, "FIELDS", (0, 0)):
                 self.plant("engine/plan/a.h", f"struct A {{\n  {declaration}\n}};\n")
                 if count:

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "app/say.h"
-#include "app/train/signals.h"
 #include "engine/runtime/checkpoint/export_folder.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
@@ -50,7 +49,6 @@ int CommandExport(int argc, const char* const* argv) {
     Say("error: " + std::string(error.what()) + " (see export --help)");
     return 1;
   }
-  IgnoreFullFiles();
   options.is_bf16 = dtype == "bf16";
   const Result<runtime::Exported> exported = runtime::ExportFolder(options);
   if (!exported.ok()) {

@@ -81,8 +81,6 @@ void TellSignalsTo(runtime::Steering* steering) {
 
 void StopBy(int number) { Note(number); }
 
-void IgnoreFullFiles() { std::signal(SIGXFSZ, SIG_IGN); }
-
 void IgnoreLostPeers() { std::signal(SIGPIPE, SIG_IGN); }
 
 }  // namespace shardscope::app

@@ -26,11 +26,8 @@ void TellSignalsTo(runtime::Steering* steering);
 // As if the signal had come: the reader of our output has gone. Does nothing after the first.
 void StopBy(int number);
 
-// A file that may not grow (ulimit -f) is a failed write, which is told as one, and no signal.
-void IgnoreFullFiles();
-
-// Nor is a process of this run that goes while the ranks meet, before CatchSignals(): Gloo writes
-// to it with writev, which cannot leave the signal out.
+// No signal is a process of this run that goes while the ranks meet, before CatchSignals(): Gloo
+// writes to it with writev, which cannot leave the signal out.
 void IgnoreLostPeers();
 
 }  // namespace shardscope::app

@@ -203,9 +203,9 @@ void LiveRecorder::ReportLosses() {
     }
     *reported = now;
   };
-  report(full_rings, &reported_rings_, reasons::kRingFull);
-  report(batches_->lost_to_bound(), &reported_bound_, reasons::kNoRoom);
-  report(batches_->lost_to_errors(), &reported_errors_, reasons::kWriteFailed);
+  report(full_rings, &reported_.rings, reasons::kRingFull);
+  report(batches_->lost_to_bound(), &reported_.bound, reasons::kNoRoom);
+  report(batches_->lost_to_errors(), &reported_.errors, reasons::kWriteFailed);
 }
 
 void LiveRecorder::AddClockPair() {

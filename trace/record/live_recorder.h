@@ -93,7 +93,11 @@ class LiveRecorder final : public Recorder {
   HotCounts lost_by_writer_ GUARDED_BY(result_mutex_) = {};
   std::string path_ GUARDED_BY(result_mutex_);
 
-  HotCounts reported_rings_ = {}, reported_bound_ = {}, reported_errors_ = {};  // writer thread
+  // What was lost, by why, as of the last capability rows; writer thread.
+  struct Reported {
+    HotCounts rings = {}, bound = {}, errors = {};
+  };
+  Reported reported_;
   std::thread thread_;
 };
 
