@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "trace/base/text.h"
 #include "ui/text.h"
 
 namespace shardscope::ui {
@@ -62,7 +63,7 @@ std::optional<size_t> CurrentHit(const SearchState& search) {
 
 Commands StepToHit(const Context& context, int by) {
   const SearchState& search = context.search;
-  if (!search.open) return {ShowSearch{true, search.text.empty() ? 0 : by}};
+  if (!search.open) return {ShowSearch{true, Trim(search.text).empty() ? 0 : by}};
   if (search.found == nullptr || search.found->text != search.text) return {};
   const std::vector<SearchHit>& hits = search.found->result.hits;
   const auto count = static_cast<int64_t>(hits.size());

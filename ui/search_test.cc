@@ -90,10 +90,17 @@ TEST_F(SearchSteps, WaitForWhatWasTypedLast) {
 
 TEST_F(SearchSteps, OpenASearchThatIsClosed) {
   context_.search.open = false;
-  const Commands commands = StepToHit(context_, 1);
-  ASSERT_EQ(commands.size(), 1u);
-  ASSERT_TRUE(std::holds_alternative<ShowSearch>(commands[0]));
-  EXPECT_TRUE(std::get<ShowSearch>(commands[0]).show);
+  const auto steps = [&](const char* text, int by) {
+    context_.search.text = text;
+    const Commands commands = StepToHit(context_, by);
+    const auto* shows = commands.empty() ? nullptr : std::get_if<ShowSearch>(&commands[0]);
+    EXPECT_TRUE(commands.size() == 1 && shows != nullptr && shows->show);
+    return shows == nullptr ? 99 : shows->steps;
+  };
+  EXPECT_EQ(steps("", 1), 0);  // its field has the keyboard
+  EXPECT_EQ(steps("  ", -1), 0);
+  EXPECT_EQ(steps("block1", 1), 1);
+  EXPECT_EQ(steps("block1", -1), -1);
 }
 
 // But where the app tells of more or less than the command line.

@@ -146,33 +146,6 @@ TEST_F(AreaPanelTest, ADragInTheRulerMeasuresWhatIsBetweenItsEdges) {
   }
 }
 
-TEST_F(AreaPanelTest, ItsWordsAreExplainedUnderTheMouse) {
-  Harness harness({}, {}, /*log_widgets=*/true);
-  harness.shell().OpenSnapshot(snapshot_);
-  harness.shell().Post(ui::SelectArea{analysis::AreaQuery{{0, snapshot_->end_ns}, {}}});
-  ASSERT_TRUE(harness.Until(
-      [&] {
-        const auto& area = harness.context().area;
-        return area.measured != nullptr && area.measured->has_causes;
-      },
-      20));
-  std::set<std::string> explained;
-  for (const char* id : {"area_compute", "area_idle", "area_union:communication", "area_sum:copy",
-                         "area_cause:first_gather"}) {
-    const ui::DrawnItem* drawn = harness.log().Find("details", id);
-    ASSERT_NE(drawn, nullptr) << id;
-    const ImVec2 at((drawn->box.x0 + drawn->box.x1) / 2, (drawn->box.y0 + drawn->box.y1) / 2);
-    EXPECT_TRUE(harness.Drive([&](ImGuiTestContext* test) {
-      test->MouseMoveToPos(at);
-      test->Yield(2);
-      const ui::DrawnItem* tip = harness.log().Find("details", "tooltip");
-      if (tip != nullptr) explained.insert(tip->text.substr(0, tip->text.find('\n')));
-    }));
-  }
-  EXPECT_THAT(explained, testing::UnorderedElementsAre("compute", "idle", "communication", "copy",
-                                                       "first gather of a phase"));
-}
-
 TEST_F(AreaPanelTest, EdgesCanBeDraggedAndTheViewStays) {
   const ui::View before = harness_.context().view;
   EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
@@ -337,6 +310,35 @@ TEST_F(AreaPanelTest, ZeroShowsTheWholeRunAndAltArrowsGoBackAndForward) {
     Press(test, ImGuiMod_Alt | ImGuiKey_RightArrow);
     EXPECT_EQ(harness_.context().view.start_ns, whole.start_ns);
   }));
+}
+
+// With a window of its own, in which what has a tooltip is logged.
+TEST(AreaTermsTest, ItsWordsAreExplainedUnderTheMouse) {
+  const query::SnapshotPtr snapshot = analysis::MakeLessonSnapshot(4, 24, 12);
+  Harness harness({}, {}, /*log_widgets=*/true);
+  harness.shell().OpenSnapshot(snapshot);
+  harness.shell().Post(ui::SelectArea{analysis::AreaQuery{{0, snapshot->end_ns}, {}}});
+  ASSERT_TRUE(harness.Until(
+      [&] {
+        const auto& area = harness.context().area;
+        return area.measured != nullptr && area.measured->has_causes;
+      },
+      20));
+  std::set<std::string> explained;
+  for (const char* id : {"area_compute", "area_idle", "area_union:communication", "area_sum:copy",
+                         "area_cause:first_gather"}) {
+    const ui::DrawnItem* drawn = harness.log().Find("details", id);
+    ASSERT_NE(drawn, nullptr) << id;
+    const ImVec2 at((drawn->box.x0 + drawn->box.x1) / 2, (drawn->box.y0 + drawn->box.y1) / 2);
+    EXPECT_TRUE(harness.Drive([&](ImGuiTestContext* test) {
+      test->MouseMoveToPos(at);
+      test->Yield(2);
+      const ui::DrawnItem* tip = harness.log().Find("details", "tooltip");
+      if (tip != nullptr) explained.insert(tip->text.substr(0, tip->text.find('\n')));
+    }));
+  }
+  EXPECT_THAT(explained, testing::UnorderedElementsAre("compute", "idle", "communication", "copy",
+                                                       "first gather of a phase"));
 }
 
 }  // namespace

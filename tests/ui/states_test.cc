@@ -121,8 +121,9 @@ TEST_F(StatesTest, LegendsAreLoggedByIdsOfNoLanguage) {
     }
     return by_id;
   };
-  for (const auto& [panel, text] :
-       {std::pair("timeline", ui::Text::kForward), {"memory", ui::Text::kMemoryParameterShard}}) {
+  for (const auto& [panel, text] : {std::pair("timeline", ui::Text::kForward),
+                                    {"memory", ui::Text::kMemoryParameterShard},
+                                    {"overlap", ui::Text::kCompute}}) {
     const std::string id = std::string("legend:") + Tr(ui::Language::kEnglish, text);
     for (const ui::Language language : {ui::Language::kEnglish, ui::Language::kChinese}) {
       harness_.shell().Post(ui::SetLanguage{language});

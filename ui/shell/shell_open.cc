@@ -135,6 +135,7 @@ void Shell::CloseSession() {
   context_.focus = {};
   context_.search.found = nullptr;
   context_.search.current.reset();
+  context_.search.steps = 0;
   context_.area = {};
   context_.revealed.what.reset();
   context_.change = {};

@@ -89,7 +89,8 @@ class Legend {
       const ImVec2 text(entry.at.x + look_.Px(14), entry.at.y);
       const char* const name = ui::Tr(language_, entry.term.name);
       const ui::Box drawn = widgets::DrawText(look_, style, text, name);
-      log->Text(std::string("legend:") + name, name, drawn);
+      log->Text(std::string("legend:") + ui::Tr(ui::Language::kEnglish, entry.term.name), name,
+                drawn);
       widgets::BoxTooltip(look_, {entry.at.x, drawn.y0, drawn.x1, drawn.y1}, name,
                           ui::Tr(language_, entry.term.tip));
     }

@@ -185,6 +185,16 @@ void DrawSummary(const Look& look, const ui::Context& context, ui::DrawLog* log,
 
 }  // namespace
 
+void SearchPanel::StepOn(const ui::Context& context, ui::Commands* commands) {
+  const ui::SearchState& search = context.search;
+  typed_ = search.text;
+  if (search.found == nullptr || search.found->text != search.text) return;
+  ui::Commands steps = ui::StepToHit(context, search.steps);
+  // Where there is none it is over; later hits are not stepped to by themselves.
+  if (steps.empty()) steps.push_back(ui::SearchFor{search.text});
+  for (ui::Command& command : steps) commands->push_back(std::move(command));
+}
+
 void SearchPanel::DrawField(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
   const Look look = widgets::LookOf(context);
   if (opened_ != context.search.opened) {
@@ -192,12 +202,7 @@ void SearchPanel::DrawField(const ui::Context& context, ui::DrawLog* log, ui::Co
     typed_ = context.search.text;
     ImGui::SetKeyboardFocusHere();
   }
-  if (context.search.steps != 0) {
-    typed_ = context.search.text;
-    for (ui::Command& command : ui::StepToHit(context, context.search.steps)) {
-      commands->push_back(std::move(command));
-    }
-  }
+  if (context.search.steps != 0) StepOn(context, commands);
   const bool is_wrong = context.search.found != nullptr && context.search.found->error.has_value();
   const bool changed =
       widgets::TextField(look, "##query", &typed_,

@@ -18,6 +18,8 @@ class SearchPanel {
   static ui::TableMaker AsTable(const ui::Context& context);
 
  private:
+  // To the hit that F3 asked for while the search was closed, once it is found.
+  void StepOn(const ui::Context& context, ui::Commands* commands);
   void DrawField(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands);
   void DrawHits(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands);
 
