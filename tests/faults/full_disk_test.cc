@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
-#include <utility>
-#include <vector>
+#include <map>
+#include <memory>
 
 #include "trace/query/live_trace.h"
 #include "trace/query/trace_test_util.h"
@@ -127,13 +127,13 @@ TEST(FullDisk, ATraceThatCannotBeBegunLeavesNothingAndSaysWhatHelps) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
-TEST(FullDisk, MemoryIsNeverMoreThanWasLiveAndRightBehindTheHole) {
-  TestFolder folder;
-  auto recorder = OpenRecorder(folder.path());
-  constexpr int64_t kRows = 16'000;
-  constexpr int64_t kRamp = 2'000;  // events that take, then as many that free
-  constexpr int64_t kBytes = 10;
-  const auto record = [&](int64_t from) {
+class MemoryBesideAHole : public testing::Test {
+ protected:
+  static constexpr int64_t kRows = 16'000;  // that Record() adds
+  static constexpr int64_t kRamp = 2'000;   // events that take, then as many that free
+  static constexpr int64_t kBytes = 10;
+
+  void Record(int64_t from) {
     for (int64_t i = from; i < from + kRows; ++i) {
       schema::MemoryEventRow row;
       row.issued_ns = row.executed_ns = i;
@@ -142,39 +142,63 @@ TEST(FullDisk, MemoryIsNeverMoreThanWasLiveAndRightBehindTheHole) {
       row.category = "temporary";
       row.plan_op = PlanOpId::None();
       row.step = -1;
-      recorder->Record(row);
-      if (i % 1500 == 0) (void)recorder->Flush();
+      recorder_->Record(row);
+      if (i % 1500 == 0) (void)recorder_->Flush();
     }
-    (void)recorder->Flush();
-  };
-  record(0);
+    (void)recorder_->Flush();
+  }
+
+  // What is live in the finished trace, by the times at which it changes; of the same time the
+  // last.
+  std::map<int64_t, int64_t> Live() {
+    const Result<SnapshotPtr> snapshot = ReadSnapshot(folder_.path());
+    std::map<int64_t, int64_t> live;
+    if (!snapshot.ok()) return live;
+    EXPECT_EQ(snapshot.value()->state, TraceState::kFinished);
+    for (const MemoryEvent& event : snapshot.value()->ranks.at(0).memory) {
+      live[event.executed_ns] += event.bytes;
+    }
+    int64_t sum = 0;
+    for (auto& [time_ns, bytes] : live) bytes = sum += bytes;
+    return live;
+  }
+
+  TestFolder folder_;
+  std::unique_ptr<record::Recorder> recorder_ = OpenRecorder(folder_.path());
+};
+
+TEST_F(MemoryBesideAHole, IsNeverMoreThanWasLiveAndRightBehindIt) {
+  Record(0);
   {
     const FileSizeLimit limit(700'000);
-    record(kRows);
+    Record(kRows);
   }
-  EXPECT_GT(recorder->Dropped().at("memory"), 0);
-  record(2 * kRows);
-  EXPECT_FALSE(recorder->Finish().ok());
-  const Result<SnapshotPtr> snapshot = ReadSnapshot(folder.path());
-  ASSERT_TRUE(snapshot.ok()) << snapshot.message();
-  std::vector<std::pair<int64_t, int64_t>> changes;
-  for (const MemoryEvent& event : snapshot.value()->ranks.at(0).memory) {
-    changes.emplace_back(event.executed_ns, event.bytes);
+  EXPECT_GT(recorder_->Dropped().at("memory"), 0);
+  Record(2 * kRows);
+  EXPECT_FALSE(recorder_->Finish().ok());
+  const std::map<int64_t, int64_t> live = Live();
+  ASSERT_FALSE(live.empty());
+  for (const auto& [time_ns, bytes] : live) {
+    EXPECT_LE(bytes, kBytes * kRamp);
+    if (time_ns < 2 * kRows) continue;
+    const int64_t place = time_ns % (2 * kRamp);
+    ASSERT_EQ(bytes, kBytes * (place < kRamp ? place + 1 : 2 * kRamp - 1 - place)) << time_ns;
   }
-  std::stable_sort(changes.begin(), changes.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  int64_t live = 0;
-  int64_t most = 0;
-  for (const auto& [time_ns, bytes] : changes) {
-    live += bytes;
-    most = std::max(most, live);
-    if (time_ns >= 2 * kRows) {
-      const int64_t place = time_ns % (2 * kRamp);
-      ASSERT_EQ(live, kBytes * (place < kRamp ? place + 1 : 2 * kRamp - 1 - place)) << time_ns;
-    }
+  EXPECT_EQ(live.rbegin()->second, 0);
+}
+
+TEST_F(MemoryBesideAHole, IsRightAtTheEndWhereTheHoleLastsUntilThen) {
+  Record(0);
+  {
+    const FileSizeLimit limit(1'000'000);
+    Record(kRows);
+    EXPECT_FALSE(recorder_->Finish().ok());
   }
-  EXPECT_EQ(most, kBytes * kRamp);
-  EXPECT_EQ(live, 0);
+  EXPECT_GT(recorder_->Dropped().at("memory"), 0);
+  const std::map<int64_t, int64_t> live = Live();
+  ASSERT_FALSE(live.empty());
+  for (const auto& [time_ns, bytes] : live) EXPECT_LE(bytes, kBytes * kRamp) << time_ns;
+  EXPECT_EQ(live.rbegin()->second, 0);
 }
 
 }  // namespace

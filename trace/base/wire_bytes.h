@@ -22,7 +22,7 @@ inline int64_t WireBytes(OpKind kind, int64_t payload_bytes, int64_t num_ranks,
     if (is_root) return kind == OpKind::kScatter ? of_one * others : 0;
     return kind == OpKind::kGather ? of_one : 0;
   }
-  // Split so that no size overflows.
+  // Split so that no size below 2^62 overflows.
   const int64_t sent =
       payload_bytes / num_ranks * others + payload_bytes % num_ranks * others / num_ranks;
   return TraitsOf(kind).ring_passes * sent;

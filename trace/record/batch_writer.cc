@@ -96,8 +96,13 @@ Result<std::unique_ptr<BatchWriter>> BatchWriter::Create(const std::string& fold
 }
 
 template <typename Row>
-Status BatchWriter::InsertNumbered(Row* row) {
+void BatchWriter::Number(Row* row) {
   row->id = decltype(row->id)(++last_hot_id_[schema::TableOf<Row>::kIndex]);
+}
+
+template <typename Row>
+Status BatchWriter::InsertNumbered(Row* row) {
+  Number(row);
   return writer_->Insert(*row);
 }
 
@@ -155,6 +160,7 @@ Status BatchWriter::WriteKind(const std::vector<ThreadRings*>& rings, int64_t la
   Status status;
   if (!gone_.ok()) {
     lost_to_errors_[kind] += static_cast<int64_t>(rows.size());
+    for (const T* row : rows) lost_memory_.Follow(*row);
   } else if (bound_.full()) {
     lost_to_bound_[kind] += static_cast<int64_t>(rows.size());
   } else {
@@ -198,8 +204,10 @@ Status BatchWriter::WriteAllKinds(const std::vector<ThreadRings*>& rings, bool* 
 Status BatchWriter::WriteTransaction(const std::vector<ThreadRings*>& rings, RareRows* rare,
                                      bool* more) {
   SHARDSCOPE_RETURN_IF_ERROR(writer_->Begin());
-  Status status = WriteAllKinds(rings, more);
-  if (status.ok() && gone_.ok()) status = WriteLostMemory();
+  // What stands for lost events comes before them in time. Rows leave the rings in any case.
+  Status status = gone_.ok() ? WriteLostMemory() : Status::Ok();
+  const Status written = WriteAllKinds(rings, more);
+  if (status.ok()) status = written;
   store::RowBatch fresh = rare->Take();
   store::AppendRows(&fresh, &rare_backlog_);
   if (status.ok()) status = WriteRareRows();
@@ -222,6 +230,7 @@ Status BatchWriter::WriteBatch(const std::vector<ThreadRings*>& rings, RareRows*
   if (!gone_.ok()) {
     (void)rare->Take();
     (void)WriteAllKinds(rings, more);
+    lost_memory_.EndBatch(false);
     return gone_;
   }
   batch_rows_ = {};
@@ -260,6 +269,7 @@ void BatchWriter::LoseRest(const std::vector<ThreadRings*>& rings) {
   while (more) {
     more = false;
     (void)WriteAllKinds(rings, &more);
+    lost_memory_.EndBatch(false);
   }
 }
 
@@ -277,6 +287,10 @@ Status BatchWriter::WriteLastRareRows(RareRows* rare) {
 Status BatchWriter::Finish(RareRows* rare) {
   store::RowBatch fresh = rare->Take();
   store::AppendRows(&fresh, &rare_backlog_);
+  for (schema::MemoryEventRow& row : lost_memory_.Rows()) {
+    Number(&row);
+    rare_backlog_.Get<schema::MemoryEventRow>().push_back(row);
+  }
   return writer_->Finish(rare_backlog_);
 }
 

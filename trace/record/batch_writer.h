@@ -84,6 +84,8 @@ class BatchWriter {
   Status WriteAllKinds(const std::vector<ThreadRings*>& rings, bool* more);
   // Gives a hot row the next id of its table.
   template <typename Row>
+  void Number(Row* row);
+  template <typename Row>
   Status InsertNumbered(Row* row);
   template <typename T>
   Status InsertHot(const T& record);

@@ -1,6 +1,7 @@
 #include "trace/record/lost_memory.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace shardscope::record {
 
@@ -23,7 +24,8 @@ void LostMemory::EndBatch(bool committed) {
     batch_.clear();
     return;
   }
-  for (const schema::MemoryEventRow& row : batch_) {
+  const std::vector<schema::MemoryEventRow> batch = std::exchange(batch_, {});
+  for (const schema::MemoryEventRow& row : batch) {
     Change& change = lost_[MemoryAccount::Of(row)];
     change.bytes += row.bytes;
     change.least = std::min(change.least, change.bytes);
@@ -32,7 +34,6 @@ void LostMemory::EndBatch(bool committed) {
     change.last_issued_ns = std::max(change.last_issued_ns, row.issued_ns);
     change.last_executed_ns = std::max(change.last_executed_ns, row.executed_ns);
   }
-  batch_.clear();
 }
 
 }  // namespace shardscope::record

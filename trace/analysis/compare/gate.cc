@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <vector>
 
 #include "trace/base/units.h"
@@ -15,7 +17,8 @@ Delta TimeOfTokens(const Comparison& comparison) {
   const double ratio = comparison.a.tokens / comparison.b.tokens;
   std::vector<int64_t> b_ns;
   for (const int64_t ns : comparison.b.step_ns) {
-    b_ns.push_back(std::llround(static_cast<double>(ns) * ratio));
+    // Tokens of a damaged trace may be anything; ShiftBetween() takes times below 2^62.
+    b_ns.push_back(std::llround(std::min(static_cast<double>(ns) * ratio, 0x1p61)));
   }
   Delta delta{.a_ns = comparison.step.a_ns,
               .b_ns = comparison.step.b_ns * ratio,
