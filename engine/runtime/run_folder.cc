@@ -87,8 +87,9 @@ Status RunFolder::CheckFree(const std::string& path, IfTaken if_taken) {
     return Status::Error("--out " + path + ": " + parent.string() + " is not a folder");
   }
   if (access(parent.c_str(), W_OK | X_OK) != 0) {
-    const std::string why = errno == EROFS ? "can only be read" : "may not be written to";
-    return Status::Error("--out " + path + ": " + parent.string() + " " + why +
+    const std::string why = errno == EROFS ? "a file system that can only be read holds "
+                                           : "no permission to write in ";
+    return Status::Error("--out " + path + ": " + why + parent.string() +
                          "; name a folder elsewhere");
   }
   return Status::Ok();

@@ -301,8 +301,10 @@ void DetailsPanel::DrawFooter(const ui::Context& context, float y, ui::DrawLog* 
   std::string text = ui::TrFormat(
       context.language, is_imported ? ui::Text::kHealthLineImported : ui::Text::kHealthLineStill,
       dropped);
-  // Pictures stay the same from run to run, so they name no lag.
-  if (snapshot.state == query::TraceState::kLive && !context.headless) {
+  // Of a pause there are no rows that could be late. Pictures stay the same from run to run, so
+  // they name no lag.
+  const bool is_paused = ui::CanSteer(context) && context.control.status.state == "paused";
+  if (snapshot.state == query::TraceState::kLive && !is_paused && !context.headless) {
     const int64_t lag_ns = std::max<int64_t>(MonotonicNs() - snapshot.end_ns, 0);
     text =
         ui::TrFormat(context.language, ui::Text::kHealthLine, dropped, ui::FormatDuration(lag_ns));
