@@ -192,7 +192,7 @@ class DiskTest(ProgramTest):
         time.sleep(1.5)  # the file is looked for once a second
         interrupt(process)
         output = self.end(process)  # the training itself went well
-        self.assertRegex(output, r"trace: \S+ is gone: it was removed or moved")
+        self.assertRegex(output, r"trace: .+ is gone: it was removed or moved")
         self.assertRegex(output, rf"run: {re.escape(str(self.run_folder))} is gone")
         done = subprocess.run([str(APP), "report", str(moved), "--json"], capture_output=True, text=True, timeout=TIMEOUT_S)
         self.assertEqual(done.returncode, 0, done.stderr)
