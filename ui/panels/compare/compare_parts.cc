@@ -171,7 +171,7 @@ void DrawDifferentSettings(const CompareFrame& frame, ImVec2 size) {
       const auto shown = [&frame](const std::string& value) {
         return value.empty() ? std::string(frame.Tr(Text::kCompareNotSet)) : Printable(value, "");
       };
-      const std::string text = fmt::format("{}: {} -> {}", name, shown(a), shown(b));
+      const std::string text = fmt::format("{}: {} → {}", name, shown(a), shown(b));
       frame.Say(id, widgets::TextOf(frame.look), text);
     };
     for (const analysis::SettingDifference& setting : comparison.settings) {

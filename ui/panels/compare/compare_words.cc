@@ -88,8 +88,8 @@ std::string CompareSentence(ui::Language language, const analysis::Comparison& c
     return TrFormat(language, Text::kCompareTooFew, comparison.a.num_steps, comparison.b.num_steps);
   }
   const std::string times =
-      fmt::format("{} -> {}{}", ui::FormatDuration(static_cast<int64_t>(step.a_ns)),
-                  ui::FormatDuration(static_cast<int64_t>(step.b_ns)), TokensIn(comparison));
+      fmt::format("{} → {}{}", ui::FormatDuration(std::llround(step.a_ns)),
+                  ui::FormatDuration(std::llround(step.b_ns)), TokensIn(comparison));
   if (comparison.verdict == ComparisonVerdict::kWithinNoise || comparison.rows.empty()) {
     return TrFormat(language, Text::kCompareAlike, times);
   }
