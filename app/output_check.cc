@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "engine/config/run_files.h"
 #include "trace/base/letter_case.h"
 #include "trace/base/output_file.h"
 #include "trace/bookmarks/bookmarks.h"
@@ -31,7 +32,8 @@ bool IsWrittenThrough(const std::string& path) {
 
 bool IsRunFolder(const fs::path& folder) {
   std::error_code error;
-  return fs::exists(folder / "run.toml", error) || !store::ListTraces(folder.string()).empty();
+  return fs::exists(folder / config::kRunConfigFile, error) ||
+         !store::ListTraces(folder.string()).empty();
 }
 
 // Of a trace, or of what stands beside one while it is written.
@@ -44,14 +46,16 @@ bool HasNameOfTrace(const fs::path& file) {
 // `place`: no link leads on from it.
 bool IsOfRun(const fs::path& place) {
   const std::string name = place.filename().string();
-  if (name == "run.toml" || bookmarks::IsBookmarksFile(name) || HasNameOfTrace(place)) return true;
+  if (name == config::kRunConfigFile || bookmarks::IsBookmarksFile(name) || HasNameOfTrace(place))
+    return true;
   std::error_code error;
   if (fs::is_regular_file(place, error) && store::CheckFileKind(place.string()).ok()) return true;
-  if (name == "log.txt") return IsRunFolder(place.parent_path());
+  if (name == config::kRunLogFile) return IsRunFolder(place.parent_path());
   for (fs::path folder = place.parent_path(); folder.has_relative_path();
        folder = folder.parent_path()) {
     const std::string inner = folder.filename().string();
-    if ((inner == "checkpoints" || inner == "schedules") && IsRunFolder(folder.parent_path())) {
+    if ((inner == config::kCheckpointsFolder || inner == config::kSchedulesFolder) &&
+        IsRunFolder(folder.parent_path())) {
       return true;
     }
   }
