@@ -38,7 +38,7 @@ bool IsRunFolder(const fs::path& folder) {
 
 // Of a trace, or of what stands beside one while it is written.
 bool HasNameOfTrace(const fs::path& file) {
-  return file.filename().string().starts_with("trace-") &&
+  return file.filename().string().starts_with(config::kTracePrefix) &&
          IsOneOf(file.extension().string(),
                  {".db", ".db-wal", ".db-shm", ".db-journal", ".lock", ".finishing"});
 }
