@@ -133,8 +133,8 @@ std::string PrintNames(const Area& area, size_t limit) {
     if (table.size() == limit) break;
     table.Add({Shortened(Printable(row.name), kAreaNameColumns), Printable(row.kind),
                std::to_string(row.count), FormatDuration(row.sum_ns),
-               analysis::FormatRounded(row.duration_ns.p50),
-               analysis::FormatRounded(row.duration_ns.p95), FormatDuration(row.longest_ns)});
+               FormatDuration(row.duration_ns.p50), FormatDuration(row.duration_ns.p95),
+               FormatDuration(row.longest_ns)});
   }
   std::string text = "\n" + table.Print();
   const size_t left_out = area.names.size() - table.size();

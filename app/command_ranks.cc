@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -50,12 +49,10 @@ Result<analysis::RankOverview> FindRanks(const query::Snapshot& snapshot,
       analysis::MakeFront(analysis::FrontParts(snapshot, scoped.first_timed, scoped.last)));
 }
 
-std::string RoundedNs(double duration_ns) { return FormatDuration(std::llround(duration_ns)); }
-
 void AddRow(const std::string& name, const RankFigures& figures, analysis::TextTable* table) {
   const bool meets = figures.num_collectives > 0;
-  table->Add({name, RoundedNs(figures.step_ns), RoundedNs(figures.exposed_ns),
-              FormatPercent(figures.exposed_share), meets ? RoundedNs(figures.late_ns) : "",
+  table->Add({name, FormatDuration(figures.step_ns), FormatDuration(figures.exposed_ns),
+              FormatPercent(figures.exposed_share), meets ? FormatDuration(figures.late_ns) : "",
               meets ? FormatPercent(figures.last_share()) : "",
               figures.peak_bytes > 0 ? FormatBytes(figures.peak_bytes) : ""});
 }

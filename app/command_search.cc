@@ -64,10 +64,9 @@ std::string PrintFoundJson(const query::Snapshot& snapshot, const std::string& q
 }
 
 std::string PrintFoundText(const query::Snapshot& snapshot, const SearchResult& found) {
-  std::string text =
-      fmt::format("{}, {} in sum, p50 {}, p95 {}\n", Counted(found.count, "hit"),
-                  FormatDuration(found.sum_ns), analysis::FormatRounded(found.duration_ns.p50),
-                  analysis::FormatRounded(found.duration_ns.p95));
+  std::string text = fmt::format(
+      "{}, {} in sum, p50 {}, p95 {}\n", Counted(found.count, "hit"), FormatDuration(found.sum_ns),
+      FormatDuration(found.duration_ns.p50), FormatDuration(found.duration_ns.p95));
   if (found.hits.empty()) return text;
   text +=
       fmt::format("\n{:>14}  {:>8}  {:>4}  {:>5}  name\n", "from start", "takes", "rank", "step");

@@ -112,9 +112,9 @@ std::string PrintStepTable(const std::vector<StepRow>& rows) {
   for (size_t at = 0; at < rows.size(); ++at) {
     const StepRow& row = rows[at];
     table.Add({std::to_string(row.step), std::to_string(row.num_ranks), FormatDuration(row.step_ns),
-               fmt::format("rank {}", row.slowest_rank), FormatRounded(row.compute_ns),
-               FormatRounded(row.communication_ns), FormatRounded(row.exposed_ns),
-               FormatRounded(row.idle_ns),
+               fmt::format("rank {}", row.slowest_rank), FormatDuration(row.compute_ns),
+               FormatDuration(row.communication_ns), FormatDuration(row.exposed_ns),
+               FormatDuration(row.idle_ns),
                row.tokens > 0 ? FormatCount(row.tokens_per_second()) : "-",
                std::isnan(row.loss) ? "-" : fmt::format("{:.4f}", row.loss),
                std::isnan(row.grad_norm) ? "-" : fmt::format("{:.3g}", row.grad_norm),

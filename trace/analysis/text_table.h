@@ -7,12 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "trace/base/units.h"
-
 namespace shardscope::analysis {
-
-// Of a percentile, to whole nanoseconds.
-inline std::string FormatRounded(double duration_ns) { return FormatDuration(duration_ns); }
 
 // Columns by width in characters (UTF-8 code points); the first `num_left` are aligned left.
 class TextTable {
