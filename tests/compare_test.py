@@ -22,11 +22,11 @@ class CompareTest(ImportTestCase):
 
     def test_a_slower_link_is_named_and_its_parts_add_up(self):
         fast, _ = self.train("fast", *SLOW_LINK, "link.bandwidth=200MB/s")
-        slow, _ = self.train("slow", *SLOW_LINK, "link.bandwidth=20MB/s")
+        slow, _ = self.train("slow", *SLOW_LINK, "link.bandwidth=4MB/s")
         result = self.compare(fast, slow, "--fail-if-slower", "5%", code=3)
         self.assertEqual(result["verdict"], "worse")
         self.assertIn("exposed", result["sentence"])
-        self.assertIn("link.bandwidth is 200MB/s in A and 20MB/s in B", result["sentence"])
+        self.assertIn("link.bandwidth is 200MB/s in A and 4MB/s in B", result["sentence"])
         step = result["step"]
         for side in ("a_ns", "b_ns"):
             self.assertAlmostEqual(sum(part[side] for part in result["parts"].values()), step[side], delta=1)
@@ -115,7 +115,7 @@ class CompareTest(ImportTestCase):
 
     def test_the_panel_says_what_the_command_says(self):
         fast, _ = self.train("fast", *SLOW_LINK, "link.bandwidth=200MB/s")
-        slow, _ = self.train("slow", *SLOW_LINK, "link.bandwidth=20MB/s", "prefetch.forward=1")
+        slow, _ = self.train("slow", *SLOW_LINK, "link.bandwidth=4MB/s", "prefetch.forward=1")
         for arguments, options in (([slow], ["--with", slow]),
                                    (["--steps-a", "2:9", "--steps-b", "9:16"], ["--steps-a", "2:9", "--steps-b", "9:16"])):
             result = self.compare(fast, *arguments)
