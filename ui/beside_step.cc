@@ -45,10 +45,10 @@ OpKey KeyOf(const query::PlanOp& op, const std::map<std::string, std::string>* n
 }
 
 // Of one rank in one step, by start.
-std::vector<const query::OpRun*> RunsOf(const query::RankRows& rows, int32_t step) {
-  std::vector<const query::OpRun*> runs;
+std::vector<query::OpRun> RunsOf(const query::RankRows& rows, int32_t step) {
+  std::vector<query::OpRun> runs;
   rows.op_runs.ForEachOfSteps(step, step,
-                              [&](const query::OpRun& run, size_t) { runs.push_back(&run); });
+                              [&](const query::OpRun& run, size_t) { runs.push_back(run); });
   std::ranges::stable_sort(runs, {}, &query::OpRun::started_ns);
   return runs;
 }
@@ -62,19 +62,19 @@ std::optional<BesideMatch> MatchOf(const query::Snapshot& a, const query::Snapsh
   if (op == nullptr || rows_a == nullptr || rows_b == nullptr) return std::nullopt;
   const OpKey key = KeyOf(*op, nullptr);
   size_t nth = 0;  // of A's ops with this key
-  for (const query::OpRun* run : RunsOf(*rows_a, step.step_a)) {
-    if (run->id == selected.id) break;
-    const query::PlanOp* other = a.FindPlanOp(run->plan_op);
+  for (const query::OpRun& run : RunsOf(*rows_a, step.step_a)) {
+    if (run.id == selected.id) break;
+    const query::PlanOp* other = a.FindPlanOp(run.plan_op);
     if (other != nullptr && KeyOf(*other, nullptr) == key) ++nth;
   }
-  for (const query::OpRun* run : RunsOf(*rows_b, step.step_b)) {
-    const query::PlanOp* other = b.FindPlanOp(run->plan_op);
+  for (const query::OpRun& run : RunsOf(*rows_b, step.step_b)) {
+    const query::PlanOp* other = b.FindPlanOp(run.plan_op);
     if (other == nullptr || KeyOf(*other, &compared.comparison.units.name_in_a) != key) continue;
     if (nth-- > 0) continue;
     return BesideMatch{
         .a_ns = selected.ended_ns - selected.started_ns,
-        .b_ns = run->ended_ns - run->started_ns,
-        .later_ns = (run->started_ns - b_start_ns) - (selected.started_ns - step.start_ns)};
+        .b_ns = run.ended_ns - run.started_ns,
+        .later_ns = (run.started_ns - b_start_ns) - (selected.started_ns - step.start_ns)};
   }
   return std::nullopt;
 }
@@ -102,21 +102,21 @@ std::shared_ptr<const BesideStep> StepBeside(const query::Snapshot& a, const Com
       continue;
     }
     std::vector<BesideOp>& ops = beside->ranks[rows.rank];
-    for (const query::OpRun* run : RunsOf(rows, beside->step_b)) {
-      const auto role = role_of_track.find(run->track);
-      const query::PlanOp* op = b.FindPlanOp(run->plan_op);
+    for (const query::OpRun& run : RunsOf(rows, beside->step_b)) {
+      const auto role = role_of_track.find(run.track);
+      const query::PlanOp* op = b.FindPlanOp(run.plan_op);
       if (role == role_of_track.end() || op == nullptr) continue;
-      ops.push_back({role->second, op->op_class, run->started_ns - times_b.start_ns,
-                     run->ended_ns - times_b.start_ns});
+      ops.push_back({role->second, op->op_class, run.started_ns - times_b.start_ns,
+                     run.ended_ns - times_b.start_ns});
     }
   }
   if (!selected) return beside;
   const query::RankRows* rows = a.FindRank(selected->rank);
   if (rows == nullptr) return beside;
-  for (const query::OpRun* run : RunsOf(*rows, beside->step_a)) {
-    if (run->id != selected->op_run) continue;
+  for (const query::OpRun& run : RunsOf(*rows, beside->step_a)) {
+    if (run.id != selected->op_run) continue;
     beside->has_selected = true;
-    beside->match = MatchOf(a, b, compared, *beside, times_b.start_ns, *run, selected->rank);
+    beside->match = MatchOf(a, b, compared, *beside, times_b.start_ns, run, selected->rank);
   }
   return beside;
 }

@@ -29,8 +29,8 @@ class BesideStepTest : public testing::Test {
                                            const std::optional<SelectedOp>& selected = {}) {
     return StepBeside(*a_, compared_, step, selected);
   }
-  const query::OpRun& OpOf(const query::Snapshot& snapshot, int32_t rank, int32_t step,
-                           const std::string& name) const {
+  query::OpRun OpOf(const query::Snapshot& snapshot, int32_t rank, int32_t step,
+                    const std::string& name) const {
     const query::RankRows& rows = *snapshot.FindRank(rank);
     const auto found = std::find_if(rows.op_runs.begin(), rows.op_runs.end(), [&](const auto& run) {
       return run.step == step && snapshot.FindPlanOp(run.plan_op)->name == name;

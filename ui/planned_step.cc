@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kMostSteps = 20;  // whose medians are taken
 
-using OpRuns = std::vector<const query::OpRun*>;  // by op of the program; null: it was lost
+using OpRuns = std::vector<std::optional<query::OpRun>>;  // by op of the program; none: it was lost
 
 // What each op of a rank took in the steps that are looked at.
 struct OpSamples {
@@ -59,8 +59,8 @@ class StepSampler {
   void Take(int64_t start_ns, const std::map<query::OpRunId, int64_t>& last_arrival) {
     int64_t host_ns = start_ns;  // when the host turns to the op
     for (size_t op = 0; op < runs_.size(); ++op) {
-      const query::OpRun* run = runs_[op];
-      if (run == nullptr) continue;
+      const std::optional<query::OpRun>& run = runs_[op];
+      if (!run) continue;
       const int64_t turned_ns = std::max(host_ns, WaitedUntil(op));
       const plan::Op& planned = program_.ops[op];
       OpSamples& samples = samples_[op];
@@ -85,8 +85,8 @@ class StepSampler {
     int64_t until_ns = 0;
     for (const plan::Dependency& dependency : program_.ops[op].dependencies) {
       if (dependency.kind != plan::DependencyKind::kHost) continue;
-      const query::OpRun* target = runs_[static_cast<size_t>(dependency.target)];
-      if (target != nullptr) until_ns = std::max(until_ns, target->ended_ns);
+      const std::optional<query::OpRun>& target = runs_[static_cast<size_t>(dependency.target)];
+      if (target) until_ns = std::max(until_ns, target->ended_ns);
     }
     return until_ns;
   }
@@ -141,12 +141,12 @@ std::vector<simulate::OpCost> CostsOf(const query::Snapshot& snapshot, const que
   std::vector<OpSamples> samples(program.ops.size());
   const auto of_rank = arrivals.find(rows.rank);
   for (const query::Step& step : steps) {
-    OpRuns runs(program.ops.size(), nullptr);
+    OpRuns runs(program.ops.size());
     rows.op_runs.ForEachOfSteps(step.step, step.step, [&](const query::OpRun& run, size_t) {
       const query::PlanOp* op = snapshot.FindPlanOp(run.plan_op);
       const bool is_of_it = op != nullptr && op->schedule == step.schedule && op->op >= 0 &&
                             static_cast<size_t>(op->op) < runs.size();
-      if (is_of_it) runs[static_cast<size_t>(op->op)] = &run;
+      if (is_of_it) runs[static_cast<size_t>(op->op)] = run;
     });
     StepSampler(program, std::move(runs), &samples)
         .Take(step.start_ns,
@@ -229,14 +229,14 @@ void AddTimes(const query::Snapshot& snapshot, const plan::Schedule& schedule,
 
 // Those of `runs`, in the order in which they happened, that follow one with a larger place.
 template <typename Time>
-void AddOutOfOrder(std::vector<std::pair<const query::OpRun*, int32_t>> runs, Time time,
+void AddOutOfOrder(std::vector<std::pair<query::OpRun, int32_t>> runs, Time time,
                    std::set<query::OpRunId>* late) {
   std::stable_sort(runs.begin(), runs.end(), [&](const auto& a, const auto& b) {
-    return std::pair(time(*a.first), a.second) < std::pair(time(*b.first), b.second);
+    return std::pair(time(a.first), a.second) < std::pair(time(b.first), b.second);
   });
   int32_t largest = -1;
   for (const auto& [run, place] : runs) {
-    if (place < largest) late->insert(run->id);
+    if (place < largest) late->insert(run.id);
     largest = std::max(largest, place);
   }
 }
@@ -287,14 +287,14 @@ PlanDifference CompareWithPlan(const query::Snapshot& snapshot, const PlannedSte
     difference.actual_ns = times->end_ns - times->start_ns;
   }
   for (const query::RankRows& rows : snapshot.ranks) {
-    using Runs = std::vector<std::pair<const query::OpRun*, int32_t>>;
+    using Runs = std::vector<std::pair<query::OpRun, int32_t>>;
     Runs runs;
     std::map<query::TrackId, Runs> of_stream;
     rows.op_runs.ForEachOfSteps(step, step, [&](const query::OpRun& run, size_t) {
       const query::PlanOp* op = snapshot.FindPlanOp(run.plan_op);
       if (op == nullptr || !planned.schedules.contains(op->schedule)) return;
-      runs.emplace_back(&run, op->op);
-      of_stream[run.track].emplace_back(&run, op->op);
+      runs.emplace_back(run, op->op);
+      of_stream[run.track].emplace_back(run, op->op);
     });
     std::set<query::OpRunId> late;
     AddOutOfOrder(

@@ -125,11 +125,11 @@ TEST_F(PlannedStepTest, OpsThatRanInAnotherOrderAreNamed) {
   query::RowList<query::OpRun> changed;
   for (size_t at = 0; at < rows.op_runs.size(); ++at) {
     query::OpRun run = rows.op_runs[at];
-    const query::OpRun* other = at == gathers[1]   ? &rows.op_runs[gathers[2]]
-                                : at == gathers[2] ? &rows.op_runs[gathers[1]]
-                                                   : &rows.op_runs[at];
-    run.started_ns = other->started_ns;
-    run.ended_ns = other->ended_ns;
+    const query::OpRun other = rows.op_runs[at == gathers[1]   ? gathers[2]
+                                            : at == gathers[2] ? gathers[1]
+                                                               : at];
+    run.started_ns = other.started_ns;
+    run.ended_ns = other.ended_ns;
     changed.Append(run);
   }
   rows.op_runs = changed;

@@ -92,15 +92,15 @@ class Generator {
   Status AddStep(int32_t base_step, int32_t step, int64_t shift_ns) {
     for (const StepRows& rows : rows_) {
       const Slice& slice = rows.slices[static_cast<size_t>(base_step)];
-      for (const query::OpRun* run : slice.op_runs) AddOpRun(rows, *run, step, shift_ns);
-      for (const query::MemoryEvent* event : slice.memory) {
+      for (const query::OpRun& run : slice.op_runs) AddOpRun(rows, run, step, shift_ns);
+      for (const query::MemoryEvent& event : slice.memory) {
         recorder_.Record(schema::MemoryEventRow{{},
                                                 rows.rank,
                                                 "cpu",
-                                                event->issued_ns + shift_ns,
-                                                event->executed_ns + shift_ns,
-                                                event->bytes,
-                                                Name(event->category),
+                                                event.issued_ns + shift_ns,
+                                                event.executed_ns + shift_ns,
+                                                event.bytes,
+                                                Name(event.category),
                                                 "",
                                                 query::PlanOpId::None(),
                                                 step});
@@ -135,12 +135,12 @@ class Generator {
   // One step of one rank.
   struct Slice {
     const query::Step* step = nullptr;
-    std::vector<const query::OpRun*> op_runs;
-    std::vector<const query::MemoryEvent*> memory;
+    std::vector<query::OpRun> op_runs;
+    std::vector<query::MemoryEvent> memory;
   };
   struct StepRows {
     int32_t rank = 0;
-    std::map<query::OpRunId, const query::Collective*> collectives;  // by op run
+    std::map<query::OpRunId, query::Collective> collectives;  // by op run
     std::vector<Slice> slices;
     std::map<int32_t, int64_t> collectives_a_step;
   };
@@ -152,16 +152,16 @@ class Generator {
     mine.slices.resize(kBaseSteps);
     for (const query::Step& row : rows.steps) mine.slices[Index(row.step)].step = &row;
     for (const query::OpRun& run : rows.op_runs) {
-      mine.slices[Index(run.step)].op_runs.push_back(&run);
+      mine.slices[Index(run.step)].op_runs.push_back(run);
     }
-    for (const query::Collective& row : rows.collectives) mine.collectives[row.op_run] = &row;
+    for (const query::Collective& row : rows.collectives) mine.collectives[row.op_run] = row;
     for (const query::MemoryEvent& event : rows.memory) {
       // Steps tile time; what is there from the start on comes with the first.
       auto slice = std::find_if(mine.slices.begin(), mine.slices.end(), [&event](const Slice& one) {
         return event.issued_ns < one.step->end_ns;
       });
       if (slice == mine.slices.end()) --slice;
-      slice->memory.push_back(&event);
+      slice->memory.push_back(event);
     }
   }
   void Shorten(size_t ops, Slice* slice) {

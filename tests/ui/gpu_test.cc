@@ -233,11 +233,11 @@ TEST(GoldenGpu, OJumpsFromAKernelToItsOpAndBack) {
   EXPECT_TRUE(harness.Drive([](ImGuiTestContext* test) { test->KeyPress(ImGuiKey_O); }));
   const ui::Selection on_op = harness.context().selection;
   EXPECT_EQ(on_op.span, query::SpanId::None());
-  const query::OpRun* op_run = nullptr;
+  std::optional<query::OpRun> op_run;
   for (const query::OpRun& run : Golden()->ranks[0].op_runs) {
-    if (run.id == on_op.op_run) op_run = &run;
+    if (run.id == on_op.op_run) op_run = run;
   }
-  ASSERT_NE(op_run, nullptr);
+  ASSERT_TRUE(op_run.has_value());
   EXPECT_EQ(op_run->plan_op, work->plan_op);
   EXPECT_EQ(op_run->step, work->step);
   EXPECT_TRUE(harness.Drive([](ImGuiTestContext* test) { test->KeyPress(ImGuiKey_O); }));

@@ -700,11 +700,11 @@ TEST_F(PanelsTest, KnobsOfAFinishedRunFollowTheViewAndTheSelectionInIt) {
   show(15);
   EXPECT_EQ(value(), "pre");
   // Steps 11 and 12 in view, an op of 11 selected: prefetch was turned on at 12.
-  const query::OpRun* op = nullptr;
+  std::optional<query::OpRun> op;
   for (const query::OpRun& run : rows.op_runs) {
-    if (run.step == 11) op = &run;
+    if (run.step == 11) op = run;
   }
-  ASSERT_NE(op, nullptr);
+  ASSERT_TRUE(op.has_value());
   harness_.shell().Post(ui::SelectOp{op->id, rows.rank, false});
   harness_.shell().Post(ui::SetView{rows.steps[11].start_ns, rows.steps[14].end_ns, false, false});
   harness_.Frames(3);

@@ -18,11 +18,13 @@ namespace {
 // Those of one rank, in the order of its op runs.
 void AppendRank(const query::RankRows& rows, int first_step, int last_step,
                 std::vector<CollectiveMember>* members) {
-  std::vector<const query::Collective*> collectives;
-  rows.collectives.ForEachOfSteps(first_step, last_step, [&](const query::Collective& row, size_t) {
-    collectives.push_back(&row);
-  });
-  const auto before = [](const query::Collective* a, const query::Collective* b) {
+  using CollectiveRef = query::RowRef<query::Collective>;
+  std::vector<CollectiveRef> collectives;
+  rows.collectives.ForEachOfSteps(first_step, last_step,
+                                  [&](const query::Collective&, size_t index) {
+                                    collectives.emplace_back(rows.collectives, index);
+                                  });
+  const auto before = [](const CollectiveRef& a, const CollectiveRef& b) {
     return a->op_run < b->op_run;
   };
   if (!std::is_sorted(collectives.begin(), collectives.end(), before)) {
@@ -30,14 +32,13 @@ void AppendRank(const query::RankRows& rows, int first_step, int last_step,
   }
   // Op runs have ascending ids but for those of damaged files.
   auto next = collectives.begin();
-  rows.op_runs.ForEachOfSteps(first_step, last_step, [&](const query::OpRun& run, size_t) {
+  rows.op_runs.ForEachOfSteps(first_step, last_step, [&](const query::OpRun& run, size_t index) {
     if (next == collectives.end() || (*next)->op_run != run.id) {
-      next =
-          std::partition_point(collectives.begin(), collectives.end(),
-                               [&](const query::Collective* row) { return row->op_run < run.id; });
+      next = std::partition_point(collectives.begin(), collectives.end(),
+                                  [&](const CollectiveRef& row) { return row->op_run < run.id; });
     }
     if (next == collectives.end() || (*next)->op_run != run.id) return;
-    if (run.step == (*next)->step) members->push_back({&run, *next});
+    if (run.step == (*next)->step) members->push_back({query::RowRef(rows.op_runs, index), *next});
     ++next;
   });
 }

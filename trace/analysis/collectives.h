@@ -40,8 +40,8 @@ struct CollectiveRun {
 
 // What one rank did in one collective.
 struct CollectiveMember {
-  const query::OpRun* run = nullptr;
-  const query::Collective* row = nullptr;
+  query::RowRef<query::OpRun> run;
+  query::RowRef<query::Collective> row;
 };
 
 // Calls visit(members) for each collective of steps [first_step, last_step]: those of its ranks

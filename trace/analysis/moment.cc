@@ -116,7 +116,7 @@ void Moments::TakeBoundaries() {
     for (const StepIndex& step : rank.steps) {
       for (const IndexedRun& run : step.runs) {
         if (ShareOf(*run.op) == OpShare::kNone) continue;
-        for (const int64_t time_ns : {run.run->started_ns, run.run->ended_ns}) {
+        for (const int64_t time_ns : {run.run.started_ns, run.run.ended_ns}) {
           if (time_ns > range_.start_ns && time_ns < range_.end_ns) boundaries_.push_back(time_ns);
         }
       }
@@ -139,7 +139,7 @@ const StepIndex* Moments::StepAt(const Rank& rank, int64_t time_ns) {
     if (time_ns < step.start_ns) continue;
     int64_t end_ns = step.end_ns;
     if (!step.finished) {
-      for (const IndexedRun& run : step.runs) end_ns = std::max(end_ns, run.run->ended_ns);
+      for (const IndexedRun& run : step.runs) end_ns = std::max(end_ns, run.run.ended_ns);
     }
     if (time_ns < end_ns) return &step;
   }
@@ -169,7 +169,7 @@ RankMoment Moments::MomentOf(const Rank& rank, int64_t time_ns) const {
 
 void Moments::AddOps(const StepIndex& step, int64_t time_ns, RankMoment* moment) const {
   for (const IndexedRun& run : step.runs) {
-    if (run.run->started_ns > time_ns) break;
+    if (run.run.started_ns > time_ns) break;
     if (!Runs(*run.run, time_ns)) continue;
     RunningOp running = RunningOf(run, time_ns);
     switch (ShareOf(*run.op)) {
@@ -182,7 +182,7 @@ void Moments::AddOps(const StepIndex& step, int64_t time_ns, RankMoment* moment)
         moment->copies.push_back(running);
         break;
       case OpShare::kCommunication: {
-        const auto found = collectives_.find({step.rank, run.run->id});
+        const auto found = collectives_.find({step.rank, run.run.id});
         const bool is_awaited =
             found != collectives_.end() && time_ns < found->second.last_arrival_ns;
         if (is_awaited) running.awaited_rank = found->second.last_rank;
@@ -204,7 +204,7 @@ void Moments::AddStall(const Rank& rank, const StepIndex& step, int64_t time_ns,
     return;
   }
   const auto awaited = std::ranges::find_if(
-      step.runs, [&](const IndexedRun& it) { return it.run->id == stall->blocking_op_run; });
+      step.runs, [&](const IndexedRun& it) { return it.run.id == stall->blocking_op_run; });
   if (awaited == step.runs.end()) return;
   moment->state = RankState::kWaits;
   moment->awaited = awaited->op;

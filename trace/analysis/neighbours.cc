@@ -52,10 +52,10 @@ std::optional<SearchHit> OpHit(const RankRows& rows, query::OpRunId id) {
   return HitAt(rows, HitKind::kOp, query::FindOpRun(rows, id));
 }
 
-const query::Collective* CollectiveOf(const RankRows& rows, const query::OpRun& run) {
-  const query::Collective* found = nullptr;
+std::optional<query::Collective> CollectiveOf(const RankRows& rows, const query::OpRun& run) {
+  std::optional<query::Collective> found;
   rows.collectives.ForEachOfSteps(run.step, run.step, [&](const query::Collective& row, size_t) {
-    if (row.op_run == run.id) found = &row;
+    if (row.op_run == run.id) found = row;
   });
   return found;
 }
@@ -74,8 +74,8 @@ std::optional<SearchHit> PartOf(const RankRows& rows, const query::Collective& c
 
 std::optional<SearchHit> OtherEnd(const Snapshot& snapshot, const RankRows& rows,
                                   const query::OpRun& run) {
-  const query::Collective* collective = CollectiveOf(rows, run);
-  if (collective == nullptr) return std::nullopt;
+  const std::optional<query::Collective> collective = CollectiveOf(rows, run);
+  if (!collective) return std::nullopt;
   for (const RankRows& other : snapshot.ranks) {
     if (other.rank == rows.rank) continue;
     if (const auto part = PartOf(other, *collective)) return part;
@@ -86,8 +86,8 @@ std::optional<SearchHit> OtherEnd(const Snapshot& snapshot, const RankRows& rows
 // The part of the rank that arrived last, if that is another one.
 std::optional<SearchHit> LastPart(const Snapshot& snapshot, const RankRows& rows,
                                   const query::OpRun& run) {
-  const query::Collective* collective = CollectiveOf(rows, run);
-  if (collective == nullptr) return std::nullopt;
+  const std::optional<query::Collective> collective = CollectiveOf(rows, run);
+  if (!collective) return std::nullopt;
   std::optional<SearchHit> last;
   for (const RankRows& other : snapshot.ranks) {
     const std::optional<SearchHit> part = PartOf(other, *collective);
@@ -99,7 +99,7 @@ std::optional<SearchHit> LastPart(const Snapshot& snapshot, const RankRows& rows
 // A row of an op, with what it ran.
 struct OpAt {
   const RankRows* rows = nullptr;  // nullptr: nothing is known
-  const query::OpRun* run = nullptr;
+  query::OpRun run;
   const query::PlanOp* op = nullptr;
 
   bool is(words::OpKind kind) const { return op->kind == Name(kind); }
@@ -111,7 +111,7 @@ OpAt Find(const Snapshot& snapshot, const SearchHit& hit) {
   const query::OpRun& run = rows->op_runs[hit.row];
   const query::PlanOp* op = snapshot.FindPlanOp(run.plan_op);
   if (op == nullptr) return {};
-  return {rows, &run, op};
+  return {rows, run, op};
 }
 
 }  // namespace
@@ -167,29 +167,29 @@ std::optional<SearchHit> WaitedFor(const Snapshot& snapshot, const SearchHit& op
   const OpAt at = Find(snapshot, op);
   if (at.rows == nullptr) return std::nullopt;
   if (at.is(words::OpKind::kReceive)) {
-    if (const auto sent = OtherEnd(snapshot, *at.rows, *at.run)) return sent;
+    if (const auto sent = OtherEnd(snapshot, *at.rows, at.run)) return sent;
   }
-  const StepIndex step = IndexStep(snapshot, op.rank, at.run->step);
-  if (const IndexedRun* blocker = BlockerOf(step, {at.run, at.op})) {
-    return OpHit(*at.rows, blocker->run->id);
+  const StepIndex step = IndexStep(snapshot, op.rank, at.run.step);
+  if (const IndexedRun* blocker = BlockerOf(step, {at.run, at.op, nullptr})) {
+    return OpHit(*at.rows, blocker->run.id);
   }
-  return LastPart(snapshot, *at.rows, *at.run);
+  return LastPart(snapshot, *at.rows, at.run);
 }
 
 std::optional<SearchHit> WaitsFor(const Snapshot& snapshot, const SearchHit& op) {
   const OpAt at = Find(snapshot, op);
   if (at.rows == nullptr) return std::nullopt;
   if (at.is(words::OpKind::kSend)) {
-    if (const auto received = OtherEnd(snapshot, *at.rows, *at.run)) return received;
+    if (const auto received = OtherEnd(snapshot, *at.rows, at.run)) return received;
   }
   if (at.op->op_class == query::OpClass::kAllGather) {
-    const PrefetchSlack slack = SlackOf(snapshot, at.run->id, op.rank);
+    const PrefetchSlack slack = SlackOf(snapshot, at.run.id, op.rank);
     if (slack.found) return OpHit(*at.rows, slack.first_use_op_run);
   }
-  const StepIndex step = IndexStep(snapshot, op.rank, at.run->step);
+  const StepIndex step = IndexStep(snapshot, op.rank, at.run.step);
   for (const IndexedRun& run : step.runs) {
     const IndexedRun* blocker = BlockerOf(step, run);
-    if (blocker != nullptr && blocker->run == at.run) return OpHit(*at.rows, run.run->id);
+    if (blocker != nullptr && blocker->run.id == at.run.id) return OpHit(*at.rows, run.run.id);
   }
   return std::nullopt;
 }

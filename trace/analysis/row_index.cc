@@ -15,11 +15,11 @@ void Complete(StepIndex* index) {
   std::stable_sort(
       index->runs.begin(), index->runs.end(), [](const IndexedRun& a, const IndexedRun& b) {
         // Equal starts: in host order, so that a wait stands before the op behind it.
-        return std::pair(a.run->started_ns, a.op->op) < std::pair(b.run->started_ns, b.op->op);
+        return std::pair(a.run.started_ns, a.op->op) < std::pair(b.run.started_ns, b.op->op);
       });
   for (const IndexedRun& run : index->runs) index->by_plan[run.op->id] = &run;
   if (index->finished || index->runs.empty()) return;
-  index->start_ns = index->runs.front().run->issued_ns;
+  index->start_ns = index->runs.front().run.issued_ns;
 }
 
 void AddRank(const PlanOpTable& plan_ops, const query::RankRows& rows, int first_step,
@@ -34,7 +34,7 @@ void AddRank(const PlanOpTable& plan_ops, const query::RankRows& rows, int first
       current->rank = rows.rank;
       current->step = run.step;
     }
-    current->runs.push_back({&run, op});
+    current->runs.push_back({run, op, nullptr});
   });
   for (const query::Step& step : rows.steps) {
     const auto found = steps.find(step.step);
@@ -80,12 +80,12 @@ StepRows::StepRows(const query::Snapshot& of, std::vector<CollectiveRun> runs,
           [](const CollectiveRun* a, const CollectiveRun* b) { return a->op_run < b->op_run; });
     }
     for (IndexedRun& run : steps[i].runs) {
-      const auto after = std::partition_point(
-          of_rank.begin(), of_rank.end(),
-          [&](const CollectiveRun* row) { return row->op_run <= run.run->id; });
+      const auto after =
+          std::partition_point(of_rank.begin(), of_rank.end(),
+                               [&](const CollectiveRun* row) { return row->op_run <= run.run.id; });
       if (after == of_rank.begin()) continue;
       const CollectiveRun* const row = *std::prev(after);
-      if (row->op_run == run.run->id) run.collective = row;
+      if (row->op_run == run.run.id) run.collective = row;
     }
   }
 }
@@ -128,13 +128,13 @@ std::vector<std::pair<int, int>> StepRanges(const query::Snapshot& snapshot, int
 }
 
 const IndexedRun* BlockerOf(const StepIndex& step, const IndexedRun& run) {
-  if (!run.run->blocking_plan_op.is_none()) return step.Find(run.run->blocking_plan_op);
-  if (run.run->blocking_kind != query::BlockingKind::kSlot) return nullptr;
+  if (!run.run.blocking_plan_op.is_none()) return step.Find(run.run.blocking_plan_op);
+  if (run.run.blocking_kind != query::BlockingKind::kSlot) return nullptr;
   const IndexedRun* latest = nullptr;
   for (const query::PlanOpId predecessor : run.op->predecessors) {
     const IndexedRun* found = step.Find(predecessor);
     if (found == nullptr) continue;
-    if (latest == nullptr || found->run->ended_ns > latest->run->ended_ns) latest = found;
+    if (latest == nullptr || found->run.ended_ns > latest->run.ended_ns) latest = found;
   }
   return latest;
 }

@@ -15,7 +15,7 @@ namespace shardscope::analysis {
 
 // An op run with what it ran; `op` is never null.
 struct IndexedRun {
-  const query::OpRun* run = nullptr;
+  query::OpRun run;
   const query::PlanOp* op = nullptr;
   const CollectiveRun* collective = nullptr;  // in StepRows only; null: it is none, or was lost
 };

@@ -58,12 +58,12 @@ std::vector<Gap> GapsOf(const StepIndex& step, const std::set<query::TrackId>& c
   int64_t dry_ns = step.start_ns;
   const IndexedRun* before = nullptr;
   for (const IndexedRun& run : step.runs) {
-    if (TakesNoTime(*run.op) || !compute_tracks.contains(run.run->track)) continue;
-    if (run.run->started_ns - dry_ns >= kSmallestStallNs) {
+    if (TakesNoTime(*run.op) || !compute_tracks.contains(run.run.track)) continue;
+    if (run.run.started_ns - dry_ns >= kSmallestStallNs) {
       waiting.push_back(gaps.size());
-      gaps.push_back({dry_ns, run.run->started_ns, before, &run, nullptr});
+      gaps.push_back({dry_ns, run.run.started_ns, before, &run, nullptr});
     }
-    dry_ns = std::max(dry_ns, run.run->ended_ns);
+    dry_ns = std::max(dry_ns, run.run.ended_ns);
     if (!IsWork(*run.op)) continue;
     for (const size_t index : waiting) gaps[index].op = &run;
     waiting.clear();
@@ -80,7 +80,7 @@ const IndexedRun* BlockingCollective(const StepIndex& step, const Gap& gap) {
   const IndexedRun* run = gap.next;
   for (size_t i = 0; i < step.runs.size(); ++i) {
     run = BlockerOf(step, *run);
-    if (run == nullptr || run->run->ended_ns <= gap.start_ns || IsWork(*run->op)) return nullptr;
+    if (run == nullptr || run->run.ended_ns <= gap.start_ns || IsWork(*run->op)) return nullptr;
     if (run->op->category == Category::kCommunication) return run;
   }
   return nullptr;
@@ -139,7 +139,7 @@ bool IsFirstGather(const StepIndex& step, const Gap& gap, const IndexedRun& coll
   };
   for (const IndexedRun& run : step.runs) {
     if (!same_phase(*run.op)) continue;
-    if (IsWork(*run.op) && run.run->started_ns < gap.start_ns) return false;
+    if (IsWork(*run.op) && run.run.started_ns < gap.start_ns) return false;
     if (run.op->op_class == OpClass::kAllGather && run.op->op < collective.op->op) return false;
   }
   return true;
@@ -156,12 +156,12 @@ const query::PlanOp* LastHostWait(const StepIndex& step, const Gap& gap,
                                   const IndexedRun& collective) {
   const IndexedRun* last = nullptr;
   for (const IndexedRun& run : step.runs) {
-    if (run.run->blocking_kind != BlockingKind::kHost || run.op->op > collective.op->op) continue;
+    if (run.run.blocking_kind != BlockingKind::kHost || run.op->op > collective.op->op) continue;
     if (last == nullptr || run.op->op > last->op->op) last = &run;
   }
   const IndexedRun* waited_for = last == nullptr ? nullptr : BlockerOf(step, *last);
   const bool in_gap =
-      waited_for != nullptr && waited_for->run->ended_ns > gap.start_ns - kSmallestStallNs;
+      waited_for != nullptr && waited_for->run.ended_ns > gap.start_ns - kSmallestStallNs;
   return in_gap ? waited_for->op : nullptr;
 }
 
@@ -171,15 +171,15 @@ bool BeganLate(const StepIndex& step, const Gap& gap, const IndexedRun& collecti
   for (size_t i = 0; i < step.runs.size() && run != nullptr; ++i) {
     const IndexedRun* blocker = BlockerOf(step, *run);
     const bool in_gap =
-        blocker != nullptr && blocker->run->ended_ns > gap.start_ns - kSmallestStallNs;
-    if (run->run->blocking_kind == BlockingKind::kHost && in_gap) {
+        blocker != nullptr && blocker->run.ended_ns > gap.start_ns - kSmallestStallNs;
+    if (run->run.blocking_kind == BlockingKind::kHost && in_gap) {
       *cause = Late(blocker->op);
       return true;
     }
-    if (run->run->blocking_kind == BlockingKind::kSlot) break;
+    if (run->run.blocking_kind == BlockingKind::kSlot) break;
     if (!in_gap) break;
     if (blocker->op->category == Category::kCommunication) {
-      if (gap.Shared(blocker->run->started_ns, blocker->run->ended_ns) < kSmallestStallNs) break;
+      if (gap.Shared(blocker->run.started_ns, blocker->run.ended_ns) < kSmallestStallNs) break;
       *cause = BehindCollective(gap, collective, *blocker);
       return true;
     }
@@ -191,7 +191,7 @@ bool BeganLate(const StepIndex& step, const Gap& gap, const IndexedRun& collecti
     }
     run = blocker;
   }
-  if (collective.run->issued_ns < gap.start_ns - kSmallestStallNs) return false;
+  if (collective.run.issued_ns < gap.start_ns - kSmallestStallNs) return false;
   *cause = Late(LastHostWait(step, gap, collective));
   return true;
 }
@@ -240,9 +240,9 @@ Stall StallOf(const StepIndex& step, const Gap& gap, Cause cause) {
   Stall stall;
   stall.rank = step.rank;
   stall.step = step.step;
-  stall.op_run = gap.op->run->id;
+  stall.op_run = gap.op->run.id;
   stall.op_name = gap.op->op->name;
-  stall.waiting_op_run = gap.next->run->id;
+  stall.waiting_op_run = gap.next->run.id;
   stall.start_ns = gap.start_ns;
   stall.end_ns = gap.end_ns;
   stall.stall_ns = gap.length_ns();
@@ -256,7 +256,7 @@ void StallsOfStep(const StepIndex& step, const std::set<query::TrackId>& compute
                   std::vector<Stall>* stalls) {
   for (const Gap& gap : GapsOf(step, compute_tracks)) {
     // The end of the gap may be a wait for a slot: that part is no communication's fault.
-    const int64_t slot_ns = std::clamp<int64_t>(gap.next->run->slot_wait_ns, 0, gap.length_ns());
+    const int64_t slot_ns = std::clamp<int64_t>(gap.next->run.slot_wait_ns, 0, gap.length_ns());
     Gap for_data = gap;
     for_data.end_ns -= slot_ns;
     Gap for_slot = gap;
@@ -265,7 +265,7 @@ void StallsOfStep(const StepIndex& step, const std::set<query::TrackId>& compute
         for_data.length_ns() >= kSmallestStallNs ? BlockingCollective(step, for_data) : nullptr;
     if (collective != nullptr) {
       Stall stall = StallOf(step, for_data, CauseOf(step, for_data, *collective));
-      stall.blocking_op_run = collective->run->id;
+      stall.blocking_op_run = collective->run.id;
       stall.blocking_name = collective->op->name;
       stall.collective_kind = collective->op->kind;
       stall.title = StallTitle(*collective->op, *gap.op->op);
@@ -360,9 +360,9 @@ FirstUse FindFirstUse(const query::Snapshot& snapshot, const query::PlanOp& gath
 int64_t DryNs(const StepIndex& step, const query::OpRun& waiter) {
   int64_t dry_ns = step.start_ns;
   for (const IndexedRun& run : step.runs) {
-    const bool before = run.run->track == waiter.track && run.run->started_ns < waiter.started_ns;
+    const bool before = run.run.track == waiter.track && run.run.started_ns < waiter.started_ns;
     const bool takes_time = run.op->op_class != query::OpClass::kBookkeeping;
-    if (before && takes_time) dry_ns = std::max(dry_ns, run.run->ended_ns);
+    if (before && takes_time) dry_ns = std::max(dry_ns, run.run.ended_ns);
   }
   return dry_ns;
 }
@@ -452,22 +452,22 @@ PrefetchSlack SlackOf(const query::Snapshot& snapshot, query::OpRunId all_gather
   if (rows == nullptr) return slack;
   const std::optional<size_t> row = query::FindOpRun(*rows, all_gather_op_run);
   if (!row) return slack;
-  const query::OpRun* const gather = &rows->op_runs[*row];
-  const query::PlanOp* gather_op = snapshot.FindPlanOp(gather->plan_op);
+  const query::OpRun gather = rows->op_runs[*row];
+  const query::PlanOp* gather_op = snapshot.FindPlanOp(gather.plan_op);
   if (gather_op == nullptr || gather_op->op_class != query::OpClass::kAllGather) return slack;
   const FirstUse first = FindFirstUse(snapshot, *gather_op);
   if (first.op == nullptr) return slack;
-  const StepIndex step = IndexStep(snapshot, rank, gather->step);
+  const StepIndex step = IndexStep(snapshot, rank, gather.step);
   const IndexedRun* use = step.Find(first.op->id);
   const IndexedRun* waiter = step.Find(first.waiter->id);
   if (use == nullptr || waiter == nullptr) return slack;  // not run yet
 
   slack.found = true;
-  slack.first_use_op_run = use->run->id;
+  slack.first_use_op_run = use->run.id;
   slack.first_use_name = use->op->name;
-  const int64_t wanted_ns = std::max(DryNs(step, *waiter->run), waiter->run->issued_ns);
-  slack.first_use_ns = wanted_ns < gather->ended_ns ? wanted_ns : use->run->started_ns;
-  slack.slack_ns = slack.first_use_ns - gather->ended_ns;
+  const int64_t wanted_ns = std::max(DryNs(step, waiter->run), waiter->run.issued_ns);
+  slack.first_use_ns = wanted_ns < gather.ended_ns ? wanted_ns : use->run.started_ns;
+  slack.slack_ns = slack.first_use_ns - gather.ended_ns;
   return slack;
 }
 

@@ -115,20 +115,20 @@ std::optional<uint64_t> CollectiveType(std::string_view kind) {
 class RankTrace {
  public:
   RankTrace(const query::Snapshot& snapshot, const query::RankRows& rows) : snapshot_(snapshot) {
-    for (const query::Collective& row : rows.collectives) collectives_[row.op_run] = &row;
+    for (const query::Collective& row : rows.collectives) collectives_[row.op_run] = row;
     for (const query::OpRun& run : rows.op_runs) {
-      if (snapshot.FindPlanOp(run.plan_op) != nullptr) runs_.push_back(&run);
+      if (snapshot.FindPlanOp(run.plan_op) != nullptr) runs_.push_back(run);
     }
     std::ranges::stable_sort(runs_, {}, &query::OpRun::started_ns);
-    for (const query::OpRun* const run : runs_) run_of_[{run->step, run->plan_op}] = run;
+    for (const query::OpRun& run : runs_) run_of_[{run.step, run.plan_op}] = &run;
   }
 
   Status Write(OutputFile* file) {
     Message metadata;
     metadata.Text(1, "0.0.4");
     std::string text = metadata.Delimited();
-    for (const query::OpRun* const run : runs_) {
-      text += NodeOf(*run).Delimited();
+    for (const query::OpRun& run : runs_) {
+      text += NodeOf(run).Delimited();
       if (text.size() < kBuffer) continue;
       SHARDSCOPE_RETURN_IF_ERROR(file->Write(text));
       text.clear();
@@ -175,20 +175,20 @@ class RankTrace {
   void AddCommunication(const query::OpRun& run, const query::PlanOp& op, Message* node) const {
     const auto found = collectives_.find(run.id);
     const int64_t bytes =
-        found == collectives_.end() ? op.payload_bytes : found->second->payload_bytes;
+        found == collectives_.end() ? op.payload_bytes : found->second.payload_bytes;
     if (const std::optional<uint64_t> collective = CollectiveType(op.kind))
       node->Attribute("comm_type", kInt64, *collective);
     node->Attribute("comm_size", kInt64, static_cast<uint64_t>(bytes));
     if (found == collectives_.end()) return;
     node->Attribute("pg_name",
-                    snapshot_.communicators[static_cast<size_t>(found->second->communicator)]);
-    node->Attribute("comm_tag", kInt64, static_cast<uint64_t>(found->second->sequence));
+                    snapshot_.communicators[static_cast<size_t>(found->second.communicator)]);
+    node->Attribute("comm_tag", kInt64, static_cast<uint64_t>(found->second.sequence));
   }
 
   const query::Snapshot& snapshot_;
-  std::vector<const query::OpRun*> runs_;  // by start
+  std::vector<query::OpRun> runs_;  // by start; the others point into it
   std::map<std::pair<int32_t, query::PlanOpId>, const query::OpRun*> run_of_;
-  std::map<query::OpRunId, const query::Collective*> collectives_;
+  std::map<query::OpRunId, query::Collective> collectives_;
   std::map<query::TrackId, const query::OpRun*> last_on_;
 };
 

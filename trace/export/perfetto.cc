@@ -59,7 +59,7 @@ class RankWriter {
     writer_.NameProcess(Process(), fmt::format("rank {}", rows_.rank), rows_.rank);
     WriteSteps();
     WriteMarkers();
-    for (const query::Collective& row : rows_.collectives) collectives_[row.op_run] = &row;
+    for (const query::Collective& row : rows_.collectives) collectives_[row.op_run] = row;
     for (const query::OpRun& run : rows_.op_runs) AddOpRun(run);
     for (const query::GpuWork& work : rows_.gpu_work) AddWork(work);
     for (const query::Span& span : rows_.spans) {
@@ -79,7 +79,7 @@ class RankWriter {
       const auto collective = collectives_.find(run.id);
       const auto place = place_of_run_.find(run.id);
       if (collective == collectives_.end() || place == place_of_run_.end()) continue;
-      (*places)[{collective->second->communicator, collective->second->sequence}].emplace_back(
+      (*places)[{collective->second.communicator, collective->second.sequence}].emplace_back(
           place->second, run.started_ns);
     }
   }
@@ -146,7 +146,7 @@ class RankWriter {
     }
     const auto collective = collectives_.find(run.id);
     if (collective != collectives_.end()) {
-      const query::Collective& row = *collective->second;
+      const query::Collective& row = collective->second;
       arguments
           .Add("communicator",
                std::string_view(snapshot_.communicators[static_cast<size_t>(row.communicator)]))
@@ -156,7 +156,7 @@ class RankWriter {
           .Add("wire bytes", row.wire_bytes)
           .Add("times", Name(row.truth));
     }
-    run_of_slice_[{run.track, slices_[run.track].size()}] = &run;
+    run_of_slice_[{run.track, slices_[run.track].size()}] = run.id;
     slices_[run.track].push_back(
         {run.started_ns, run.ended_ns, Name(op->category), op->name, arguments});
   }
@@ -201,7 +201,7 @@ class RankWriter {
       writer_.Complete(place->second, slice.category, slice.name, slice.start_ns, slice.end_ns,
                        slice.arguments);
       const auto run = run_of_slice_.find({track.id, at});
-      if (run != run_of_slice_.end()) place_of_run_[run->second->id] = place->second;
+      if (run != run_of_slice_.end()) place_of_run_[run->second] = place->second;
     }
   }
 
@@ -217,24 +217,23 @@ class RankWriter {
   }
 
   void WriteMemory() {
-    std::vector<const query::MemoryEvent*> events;
-    for (const query::MemoryEvent& event : rows_.memory) events.push_back(&event);
+    std::vector<query::MemoryEvent> events(rows_.memory.begin(), rows_.memory.end());
     std::ranges::stable_sort(events, {}, &query::MemoryEvent::executed_ns);
     std::map<query::MemoryCategory, int64_t> live;
-    for (const query::MemoryEvent* const event : events) {
-      live[event->category] += event->bytes;
+    for (const query::MemoryEvent& event : events) {
+      live[event.category] += event.bytes;
       JsonMembers values;
       for (const auto& [category, bytes] : live) values.Add(Name(category), bytes);
-      writer_.Counter(Process(), "memory (bytes)", event->executed_ns, values);
+      writer_.Counter(Process(), "memory (bytes)", event.executed_ns, values);
     }
   }
 
   const query::Snapshot& snapshot_;
   const query::RankRows& rows_;
   ChromeWriter& writer_;
-  std::map<query::OpRunId, const query::Collective*> collectives_;
+  std::map<query::OpRunId, query::Collective> collectives_;
   std::map<query::TrackId, std::vector<Slice>> slices_;
-  std::map<std::pair<query::TrackId, size_t>, const query::OpRun*> run_of_slice_;
+  std::map<std::pair<query::TrackId, size_t>, query::OpRunId> run_of_slice_;
   std::map<query::OpRunId, ChromePlace> place_of_run_;
   int64_t next_thread_ = kFirstTrack;
 };

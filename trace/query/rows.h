@@ -2,6 +2,7 @@
 // GPU stand in trace/query/gpu.h.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "trace/base/words.h"
+#include "trace/query/packed_rows.h"
 #include "trace/schema/ids.h"
 #include "trace/store/merge/clock_facts.h"
 
@@ -93,7 +95,8 @@ struct Schedule {
 };
 
 // Runs have millions of op runs, collectives and memory events: what they hold is in such an order
-// and width that little of it is padding, and what is only asked for by SQL is left out.
+// and width that little of it is padding, what is only asked for by SQL is left out, and lists of
+// them are packed (Packing, by which a new field has to go as well).
 struct OpRun {
   OpRunId id;
   PlanOpId plan_op;  // key into Snapshot::plan_ops
@@ -110,6 +113,44 @@ struct OpRun {
   PlanOpId blocking_plan_op = PlanOpId::None();
 };
 static_assert(sizeof(OpRun) == 88);
+
+template <>
+struct Packing<OpRun> {
+  static constexpr size_t kColumns = 13;
+  static std::array<int64_t, kColumns> Split(const OpRun& row) {
+    return {row.id.value(),
+            row.plan_op.value(),
+            row.rank,
+            static_cast<int64_t>(row.blocking_kind),
+            row.step,
+            row.track.value(),
+            row.issued_ns,
+            Difference(row.ready_ns, row.issued_ns),
+            Difference(row.started_ns, row.issued_ns),
+            Difference(row.ended_ns, row.started_ns),
+            row.slot_wait_ns,
+            row.cpu_ns,
+            row.blocking_plan_op.value()};
+  }
+  template <typename Value>
+  static OpRun Join(const Value& value) {
+    const int64_t issued_ns = value(6);
+    const int64_t started_ns = Sum(issued_ns, value(8));
+    return {.id = OpRunId(value(0)),
+            .plan_op = PlanOpId(value(1)),
+            .rank = static_cast<int32_t>(value(2)),
+            .blocking_kind = static_cast<BlockingKind>(value(3)),
+            .step = static_cast<int32_t>(value(4)),
+            .track = TrackId(value(5)),
+            .issued_ns = issued_ns,
+            .ready_ns = Sum(issued_ns, value(7)),
+            .started_ns = started_ns,
+            .ended_ns = Sum(started_ns, value(9)),
+            .slot_wait_ns = value(10),
+            .cpu_ns = value(11),
+            .blocking_plan_op = PlanOpId(value(12))};
+  }
+};
 
 struct Step {
   int32_t rank = 0;
@@ -173,6 +214,36 @@ struct Collective {
 };
 static_assert(sizeof(Collective) == 56);
 
+template <>
+struct Packing<Collective> {
+  static constexpr size_t kColumns = 10;
+  static std::array<int64_t, kColumns> Split(const Collective& row) {
+    return {row.op_run.value(),
+            row.rank,
+            row.step,
+            row.communicator,
+            row.group_size,
+            row.sequence,
+            row.payload_bytes,
+            row.wire_bytes,
+            static_cast<int64_t>(row.kind),
+            static_cast<int64_t>(row.truth)};
+  }
+  template <typename Value>
+  static Collective Join(const Value& value) {
+    return {.op_run = OpRunId(value(0)),
+            .rank = static_cast<int32_t>(value(1)),
+            .step = static_cast<int32_t>(value(2)),
+            .communicator = static_cast<int32_t>(value(3)),
+            .group_size = static_cast<int32_t>(value(4)),
+            .sequence = value(5),
+            .payload_bytes = value(6),
+            .wire_bytes = value(7),
+            .kind = static_cast<OpClass>(value(8)),
+            .truth = static_cast<Truth>(value(9))};
+  }
+};
+
 struct MemoryEvent {  // of the rank whose row it is; there are more of them than of anything else
   int64_t issued_ns = 0;
   int64_t executed_ns = 0;
@@ -182,6 +253,25 @@ struct MemoryEvent {  // of the rank whose row it is; there are more of them tha
   MemoryCategory category = MemoryCategory::kOther;
 };
 static_assert(sizeof(MemoryEvent) == 24);
+
+template <>
+struct Packing<MemoryEvent> {
+  static constexpr size_t kColumns = 6;
+  static std::array<int64_t, kColumns> Split(const MemoryEvent& row) {
+    return {row.issued_ns, Difference(row.executed_ns, row.issued_ns), row.bytes, row.is_of_step,
+            row.unit,      static_cast<int64_t>(row.category)};
+  }
+  template <typename Value>
+  static MemoryEvent Join(const Value& value) {
+    const int64_t issued_ns = value(0);
+    return {.issued_ns = issued_ns,
+            .executed_ns = Sum(issued_ns, value(1)),
+            .bytes = value(2),
+            .is_of_step = value(3) != 0,
+            .unit = static_cast<uint64_t>(value(4)),
+            .category = static_cast<MemoryCategory>(value(5))};
+  }
+};
 inline constexpr size_t kMostMemoryUnits = size_t{1} << 13;  // with that of none
 
 struct Marker {

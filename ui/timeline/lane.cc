@@ -96,12 +96,13 @@ WaitOf WaitsOf(const RunIndex& index, const query::RankRows& rows, const LaneSou
     const bool is_op = lane.rows == LaneRows::kOps;
     const uint32_t op_row =
         is_op ? span.row : RunIndex::OpRunOf(rows, *lane.rank, rows.gpu_work[span.row]);
-    const query::Collective* collective = index.CollectiveOf(rows, *lane.rank, op_row);
-    if (collective != nullptr) box->truth = collective->truth;
+    const std::optional<query::Collective> collective =
+        index.CollectiveOf(rows, *lane.rank, op_row);
+    if (collective) box->truth = collective->truth;
     const Arrival* arrival = nullptr;
     if (!is_op) {
       arrival = index.ArrivalOfWork(rows, *lane.rank, span.row);
-    } else if (collective != nullptr) {
+    } else if (collective) {
       arrival = index.ArrivalOf(*collective);
     }
     if (arrival != nullptr && arrival->last_ns > span.start_ns) {

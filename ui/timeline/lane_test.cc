@@ -52,8 +52,9 @@ TEST(PairsTest, ASendKnowsWhereItIsReceived) {
   const query::SnapshotPtr snapshot = made.Build();
   EXPECT_TRUE(index.Advance(*snapshot));
   for (const uint32_t row : {0U, 1U}) {
-    const query::Collective* sent = index.CollectiveOf(snapshot->ranks[0], index.ranks()[0], row);
-    ASSERT_NE(sent, nullptr);
+    const std::optional<query::Collective> sent =
+        index.CollectiveOf(snapshot->ranks[0], index.ranks()[0], row);
+    ASSERT_TRUE(sent.has_value());
     const OpPlace* receiver = index.ReceiverOf(*sent);
     ASSERT_NE(receiver, nullptr);
     EXPECT_EQ(receiver->rank, 1);

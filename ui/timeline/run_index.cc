@@ -443,10 +443,11 @@ int64_t RunIndex::NewestNs() const {
   return newest_ns;
 }
 
-const query::Collective* RunIndex::CollectiveOf(const query::RankRows& rows, const RankIndex& rank,
-                                                uint32_t row) const {
-  if (row >= rank.collective_of_row.size() || rank.collective_of_row[row] == kNoRow) return nullptr;
-  return &rows.collectives[rank.collective_of_row[row]];
+std::optional<query::Collective> RunIndex::CollectiveOf(const query::RankRows& rows,
+                                                        const RankIndex& rank, uint32_t row) const {
+  if (row >= rank.collective_of_row.size() || rank.collective_of_row[row] == kNoRow)
+    return std::nullopt;
+  return rows.collectives[rank.collective_of_row[row]];
 }
 
 const Arrival* RunIndex::ArrivalOf(const query::Collective& collective) const {

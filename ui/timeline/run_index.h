@@ -85,8 +85,8 @@ class RunIndex {
   int64_t NewestNs() const;
 
   // nullptr unless this row of the rank is a collective whose row has come.
-  const query::Collective* CollectiveOf(const query::RankRows& rows, const RankIndex& rank,
-                                        uint32_t row) const;
+  std::optional<query::Collective> CollectiveOf(const query::RankRows& rows, const RankIndex& rank,
+                                                uint32_t row) const;
   // nullptr if no rank arrived yet.
   const Arrival* ArrivalOf(const query::Collective& collective) const;
 

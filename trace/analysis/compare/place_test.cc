@@ -9,13 +9,13 @@
 namespace shardscope::analysis {
 namespace {
 
-const query::OpRun* FindRun(const query::Snapshot& snapshot, const RowPlace& place) {
+std::optional<query::OpRun> FindRun(const query::Snapshot& snapshot, const RowPlace& place) {
   const query::RankRows* rows = snapshot.FindRank(place.rank);
-  if (rows == nullptr) return nullptr;
+  if (rows == nullptr) return std::nullopt;
   for (const query::OpRun& run : rows->op_runs) {
-    if (run.id == place.op_run) return &run;
+    if (run.id == place.op_run) return run;
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 TEST(RowPlace, IsTheLongestOpOfTheRow) {
@@ -25,8 +25,8 @@ TEST(RowPlace, IsTheLongestOpOfTheRow) {
   int found = 0;
   for (const ComparedRow& row : comparison.rows) {
     if (row.key.part == StepPart::kIdle || row.a_count == 0) continue;
-    const query::OpRun* run = FindRun(*a, row.place);
-    ASSERT_NE(run, nullptr) << row.key.kind << " " << row.key.unit;
+    const std::optional<query::OpRun> run = FindRun(*a, row.place);
+    ASSERT_TRUE(run.has_value()) << row.key.kind << " " << row.key.unit;
     const query::PlanOp* op = a->FindPlanOp(run->plan_op);
     ASSERT_NE(op, nullptr);
     EXPECT_EQ(op->kind, row.key.kind);

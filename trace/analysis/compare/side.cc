@@ -72,7 +72,7 @@ class Measuring {
     ordinal_ = found->second;
     for (const PathPiece& piece : PathOf(step, span)) {
       const bool is_idle = piece.part == StepPart::kIdle;
-      RowStep& row = RowOf(piece.run == nullptr ? nullptr : piece.run->op, is_idle);
+      RowStep& row = RowOf(piece.run == nullptr ? nullptr : piece.run.op, is_idle);
       row.on_path_ns += piece.duration_ns;  // parts of a step whose sum does not overflow
       if (is_idle && piece.run != nullptr) NotePlace(step, *piece.run, true, piece.duration_ns);
     }
@@ -80,8 +80,8 @@ class Measuring {
       if (ShareOf(*run.op) == OpShare::kNone) continue;
       RowStep& row = RowOf(run.op, false);
       ++row.count;
-      AddCapped(run.run->ended_ns - run.run->started_ns, &row.busy_ns);
-      NotePlace(step, run, false, run.run->ended_ns - run.run->started_ns);
+      AddCapped(run.run.ended_ns - run.run.started_ns, &row.busy_ns);
+      NotePlace(step, run, false, run.run.ended_ns - run.run.started_ns);
       NoteUse(*run.op);
     }
     AddLeads(step);
@@ -123,7 +123,7 @@ class Measuring {
   void NotePlace(const StepIndex& step, const IndexedRun& run, bool is_idle, int64_t length_ns) {
     Longest& longest = longest_[is_idle ? 1 : 0][run.op->id];
     longest.op = run.op;
-    const RowPlace place{run.run->id, step.rank, step.step, length_ns};
+    const RowPlace place{run.run.id, step.rank, step.step, length_ns};
     if (IsLonger(place, longest.place)) longest.place = place;
   }
 
@@ -189,7 +189,7 @@ class Measuring {
     std::vector<Stretch> compute;
     for (const IndexedRun& run : step.runs) {
       if (run.op->category == query::Category::kCompute) {
-        compute.push_back({run.run->issued_ns, run.op});
+        compute.push_back({run.run.issued_ns, run.op});
       }
     }
     std::stable_sort(compute.begin(), compute.end(), [](const Stretch& a, const Stretch& b) {
@@ -207,7 +207,7 @@ class Measuring {
   void AddLead(const std::vector<Stretch>& compute, const IndexedRun& gather,
                const PhaseOfUnit& where) {
     auto next = std::partition_point(compute.begin(), compute.end(), [&](const Stretch& stretch) {
-      return stretch.issued_ns < gather.run->issued_ns;
+      return stretch.issued_ns < gather.run.issued_ns;
     });
     std::set<std::string> between;
     for (int i = 0; i < kMostLooked && next != compute.end(); ++i, ++next) {

@@ -20,8 +20,8 @@ Claims ClaimsOf(const StepIndex& step, OpShare share, Interval span) {
   int64_t taken_ns = span.start_ns;
   for (const IndexedRun& run : step.runs) {
     if (ShareOf(*run.op) != share) continue;
-    const Interval time{std::max(run.run->started_ns, taken_ns),
-                        std::min(run.run->ended_ns, span.end_ns)};
+    const Interval time{std::max(run.run.started_ns, taken_ns),
+                        std::min(run.run.ended_ns, span.end_ns)};
     if (time.start_ns >= time.end_ns) continue;
     claims.push_back({time, &run});
     taken_ns = time.end_ns;

@@ -24,10 +24,10 @@ using RunsByEnd = std::map<query::TrackId, std::vector<const IndexedRun*>>;
 
 RunsByEnd SortByEnd(const StepIndex& step) {
   RunsByEnd by_end;
-  for (const IndexedRun& run : step.runs) by_end[run.run->track].push_back(&run);
+  for (const IndexedRun& run : step.runs) by_end[run.run.track].push_back(&run);
   for (auto& [track, runs] : by_end) {
     std::stable_sort(runs.begin(), runs.end(), [](const IndexedRun* a, const IndexedRun* b) {
-      return a->run->ended_ns < b->run->ended_ns;
+      return a->run.ended_ns < b->run.ended_ns;
     });
   }
   return by_end;
@@ -59,10 +59,10 @@ PathKind KindOf(const query::PlanOp& op) {
 const IndexedRun* LastEnded(const std::vector<const IndexedRun*>& runs, int64_t time_ns) {
   auto at = std::upper_bound(
       runs.begin(), runs.end(), time_ns,
-      [](int64_t time, const IndexedRun* run) { return time < run->run->ended_ns; });
+      [](int64_t time, const IndexedRun* run) { return time < run->run.ended_ns; });
   while (at != runs.begin()) {
     --at;
-    if ((*at)->run->started_ns < time_ns) return *at;
+    if ((*at)->run.started_ns < time_ns) return *at;
   }
   return nullptr;
 }
@@ -87,7 +87,7 @@ class PathWalk {
  private:
   static void Later(const IndexedRun* run, const IndexedRun** last) {
     if (run == nullptr) return;
-    if (*last == nullptr || run->run->ended_ns > (*last)->run->ended_ns) *last = run;
+    if (*last == nullptr || run->run.ended_ns > (*last)->run.ended_ns) *last = run;
   }
 
   // A path goes through few of many ranks: only theirs are sorted.
@@ -109,7 +109,7 @@ class PathWalk {
     part.kind = kind;
     part.name = "end";
     if (run != nullptr) {
-      part.op_run = run->run->id;
+      part.op_run = run->run.id;
       part.name = ShortName(*run->op);
       part.phase = run->op->phase;
     }
@@ -119,7 +119,7 @@ class PathWalk {
   }
 
   void Gap(const IndexedRun* before, PathKind kind, const IndexedRun* waited) {
-    Emit(before == nullptr ? start_ns_ : before->run->ended_ns, kind, waited);
+    Emit(before == nullptr ? start_ns_ : before->run.ended_ns, kind, waited);
   }
 
   // Goes through one run and to what it followed; nullptr: to nothing.
@@ -129,7 +129,7 @@ class PathWalk {
       Emit(row->last_arrival_ns, PathKind::kTransfer, run);
       run = GoToLastRank(*row, run);
     }
-    Emit(run->run->started_ns, KindOf(*run->op), run);
+    Emit(run->run.started_ns, KindOf(*run->op), run);
     return Before(*run);
   }
 
@@ -143,9 +143,9 @@ class PathWalk {
     const auto other = step_.ranks.find(row.last_rank);
     if (row.last_rank == rank_->rank || other == step_.ranks.end()) return run;
     for (const IndexedRun& candidate : other->second->runs) {
-      if (candidate.run->id != row.last_op_run) continue;
+      if (candidate.run.id != row.last_op_run) continue;
       // Clocks of several processes agree only up to a residual.
-      if (candidate.run->started_ns > time_ns_) return run;
+      if (candidate.run.started_ns > time_ns_) return run;
       Enter(row.last_rank);
       return &candidate;
     }
@@ -155,26 +155,26 @@ class PathWalk {
   // What `run` had to wait for: what blocked it, what ran on its stream before, or the host, which
   // issued it late.
   const IndexedRun* Before(const IndexedRun& run) {
-    if (run.run->slot_wait_ns > 0)
-      Emit(run.run->started_ns - run.run->slot_wait_ns, PathKind::kSlot, &run);
+    if (run.run.slot_wait_ns > 0)
+      Emit(run.run.started_ns - run.run.slot_wait_ns, PathKind::kSlot, &run);
     const IndexedRun* before = nullptr;
     const auto consider = [&](const IndexedRun* candidate) {
       if (candidate == nullptr || candidate == &run) return;
-      if (candidate->run->ended_ns > time_ns_ || candidate->run->started_ns >= time_ns_) return;
+      if (candidate->run.ended_ns > time_ns_ || candidate->run.started_ns >= time_ns_) return;
       Later(candidate, &before);
     };
     consider(BlockerOf(*rank_, run));
-    const auto track = by_end_->find(run.run->track);
+    const auto track = by_end_->find(run.run.track);
     if (track != by_end_->end()) consider(LastEnded(track->second, time_ns_));
-    const int64_t ready_ns = before == nullptr ? start_ns_ : before->run->ended_ns;
-    const int64_t issued_ns = std::min(run.run->issued_ns, time_ns_);
+    const int64_t ready_ns = before == nullptr ? start_ns_ : before->run.ended_ns;
+    const int64_t issued_ns = std::min(run.run.issued_ns, time_ns_);
     if (issued_ns > ready_ns) {
       Emit(issued_ns, PathKind::kWait, &run);
       before = nullptr;
       for (const auto& [other, runs] : *by_end_) {
         if (!runs.empty() && IsOfHost(*runs.front()->op)) consider(LastEnded(runs, time_ns_));
       }
-      const auto same = by_end_->find(run.run->track);
+      const auto same = by_end_->find(run.run.track);
       if (same != by_end_->end()) consider(LastEnded(same->second, time_ns_));
       Gap(before, PathKind::kHost, &run);
       return before;

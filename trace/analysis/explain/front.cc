@@ -76,9 +76,9 @@ std::vector<Interval> WaitsOf(const StepIndex& step) {
       waits.push_back({run.collective->started_ns, run.collective->last_arrival_ns});
     }
     if (!query::IsCompute(run.op->op_class)) continue;
-    compute.push_back({run.run->started_ns, run.run->ended_ns});
-    if (run.run->slot_wait_ns > 0) {
-      waits.push_back({run.run->started_ns - run.run->slot_wait_ns, run.run->started_ns});
+    compute.push_back({run.run.started_ns, run.run.ended_ns});
+    if (run.run.slot_wait_ns > 0) {
+      waits.push_back({run.run.started_ns - run.run.slot_wait_ns, run.run.started_ns});
     }
   }
   return Subtract(Union(std::move(waits)), Union(std::move(compute)));
@@ -90,7 +90,7 @@ void AddBeginning(const StepIndex& step, bool tells_of_data, RankStages* stages)
   int64_t issued_ns = INT64_MAX;
   for (const IndexedRun& run : step.runs) {
     if (IsData(*run.op) || run.op->category != query::Category::kHost) {
-      issued_ns = std::min(issued_ns, run.run->issued_ns);
+      issued_ns = std::min(issued_ns, run.run.issued_ns);
     }
   }
   if (issued_ns == INT64_MAX || issued_ns <= step.start_ns) return;
@@ -106,10 +106,10 @@ RankStages StagesOf(const StepIndex& step, bool tells_of_data, const StageNames&
   for (const IndexedRun& run : step.runs) {
     const std::string& stage = stage_of(*run.op);
     if (stage.empty()) continue;
-    if (current == nullptr || *current != stage) AddStage(stage, run.run->ended_ns, &stages);
+    if (current == nullptr || *current != stage) AddStage(stage, run.run.ended_ns, &stages);
     current = &stage;
     StageTime& time = stages.times[stages.order.back()];
-    time.end_ns = std::max(time.end_ns, run.run->ended_ns);
+    time.end_ns = std::max(time.end_ns, run.run.ended_ns);
   }
   AddStage(std::string(kEndStage), step.end_ns, &stages);
 

@@ -21,17 +21,17 @@ namespace {
 using timeline::LaneKind;
 using widgets::Look;
 
-// nullptr: the op is no collective of several ranks, or its row has not come.
-const query::Collective* CollectiveOfOp(const ui::Context& context,
-                                        const TimelineOverlay::Frame& frame,
-                                        const ui::SelectedOp& op) {
+// nullopt: the op is no collective of several ranks, or its row has not come.
+std::optional<query::Collective> CollectiveOfOp(const ui::Context& context,
+                                                const TimelineOverlay::Frame& frame,
+                                                const ui::SelectedOp& op) {
   const query::RankRows* rows = context.snapshot->FindRank(op.rank);
   const timeline::RankIndex* rank = frame.index.Find(op.rank);
-  if (op.op_run.is_none() || rows == nullptr || rank == nullptr) return nullptr;
-  const query::Collective* found =
+  if (op.op_run.is_none() || rows == nullptr || rank == nullptr) return std::nullopt;
+  const std::optional<query::Collective> found =
       frame.index.CollectiveOf(*rows, *rank, timeline::FindRow(*rows, op.op_run));
-  const bool is_joined = found != nullptr && found->kind != query::OpClass::kSendReceive;
-  return is_joined && found->group_size > 1 ? found : nullptr;
+  const bool is_joined = found && found->kind != query::OpClass::kSendReceive;
+  return is_joined && found->group_size > 1 ? found : std::nullopt;
 }
 
 // None: the mouse is on none.
@@ -97,18 +97,18 @@ void CollectiveLines::Update(const ui::Context& context, const TimelineOverlay::
   op_ = op;
   version_ = frame.index.version();
   members_.clear();
-  const query::Collective* wanted = CollectiveOfOp(context, frame, op);
-  if (wanted == nullptr) return;
+  const std::optional<query::Collective> wanted = CollectiveOfOp(context, frame, op);
+  if (!wanted) return;
   op_class_ = wanted->kind;
   for (const query::RankRows& rows : context.snapshot->ranks) {
-    const query::Collective* found = nullptr;
+    std::optional<query::Collective> found;
     rows.collectives.ForEachOfSteps(
         wanted->step, wanted->step, [&](const query::Collective& row, size_t) {
           const bool is_it =
               row.communicator == wanted->communicator && row.sequence == wanted->sequence;
-          if (is_it) found = &row;
+          if (is_it) found = row;
         });
-    if (found == nullptr) continue;
+    if (!found) continue;
     const uint32_t at = timeline::FindRow(rows, found->op_run);
     if (at == timeline::kNoRow) continue;
     const query::OpRun& run = rows.op_runs[at];

@@ -101,8 +101,8 @@ class PathPainter {
   }
 
   void Draw(const PathPart& part) {
-    const query::OpRun* run = RunOf(part);
-    const bool ran = run != nullptr && part.start_ns >= run->started_ns;
+    const std::optional<query::OpRun> run = RunOf(part);
+    const bool ran = run && part.start_ns >= run->started_ns;
     const Lane* lane = LaneOfPart(part, ran ? PathKind::kCompute : part.kind, run);
     if (lane == nullptr) {  // of a rank that is hidden
       before_.reset();
@@ -128,16 +128,18 @@ class PathPainter {
   }
 
  private:
-  const query::OpRun* RunOf(const PathPart& part) const {
+  std::optional<query::OpRun> RunOf(const PathPart& part) const {
     const query::RankRows* rows = context_.snapshot->FindRank(part.rank);
-    if (rows == nullptr || part.op_run.is_none()) return nullptr;
+    if (rows == nullptr || part.op_run.is_none()) return std::nullopt;
     const uint32_t row = timeline::FindRow(*rows, part.op_run);
-    return row == timeline::kNoRow ? nullptr : &rows->op_runs[row];
+    if (row == timeline::kNoRow) return std::nullopt;
+    return rows->op_runs[row];
   }
 
   // Where the host was not ready, its own; else that of the op that ran or waited.
-  const Lane* LaneOfPart(const PathPart& part, PathKind kind, const query::OpRun* run) const {
-    if (run == nullptr || kind == PathKind::kHost) {
+  const Lane* LaneOfPart(const PathPart& part, PathKind kind,
+                         const std::optional<query::OpRun>& run) const {
+    if (!run || kind == PathKind::kHost) {
       const auto host = hosts_.find(part.rank);
       return host == hosts_.end() ? nullptr : host->second;
     }

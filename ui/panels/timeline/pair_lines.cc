@@ -63,8 +63,9 @@ void DrawLane(const ui::Context& context, const TimelineOverlay::Frame& frame,
   if (last <= first || static_cast<float>(last - first) > room) return;
   for (size_t at = first; at < last; ++at) {
     const timeline::Span send = sends[at];
-    const query::Collective* collective = frame.index.CollectiveOf(*rows, rank, send.row);
-    if (collective == nullptr) continue;
+    const std::optional<query::Collective> collective =
+        frame.index.CollectiveOf(*rows, rank, send.row);
+    if (!collective) continue;
     const timeline::OpPlace* receiver = frame.index.ReceiverOf(*collective);
     const query::RankRows* to_rows =
         receiver == nullptr ? nullptr : context.snapshot->FindRank(receiver->rank);

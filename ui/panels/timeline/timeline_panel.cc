@@ -52,7 +52,8 @@ TooltipText OfSpan(const ui::Context& context, const timeline::RunIndex& index, 
     return text;
   }
   text.title = Titled(name, ui::FormatDuration(run.ended_ns - run.started_ns));
-  if (const query::Collective* collective = index.CollectiveOf(*rows, *rank, hit.row)) {
+  if (const std::optional<query::Collective> collective =
+          index.CollectiveOf(*rows, *rank, hit.row)) {
     const timeline::Arrival* arrival = index.ArrivalOf(*collective);
     const int64_t last_ns = arrival == nullptr ? run.started_ns
                                                : std::clamp(arrival->last_ns, run.started_ns,

@@ -101,11 +101,12 @@ void ForEachNear(const query::Snapshot& snapshot, int32_t step, const Visit& vis
   }
 }
 
-// The run of a plan op in a step; nullptr if it has not run.
-const query::OpRun* RunOf(const query::RankRows& rows, query::PlanOpId plan_op, int32_t step) {
-  const query::OpRun* found = nullptr;
+// The run of a plan op in a step; nullopt if it has not run.
+std::optional<query::OpRun> RunOf(const query::RankRows& rows, query::PlanOpId plan_op,
+                                  int32_t step) {
+  std::optional<query::OpRun> found;
   rows.op_runs.ForEachOfSteps(step, step, [&](const query::OpRun& run, size_t) {
-    if (run.plan_op == plan_op) found = &run;
+    if (run.plan_op == plan_op) found = run;
   });
   return found;
 }
@@ -115,8 +116,8 @@ std::optional<WaitEnd> EndOfOp(const query::Snapshot& snapshot, int32_t rank,
   const query::PlanOp* op = snapshot.FindPlanOp(plan_op);
   const query::RankRows* rows = snapshot.FindRank(rank);
   if (op == nullptr || rows == nullptr) return std::nullopt;
-  const query::OpRun* run = RunOf(*rows, plan_op, step);
-  if (run == nullptr) return std::nullopt;
+  const std::optional<query::OpRun> run = RunOf(*rows, plan_op, step);
+  if (!run) return std::nullopt;
   WaitEnd end;
   end.rank = rank;
   end.track = run->track;

@@ -236,9 +236,8 @@ const Arrival* RunIndex::ArrivalOfWork(const query::RankRows& rows, const RankIn
     return found == arrivals_.end() ? nullptr : &found->second;
   }
   const uint32_t op_row = OpRunOf(rows, rank, rows.gpu_work[row]);
-  const query::Collective* collective =
-      op_row == kNoRow ? nullptr : CollectiveOf(rows, rank, op_row);
-  return collective == nullptr ? nullptr : ArrivalOf(*collective);
+  const std::optional<query::Collective> collective = CollectiveOf(rows, rank, op_row);
+  return collective ? ArrivalOf(*collective) : nullptr;
 }
 
 }  // namespace shardscope::timeline
