@@ -45,11 +45,7 @@ int64_t UnitLayout::UnshardedBytes(int64_t element_bytes) const {
 }
 
 int64_t GapBytes(const UnitLayout& layout, const plan::Buffer& buffer) {
-  using plan::BufferKind;
-  const bool is_unsharded =
-      buffer.kind == BufferKind::kUnsharded || buffer.kind == BufferKind::kGradient ||
-      buffer.kind == BufferKind::kAccumulatedGradient ||
-      buffer.kind == BufferKind::kParameterSlot || buffer.kind == BufferKind::kGradientSlot;
+  const bool is_unsharded = plan::TraitsOf(buffer.kind).part == plan::UnitPart::kWhole;
   if (!is_unsharded || buffer.slot != plan::kNone) return 0;
   const UnitLayout& part = plan::HoldsTrainedPart(buffer.kind) ? layout.trained() : layout;
   const int64_t elements = part.num_ranks() * part.shard_elements();

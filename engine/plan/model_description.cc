@@ -85,24 +85,6 @@ bool IsTrained(const Unit& unit) {
   return !std::ranges::all_of(unit.parameters, &Parameter::is_frozen);
 }
 
-bool HoldsTrainedPart(BufferKind kind) {
-  switch (kind) {
-    case BufferKind::kGradient:
-    case BufferKind::kGradientShard:
-    case BufferKind::kGradientSlot:
-    case BufferKind::kAccumulatedGradient:
-    case BufferKind::kHostGradientShard:
-    case BufferKind::kHostReduced:
-    case BufferKind::kReduceScatterInput:
-    case BufferKind::kReduceScatterOutput:
-    case BufferKind::kOptimizerState:
-    case BufferKind::kHostOptimizerState:
-      return true;
-    default:
-      return false;
-  }
-}
-
 int32_t FirstTrainedSegment(const std::vector<Segment>& segments) {
   const auto is_frozen = [](const Segment& segment) {
     return segment.frozen_units.size() == segment.units.size();

@@ -128,7 +128,7 @@ int64_t UnitElements(const Unit& unit);
 // has these only, where they have the same places as among all.
 Unit TrainedPart(const Unit& unit);
 bool IsTrained(const Unit& unit);  // any
-bool HoldsTrainedPart(BufferKind kind);
+inline bool HoldsTrainedPart(BufferKind kind) { return TraitsOf(kind).trained_only; }
 
 // The first segment that has a backward: those before it have frozen parameters only, and nothing
 // needs the gradient of what they put out. 0 where nothing is frozen.

@@ -18,19 +18,26 @@ using StreamIndex = int32_t;        // index into Schedule::streams
 using CommunicatorIndex = int32_t;  // index into Schedule::communicators
 inline constexpr int32_t kNone = -1;
 
+using words::BufferForm;
 using words::BufferKind;
+using words::BufferKindTraits;
 using words::Category;
 using words::DependencyKind;
 using words::DType;
+using words::KeptAs;
 using words::kNumMemoryCategories;
+using words::kNumPartDTypes;
 using words::MemoryCategory;
 using words::OpClass;
 using words::OpKind;
 using words::OpKindTraits;
+using words::PartDType;
 using words::PayloadSide;
 using words::Phase;
+using words::SummedPart;
 using words::TensorSplit;
 using words::TraitsOf;
+using words::UnitPart;
 using words::WireBytes;
 using StreamRole = words::TrackRole;
 using words::Name;

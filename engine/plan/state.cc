@@ -107,8 +107,7 @@ SparedState SparedByFrozen(const ModelDescription& model, const Policy& policy) 
     const auto add = [&](const std::vector<Buffer>& buffers, int64_t sign) {
       for (const Buffer& buffer : buffers) {
         if (!HoldsTrainedPart(buffer.kind) || buffer.kind == BufferKind::kGradientSlot) continue;
-        const bool is_optimizers = buffer.kind == BufferKind::kOptimizerState ||
-                                   buffer.kind == BufferKind::kHostOptimizerState;
+        const bool is_optimizers = TraitsOf(buffer.kind).kept_as == KeptAs::kOptimizerState;
         (is_optimizers ? spared.optimizer_bytes : spared.gradient_bytes) += sign * buffer.bytes;
       }
     };

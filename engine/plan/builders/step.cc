@@ -17,47 +17,25 @@ std::vector<Keeps> KeepsOf(const ModelDescription& model, const Policy& policy) 
 }
 
 // Where a unit has its buffer of a kind that ranks keep.
-BufferId UnitState::*KeptAs(BufferKind kind) {
-  switch (kind) {
-    case BufferKind::kParameterShard:
+BufferId UnitState::*KeptIn(BufferKind kind) {
+  switch (TraitsOf(kind).kept_as) {
+    case KeptAs::kParameterShard:
       return &UnitState::parameter_shard;
-    case BufferKind::kHostParameterShard:
+    case KeptAs::kHostMaster:
       return &UnitState::host_master;
-    case BufferKind::kUnsharded:
+    case KeptAs::kWholeParameters:
       return &UnitState::whole_parameters;
-    case BufferKind::kGradient:
+    case KeptAs::kWholeGradient:
       return &UnitState::whole_gradient;
-    case BufferKind::kGradientShard:
-    case BufferKind::kHostGradientShard:
+    case KeptAs::kGradientShard:
       return &UnitState::gradient_shard;
-    case BufferKind::kOptimizerState:
-    case BufferKind::kHostOptimizerState:
+    case KeptAs::kOptimizerState:
       return &UnitState::optimizer_state;
-    case BufferKind::kParameterSlot:
+    case KeptAs::kParameterSlot:
       return &UnitState::parameter_slot;
-    case BufferKind::kGradientSlot:
+    case KeptAs::kGradientSlot:
       return &UnitState::gradient_slot;
-    case BufferKind::kHostReduced:
-    case BufferKind::kCastShard:
-    case BufferKind::kAllGatherOutput:
-    case BufferKind::kPostForwardShard:
-    case BufferKind::kAccumulatedGradient:
-    case BufferKind::kReduceScatterInput:
-    case BufferKind::kReduceScatterOutput:
-    case BufferKind::kActivation:
-    case BufferKind::kRecomputed:
-    case BufferKind::kActivationGradient:
-    case BufferKind::kNormGradient:
-    case BufferKind::kHiddenGradient:
-    case BufferKind::kNormOutput:
-    case BufferKind::kPartialOutput:
-    case BufferKind::kReceivedActivation:
-    case BufferKind::kReceivedGradient:
-    case BufferKind::kBatch:
-    case BufferKind::kInputs:
-    case BufferKind::kOutputs:
-    case BufferKind::kNorm:
-    case BufferKind::kFoundInf:
+    case KeptAs::kNone:
       break;
   }
   SHARDSCOPE_CHECK(false);
@@ -272,7 +250,7 @@ void StepBuilder::AddPersistentBuffers() {
       continue;
     }
     UnitState& unit_state = state(buffer.unit);
-    unit_state.*KeptAs(buffer.kind) = id;
+    unit_state.*KeptIn(buffer.kind) = id;
     const bool is_on_host = buffer.kind == BufferKind::kHostParameterShard;
     if (is_on_host && IsBroughtFromHost(unit(buffer.unit), policy_)) {
       unit_state.parameter_shard = id;
@@ -284,7 +262,7 @@ void StepBuilder::AddPersistentBuffers() {
 
 // The next slot of its kind.
 void StepBuilder::AddSlot(BufferId id) {
-  const auto slot_of = KeptAs(program_.buffers[static_cast<size_t>(id)].kind);
+  const auto slot_of = KeptIn(program_.buffers[static_cast<size_t>(id)].kind);
   int32_t first = 0;
   while (state(first).*slot_of != kNone) ++first;
   for (int32_t unit_index = first; unit_index < num_units(); unit_index += kNumSlots) {

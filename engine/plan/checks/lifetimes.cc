@@ -48,7 +48,9 @@ class LifetimeCheck {
 
  private:
   Uses& At(BufferId id) { return uses_[static_cast<size_t>(id)]; }
-  BufferKind KindOf(BufferId id) const { return program_.buffers[static_cast<size_t>(id)].kind; }
+  KeptAs Kept() const {
+    return TraitsOf(program_.buffers[static_cast<size_t>(buffer_)].kind).kept_as;
+  }
   std::string Buffer() const {
     return "buffer " + std::to_string(buffer_) + " '" +
            BufferName(schedule_, program_.buffers[static_cast<size_t>(buffer_)]) + "'";
@@ -161,9 +163,7 @@ class LifetimeCheck {
     const Op& reader = program_.ops[static_cast<size_t>(read)];
     const Op& writer = program_.ops[static_cast<size_t>(write)];
     return reader.phase == Phase::kOptimizer && reader.kind != OpKind::kOptimizer &&
-           writer.kind == OpKind::kOptimizer &&
-           TraitsOf(KindOf(buffer_)).memory != MemoryCategory::kOptimizer &&
-           KindOf(buffer_) != BufferKind::kHostOptimizerState;
+           writer.kind == OpKind::kOptimizer && Kept() != KeptAs::kOptimizerState;
   }
 
   // Only the writes next to a read in host order matter: the others are ordered with these.
@@ -172,9 +172,8 @@ class LifetimeCheck {
       // An op that reads and writes reads first: its own write does not count.
       const auto before = std::lower_bound(uses.writes.begin(), uses.writes.end(), read);
       const auto after = std::upper_bound(before, uses.writes.end(), read);
-      const bool is_gradient = KindOf(buffer_) == BufferKind::kGradientShard ||
-                               KindOf(buffer_) == BufferKind::kHostGradientShard ||
-                               (KindOf(buffer_) == BufferKind::kGradient && persistent);
+      const bool is_gradient =
+          Kept() == KeptAs::kGradientShard || (Kept() == KeptAs::kWholeGradient && persistent);
       if (before == uses.writes.begin()) {
         // What a gradient shard holds from the step before is no gradient of this one.
         if (!persistent || is_gradient) {

@@ -7,66 +7,6 @@
 namespace shardscope::plan {
 namespace {
 
-// A program has one dtype for each of these.
-enum class Width : uint8_t { kMaster, kParameter, kReduce, kGradient };
-// Of a unit: one rank's shard, all of it, or its part among fewer ranks after its forward.
-enum class Share : uint8_t { kShard, kWhole, kPostForward };
-constexpr size_t kNumWidths = 4;
-constexpr std::array<const char*, kNumWidths> kWidthNames = {"master", "parameter", "reduce",
-                                                             "gradient"};
-
-// What a buffer of a unit holds.
-struct Content {
-  Width width = Width::kMaster;
-  Share share = Share::kShard;
-  int copies = 0;  // 0: no elements of a unit
-};
-
-Content ContentOf(BufferKind kind) {
-  switch (kind) {
-    case BufferKind::kParameterShard:
-    case BufferKind::kHostParameterShard:
-      return {Width::kMaster, Share::kShard, 1};
-    case BufferKind::kGradientShard:
-    case BufferKind::kHostGradientShard:
-      return {Width::kGradient, Share::kShard, 1};
-    case BufferKind::kCastShard:
-      return {Width::kParameter, Share::kShard, 1};
-    case BufferKind::kAllGatherOutput:
-    case BufferKind::kUnsharded:
-    case BufferKind::kGradient:
-    case BufferKind::kParameterSlot:
-    case BufferKind::kGradientSlot:
-      return {Width::kParameter, Share::kWhole, 1};
-    case BufferKind::kPostForwardShard:
-      return {Width::kParameter, Share::kPostForward, 1};
-    case BufferKind::kReduceScatterInput:
-    case BufferKind::kAccumulatedGradient:
-      return {Width::kReduce, Share::kWhole, 1};
-    case BufferKind::kReduceScatterOutput:
-    case BufferKind::kHostReduced:
-      return {Width::kReduce, Share::kShard, 1};
-    case BufferKind::kActivation:
-    case BufferKind::kRecomputed:
-    case BufferKind::kActivationGradient:
-    case BufferKind::kNormGradient:
-    case BufferKind::kHiddenGradient:
-    case BufferKind::kNormOutput:
-    case BufferKind::kPartialOutput:
-    case BufferKind::kReceivedActivation:
-    case BufferKind::kReceivedGradient:
-    case BufferKind::kBatch:
-    case BufferKind::kInputs:
-    case BufferKind::kOutputs:
-    case BufferKind::kNorm:
-    case BufferKind::kFoundInf:
-    case BufferKind::kOptimizerState:  // see StateProblem()
-    case BufferKind::kHostOptimizerState:
-      break;
-  }
-  return {};
-}
-
 bool IsWidth(int64_t bytes) {
   return bytes == BytesOf(DType::kBf16) || bytes == BytesOf(DType::kFp32) ||
          bytes == BytesOf(DType::kFp64);
@@ -125,6 +65,7 @@ class SizeCheck {
     return nullptr;
   }
 
+  int64_t& WidthOf(PartDType dtype) { return widths_[static_cast<size_t>(dtype)]; }
   const Buffer& At(BufferId id) const { return program_.buffers[static_cast<size_t>(id)]; }
 
   std::string CollectiveProblem(const Op& op) {
@@ -200,8 +141,8 @@ class SizeCheck {
 
   // What a segment or its norm puts out is a part of what it leaves.
   static bool HoldsMore(BufferKind kind) {
-    return kind == BufferKind::kActivation || kind == BufferKind::kRecomputed ||
-           kind == BufferKind::kNormOutput;
+    const BufferForm form = TraitsOf(kind).form;
+    return form == BufferForm::kSaved || form == BufferForm::kSavedNorm;
   }
 
   std::string OutputProblem(const Op& op, BufferId id) {
@@ -234,9 +175,9 @@ class SizeCheck {
     // Among ranks that hold the same shard it is a shard.
     const MeshDimensions dimensions = schedule_.DimensionsOf(op.communicator);
     const bool whole = shard_ranks_ == 1 || (dimensions & shard_dimensions_) != 0;
-    const Share share = whole ? Share::kWhole : Share::kShard;
+    const UnitPart part = whole ? UnitPart::kWhole : UnitPart::kShard;
     const bool is_trained = TraitsOf(op.kind).reduces || GathersTrained(op);
-    const int64_t expected = Elements(op.unit, share, is_trained) * BytesOf(op.dtype);
+    const int64_t expected = Elements(op.unit, part, is_trained) * BytesOf(op.dtype);
     if (op.payload_bytes == expected) return "";
     return "has a payload of " + std::to_string(op.payload_bytes) + " bytes, but its unit in " +
            std::string(Name(op.dtype)) + " has " + std::to_string(expected);
@@ -248,11 +189,21 @@ class SizeCheck {
   }
 
   // Of the unit, or of its trained part.
-  int64_t Elements(int32_t unit, Share share, bool is_trained) const {
+  int64_t Elements(int32_t unit, UnitPart part, bool is_trained) const {
     const int64_t of_shard =
         (is_trained ? trained_elements_ : shard_elements_)[static_cast<size_t>(unit)];
-    if (share == Share::kShard) return of_shard;
-    return of_shard * shard_ranks_ / (share == Share::kWhole ? 1 : post_forward_ranks_);
+    switch (part) {
+      case UnitPart::kNone:
+        break;
+      case UnitPart::kShard:
+        return of_shard;
+      case UnitPart::kWhole:
+      case UnitPart::kRankMajor:
+        return of_shard * shard_ranks_;
+      case UnitPart::kPostForward:
+        return of_shard * shard_ranks_ / post_forward_ranks_;
+    }
+    return 0;
   }
 
   // Every buffer once, at the first op that names it.
@@ -266,15 +217,12 @@ class SizeCheck {
              std::to_string(buffer.bytes) + " bytes, and its slot has " +
              std::to_string(At(buffer.slot).bytes);
     }
-    const bool is_state = buffer.kind == BufferKind::kOptimizerState ||
-                          buffer.kind == BufferKind::kHostOptimizerState;
-    if (is_state && buffer.unit != kNone) return StateProblem(id);
-    const Content content = ContentOf(buffer.kind);
-    if (buffer.unit == kNone || content.copies == 0) return "";
-    const int64_t elements =
-        Elements(buffer.unit, content.share, HoldsTrainedPart(buffer.kind)) * content.copies;
-    const auto width_index = static_cast<size_t>(content.width);
-    int64_t& width = widths_[width_index];
+    const BufferKindTraits& traits = TraitsOf(buffer.kind);
+    if (buffer.unit == kNone) return "";
+    if (traits.kept_as == KeptAs::kOptimizerState) return StateProblem(id);
+    if (traits.part == UnitPart::kNone) return "";
+    const int64_t elements = Elements(buffer.unit, traits.part, traits.trained_only);
+    int64_t& width = WidthOf(traits.part_dtype);
     // The first buffer says how wide the dtype is, if it can be one.
     if (width == 0 && elements > 0 && buffer.bytes % elements == 0 &&
         IsWidth(buffer.bytes / elements)) {
@@ -284,12 +232,12 @@ class SizeCheck {
     buffer_ = id;
     return "uses buffer " + std::to_string(id) + " '" + BufferName(schedule_, buffer) + "' of " +
            std::to_string(buffer.bytes) + " bytes, which is not " + std::to_string(elements) +
-           " elements of the " + kWidthNames[width_index] + " dtype";
+           " elements of the " + std::string(Name(traits.part_dtype)) + " dtype";
   }
 
   std::string StateProblem(BufferId id) {
     const Buffer& buffer = At(id);
-    int64_t& width = widths_[static_cast<size_t>(Width::kMaster)];
+    int64_t& width = WidthOf(PartDType::kMaster);
     for (const DType master : {DType::kFp32, DType::kFp64}) {
       if (width != 0 && width != BytesOf(master)) continue;
       if (buffer.bytes != StateBytes(TrainedPart(schedule_.units[static_cast<size_t>(buffer.unit)]),
@@ -312,12 +260,12 @@ class SizeCheck {
   const Program& program_;
   int shard_ranks_ = 1;
   int post_forward_ranks_ = 1;
-  MeshDimensions shard_dimensions_ = 0;       // of the communicator that gathers
-  std::vector<int64_t> shard_elements_;       // by unit
-  std::vector<int64_t> trained_elements_;     // the same of its trained part
-  std::array<int64_t, kNumWidths> widths_{};  // bytes an element; 0: not seen yet
-  std::vector<bool> checked_;                 // by buffer
-  BufferId buffer_ = kNone;                   // whose size is wrong
+  MeshDimensions shard_dimensions_ = 0;           // of the communicator that gathers
+  std::vector<int64_t> shard_elements_;           // by unit
+  std::vector<int64_t> trained_elements_;         // the same of its trained part
+  std::array<int64_t, kNumPartDTypes> widths_{};  // bytes an element; 0: not seen yet
+  std::vector<bool> checked_;                     // by buffer
+  BufferId buffer_ = kNone;                       // whose size is wrong
 };
 
 }  // namespace

@@ -11,64 +11,11 @@
 namespace shardscope::runtime {
 
 using executor::OpContext;
+using plan::BufferForm;
 using plan::BufferId;
 using plan::BufferKind;
 using plan::OpKind;
-
-namespace {
-
-// What ranks add up in place.
-enum class Summed : uint8_t {
-  kScalar,
-  kChunk,  // a shard's worth of a unit's gradient, not scaled yet
-  kShard,  // that of the rank's shard
-  kWhole,  // a unit's gradient
-};
-
-Summed SummedIn(BufferKind kind) {
-  switch (kind) {
-    case BufferKind::kNorm:
-    case BufferKind::kFoundInf:
-      return Summed::kScalar;
-    case BufferKind::kReduceScatterInput:
-      return Summed::kChunk;
-    case BufferKind::kGradientShard:
-    case BufferKind::kReduceScatterOutput:
-      return Summed::kShard;
-    case BufferKind::kGradient:
-      return Summed::kWhole;
-    case BufferKind::kParameterShard:
-    case BufferKind::kOptimizerState:
-    case BufferKind::kHostParameterShard:
-    case BufferKind::kHostGradientShard:
-    case BufferKind::kHostOptimizerState:
-    case BufferKind::kHostReduced:
-    case BufferKind::kCastShard:
-    case BufferKind::kAllGatherOutput:
-    case BufferKind::kUnsharded:
-    case BufferKind::kParameterSlot:
-    case BufferKind::kGradientSlot:
-    case BufferKind::kPostForwardShard:
-    case BufferKind::kAccumulatedGradient:
-    case BufferKind::kActivation:
-    case BufferKind::kRecomputed:
-    case BufferKind::kActivationGradient:
-    case BufferKind::kNormGradient:
-    case BufferKind::kHiddenGradient:
-    case BufferKind::kNormOutput:
-    case BufferKind::kPartialOutput:
-    case BufferKind::kReceivedActivation:
-    case BufferKind::kReceivedGradient:
-    case BufferKind::kBatch:
-    case BufferKind::kInputs:
-    case BufferKind::kOutputs:
-      break;
-  }
-  SHARDSCOPE_CHECK(false);
-  return {};
-}
-
-}  // namespace
+using plan::SummedPart;
 
 // Of several dimensions it is the slowest one's.
 transport::CallLink RankOps::LinkOf(const plan::Schedule& schedule,
@@ -128,45 +75,19 @@ void RankOps::Exchange(const OpContext& context) {
 }
 
 at::Tensor RankOps::RowsIn(const OpContext& context, BufferId id) {
-  switch (context.buffer(id).kind) {
-    case BufferKind::kActivation:
-    case BufferKind::kRecomputed:
+  switch (plan::TraitsOf(context.buffer(id).kind).form) {
+    case BufferForm::kSaved:
       return At(id).saved.output;
-    case BufferKind::kNormOutput:
+    case BufferForm::kSavedNorm:
       return At(id).saved.tensors[1];
-    case BufferKind::kReceivedActivation:
-    case BufferKind::kReceivedGradient: {
+    case BufferForm::kRows: {
       const UnitMemory memory = UnitMemoryOf(context, id, job_->model.dtype);
       const int64_t elements = context.buffer(id).bytes / memory.element_bytes();
       return FlatView(memory, 0, elements).view({-1, job_->model.dim});
     }
-    case BufferKind::kActivationGradient:
-    case BufferKind::kNormGradient:
-    case BufferKind::kHiddenGradient:
-    case BufferKind::kPartialOutput:
+    case BufferForm::kTensor:
       return At(id).tensor;
-    case BufferKind::kParameterShard:
-    case BufferKind::kGradientShard:
-    case BufferKind::kOptimizerState:
-    case BufferKind::kHostParameterShard:
-    case BufferKind::kHostGradientShard:
-    case BufferKind::kHostOptimizerState:
-    case BufferKind::kHostReduced:
-    case BufferKind::kCastShard:
-    case BufferKind::kAllGatherOutput:
-    case BufferKind::kUnsharded:
-    case BufferKind::kParameterSlot:
-    case BufferKind::kGradientSlot:
-    case BufferKind::kPostForwardShard:
-    case BufferKind::kGradient:
-    case BufferKind::kAccumulatedGradient:
-    case BufferKind::kReduceScatterInput:
-    case BufferKind::kReduceScatterOutput:
-    case BufferKind::kBatch:
-    case BufferKind::kInputs:
-    case BufferKind::kOutputs:
-    case BufferKind::kNorm:
-    case BufferKind::kFoundInf:
+    case BufferForm::kBlock:
       break;
   }
   SHARDSCOPE_CHECK(false);
@@ -274,23 +195,26 @@ void RankOps::AllReduce(const OpContext& context) {
   std::vector<transport::AllReducePiece> pieces;
   double scale = GradientScale();
   const BufferKind kind = context.buffer(buffer).kind;
-  switch (SummedIn(kind)) {
-    case Summed::kScalar:
+  switch (plan::TraitsOf(kind).summed) {
+    case SummedPart::kNone:
+      SHARDSCOPE_CHECK(false);
+      break;
+    case SummedPart::kScalar:
       pieces.push_back({memory.data, 1});
       scale = 1;
       break;
-    case Summed::kShard:
+    case SummedPart::kShard:
       if (kind == BufferKind::kGradientShard &&
           context.schedule->IsOfTensorRanks(op.communicator)) {
         return AllReduce(context, WholeParameterPieces(GradientLayout(op.unit), memory), 1);
       }
       if (scatters_) scale = 1;  // replicas' shards, which the reduce-scatter has scaled
       [[fallthrough]];
-    case Summed::kChunk:
+    case SummedPart::kChunk:
       pieces.push_back(
           {memory.data, static_cast<size_t>(GradientLayout(op.unit).shard_elements())});
       break;
-    case Summed::kWhole:
+    case SummedPart::kWhole:
       pieces = AllReducePieces(GradientLayout(op.unit), memory);
   }
   AllReduce(context, pieces, scale);

@@ -209,45 +209,6 @@ void RankOps::BeginEvaluation(const HeldOutBatch& batch) {
   count_.held_out = batch;
 }
 
-bool RankOps::IsBlock(BufferKind kind) {
-  switch (kind) {
-    case BufferKind::kActivation:
-    case BufferKind::kRecomputed:
-    case BufferKind::kActivationGradient:
-    case BufferKind::kNormGradient:
-    case BufferKind::kHiddenGradient:
-    case BufferKind::kNormOutput:
-    case BufferKind::kPartialOutput:
-      return false;
-    case BufferKind::kParameterShard:
-    case BufferKind::kGradientShard:
-    case BufferKind::kOptimizerState:
-    case BufferKind::kHostParameterShard:
-    case BufferKind::kHostGradientShard:
-    case BufferKind::kHostOptimizerState:
-    case BufferKind::kHostReduced:
-    case BufferKind::kCastShard:
-    case BufferKind::kAllGatherOutput:
-    case BufferKind::kUnsharded:
-    case BufferKind::kParameterSlot:
-    case BufferKind::kGradientSlot:
-    case BufferKind::kPostForwardShard:
-    case BufferKind::kGradient:
-    case BufferKind::kAccumulatedGradient:
-    case BufferKind::kReduceScatterInput:
-    case BufferKind::kReduceScatterOutput:
-    case BufferKind::kReceivedActivation:
-    case BufferKind::kReceivedGradient:
-    case BufferKind::kBatch:
-    case BufferKind::kInputs:
-    case BufferKind::kOutputs:
-    case BufferKind::kNorm:
-    case BufferKind::kFoundInf:
-      break;
-  }
-  return true;
-}
-
 int64_t RankOps::Allocate(const OpContext& context, BufferId id) {
   const plan::Buffer& buffer = context.buffer(id);
   Bound& bound = At(id);
@@ -315,8 +276,7 @@ std::byte* RankOps::MemoryOf(const OpContext& context, BufferId id) {
   if (buffer.kind == BufferKind::kParameterShard && unit.device_shard().defined()) {
     return data(unit.device_shard());
   }
-  const bool is_gradient =
-      buffer.kind == BufferKind::kGradientShard || buffer.kind == BufferKind::kHostGradientShard;
+  const bool is_gradient = plan::TraitsOf(buffer.kind).kept_as == plan::KeptAs::kGradientShard;
   return data(is_gradient ? unit.gradient() : unit.parameters());
 }
 

@@ -59,9 +59,9 @@ class RankOps : public RankWork {
   struct Bound {
     int64_t bytes = 0;
     int64_t gap_bytes = 0;     // beside `bytes`: alignment, or what a kernel keeps for its backward
-    model::Saved saved;        // kActivation, kRecomputed, kNormOutput
-    at::Tensor tensor;         // kPartialOutput, and gradients of what segments put out or inside
-    model::TokenBatch tokens;  // kBatch
+    model::Saved saved;        // of BufferForm::kSaved and kSavedNorm
+    at::Tensor tensor;         // of BufferForm::kTensor
+    model::TokenBatch tokens;  // of BufferKind::kBatch
   };
 
   // `model` computes on `device`, where shards and buffers lie; borrowed.
@@ -81,7 +81,10 @@ class RankOps : public RankWork {
   void Dispatch(const executor::OpContext& context);
 
   // Whether a buffer lies in plain memory; the others are tensors.
-  static bool IsBlock(plan::BufferKind kind);
+  static bool IsBlock(plan::BufferKind kind) {
+    const plan::BufferForm form = plan::TraitsOf(kind).form;
+    return form == plan::BufferForm::kBlock || form == plan::BufferForm::kRows;
+  }
   Bound& At(plan::BufferId buffer) { return bound_[static_cast<size_t>(buffer)]; }
   const std::vector<Bound>& bound() const { return bound_; }
   const UnitLayout& LayoutOf(int32_t unit) const {

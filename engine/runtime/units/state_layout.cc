@@ -29,8 +29,8 @@ bool StateLayout::Has(int rank, int32_t unit) const {
 
 plan::StateTensors StateLayout::StateOf(int32_t unit) const {
   const bool has_any = std::ranges::any_of(buffers, [&](const plan::Buffer& buffer) {
-    return buffer.unit == unit && (buffer.kind == plan::BufferKind::kOptimizerState ||
-                                   buffer.kind == plan::BufferKind::kHostOptimizerState);
+    return buffer.unit == unit &&
+           plan::TraitsOf(buffer.kind).kept_as == plan::KeptAs::kOptimizerState;
   });
   return has_any ? optimizer_state : plan::StateTensors();
 }
