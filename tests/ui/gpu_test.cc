@@ -33,12 +33,12 @@ TEST(GoldenGpu, EveryStreamHasALaneWithTheKernelsOfTheTrace) {
   const auto shot = shell::TakeShot(Golden(), {.height = 1400, .step = 1});
   ASSERT_TRUE(shot.ok()) << shot.message();
   Keep(*shot, "gpu-golden");
-  std::map<std::string, const query::GpuWork*> work_of_id;
+  std::map<std::string, query::GpuWork> work_of_id;
   for (const query::RankRows& rows : Golden()->ranks) {
     std::map<query::TrackId, int64_t> work_of_track;
     for (const query::GpuWork& work : rows.gpu_work) {
       ++work_of_track[work.track];
-      work_of_id[fmt::format("work:{}:{}", rows.rank, work.id.value())] = &work;
+      work_of_id[fmt::format("work:{}:{}", rows.rank, work.id.value())] = work;
     }
     ASSERT_GE(work_of_track.size(), 3u);
     for (const auto& [track, count] : work_of_track) {
@@ -152,7 +152,7 @@ TEST(GoldenGpu, AClickedKernelTellsItsShapeAndItsLaunch) {
   harness.Frames(8);
   const query::RankRows& rows = Golden()->ranks[0];
   const ui::DrawnItem* item = nullptr;
-  const query::GpuWork* work = nullptr;
+  std::optional<query::GpuWork> work;
   const std::vector<ui::DrawnItem> drawn = Items(harness.log(), "timeline", "work:0:");
   for (const ui::DrawnItem& candidate : drawn) {
     for (const query::GpuWork& row : rows.gpu_work) {
@@ -160,7 +160,7 @@ TEST(GoldenGpu, AClickedKernelTellsItsShapeAndItsLaunch) {
       if (!same || row.kind != query::GpuWorkKind::kKernel) continue;
       if (candidate.box.x1 - candidate.box.x0 < 10) continue;
       item = &candidate;
-      work = &row;
+      work = row;
     }
   }
   ASSERT_NE(item, nullptr);
@@ -197,7 +197,7 @@ TEST(GoldenGpu, AClickedKernelTellsItsShapeAndItsLaunch) {
 }
 
 // The kernel whose op waited for another stream's event, drawn wide enough to be clicked.
-const query::GpuWork* WaitingKernel(const ui::DrawLog& log, ImVec2* middle) {
+std::optional<query::GpuWork> WaitingKernel(const ui::DrawLog& log, ImVec2* middle) {
   const query::RankRows& rows = Golden()->ranks[0];
   for (const query::GpuWork& work : rows.gpu_work) {
     const ui::DrawnItem* item = log.Find("timeline", "work:0:" + std::to_string(work.id.value()));
@@ -205,17 +205,17 @@ const query::GpuWork* WaitingKernel(const ui::DrawLog& log, ImVec2* middle) {
     for (const query::EventEdge& edge : rows.event_edges) {
       if (edge.to_track != work.track || edge.to_correlation != work.correlation) continue;
       *middle = {(item->box.x0 + item->box.x1) / 2, (item->box.y0 + item->box.y1) / 2};
-      return &work;
+      return work;
     }
   }
-  return nullptr;
+  return std::nullopt;
 }
 
-// Clicks it; nullptr if there is none.
-const query::GpuWork* ClickWaitingKernel(Harness* harness) {
+// Clicks it; nullopt if there is none.
+std::optional<query::GpuWork> ClickWaitingKernel(Harness* harness) {
   ImVec2 middle;
-  const query::GpuWork* work = WaitingKernel(harness->log(), &middle);
-  if (work == nullptr) return nullptr;
+  const std::optional<query::GpuWork> work = WaitingKernel(harness->log(), &middle);
+  if (!work) return std::nullopt;
   EXPECT_TRUE(harness->Drive([&](ImGuiTestContext* test) {
     test->MouseMoveToPos(middle);
     test->MouseClick();
@@ -228,8 +228,8 @@ TEST(GoldenGpu, OJumpsFromAKernelToItsOpAndBack) {
   Harness harness;
   harness.shell().OpenSnapshot(Golden());
   harness.Frames(8);
-  const query::GpuWork* work = ClickWaitingKernel(&harness);
-  ASSERT_NE(work, nullptr);
+  const std::optional<query::GpuWork> work = ClickWaitingKernel(&harness);
+  ASSERT_TRUE(work.has_value());
   EXPECT_TRUE(harness.Drive([](ImGuiTestContext* test) { test->KeyPress(ImGuiKey_O); }));
   const ui::Selection on_op = harness.context().selection;
   EXPECT_EQ(on_op.span, query::SpanId::None());
@@ -265,11 +265,11 @@ TEST(GoldenGpu, WaitsAreLinesOfTheSelectionAndLinksInDetails) {
   EXPECT_TRUE(harness.Drive([](ImGuiTestContext* test) { test->KeyPress(ImGuiKey_Escape); }));
   harness.Frames(2);
   EXPECT_TRUE(Items(harness.log(), "timeline", "wait:").empty());
-  const query::GpuWork* work = ClickWaitingKernel(&harness);
-  ASSERT_NE(work, nullptr);
+  const std::optional<query::GpuWork> work = ClickWaitingKernel(&harness);
+  ASSERT_TRUE(work.has_value());
   // Lines begin at the end of what was waited for and end at the start of what waited.
-  std::map<query::SpanId, const query::GpuWork*> work_of_id;
-  for (const query::GpuWork& row : Golden()->ranks[0].gpu_work) work_of_id[row.id] = &row;
+  std::map<query::SpanId, query::GpuWork> work_of_id;
+  for (const query::GpuWork& row : Golden()->ranks[0].gpu_work) work_of_id[row.id] = row;
   int64_t incoming = 0;
   const std::vector<ui::DrawnItem> lines = Items(harness.log(), "timeline", "wait:");
   ASSERT_FALSE(lines.empty());
@@ -279,7 +279,7 @@ TEST(GoldenGpu, WaitsAreLinesOfTheSelectionAndLinksInDetails) {
     ASSERT_TRUE(work_of_id.contains(query::SpanId(from)) && work_of_id.contains(query::SpanId(to)))
         << line.id;
     EXPECT_EQ(std::get<int64_t>(line.value),
-              work_of_id[query::SpanId(to)]->start_ns - work_of_id[query::SpanId(from)]->end_ns);
+              work_of_id[query::SpanId(to)].start_ns - work_of_id[query::SpanId(from)].end_ns);
     incoming += to == work->id.value() ? 1 : 0;
   }
   EXPECT_GE(incoming, 1);
@@ -296,7 +296,7 @@ TEST(GoldenGpu, WaitsAreLinesOfTheSelectionAndLinksInDetails) {
   }));
   EXPECT_NE(harness.context().selection.span, work->id);
   ASSERT_TRUE(work_of_id.contains(harness.context().selection.span));
-  EXPECT_NE(work_of_id[harness.context().selection.span]->track, work->track);
+  EXPECT_NE(work_of_id[harness.context().selection.span].track, work->track);
 }
 
 TEST(GoldenGpu, MemoryHasTheBandsOfTheDevice) {

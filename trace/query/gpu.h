@@ -7,6 +7,7 @@
 #include <string>
 
 #include "trace/base/words.h"
+#include "trace/query/packed_rows.h"
 #include "trace/schema/ids.h"
 
 namespace shardscope::query {
@@ -28,6 +29,26 @@ struct Span {
   int64_t end_ns = 0;
   int32_t name = 0;  // index into Snapshot::names
   SpanCategory category = SpanCategory::kHost;
+};
+
+template <>
+struct Packing<Span> {
+  static constexpr size_t kColumns = 6;
+  static std::array<int64_t, kColumns> Split(const Span& row) {
+    return {row.id.value(), row.track.value(),
+            row.start_ns,   Difference(row.end_ns, row.start_ns),
+            row.name,       static_cast<int64_t>(row.category)};
+  }
+  template <typename Value>
+  static Span Join(const Value& value) {
+    const int64_t start_ns = value(2);
+    return {.id = SpanId(value(0)),
+            .track = TrackId(value(1)),
+            .start_ns = start_ns,
+            .end_ns = Sum(start_ns, value(3)),
+            .name = static_cast<int32_t>(value(4)),
+            .category = static_cast<SpanCategory>(value(5))};
+  }
 };
 
 // A kernel, copy or memset on the track of its stream.
@@ -56,6 +77,73 @@ struct GpuWork {
   int32_t static_shared_bytes = 0;
   int32_t dynamic_shared_bytes = 0;
   int64_t graph = 0;  // 0: launched by no graph
+};
+
+template <>
+struct Packing<GpuWork> {
+  static constexpr size_t kColumns = 30;
+  static std::array<int64_t, kColumns> Split(const GpuWork& row) {
+    return {row.id.value(),
+            row.track.value(),
+            row.start_ns,
+            Difference(row.end_ns, row.start_ns),
+            row.plan_op.value(),
+            row.launch_track.value(),
+            Difference(row.start_ns, row.launch_start_ns),
+            row.launch_duration_ns,
+            Difference(row.correlation, row.id.value()),
+            row.bytes,
+            row.name,
+            row.step,
+            static_cast<int64_t>(row.category),
+            static_cast<int64_t>(row.kind),
+            static_cast<int64_t>(row.times),
+            static_cast<int64_t>(row.channel_kind),
+            row.channel,
+            row.grid[0],
+            row.grid[1],
+            row.grid[2],
+            row.block[0],
+            row.block[1],
+            row.block[2],
+            row.cluster[0],
+            row.cluster[1],
+            row.cluster[2],
+            row.registers,
+            row.static_shared_bytes,
+            row.dynamic_shared_bytes,
+            row.graph};
+  }
+  template <typename Value>
+  static GpuWork Join(const Value& value) {
+    const auto number = [&value](size_t column) { return static_cast<int32_t>(value(column)); };
+    const int64_t id = value(0);
+    const int64_t start_ns = value(2);
+    return {.id = SpanId(id),
+            .track = TrackId(value(1)),
+            .start_ns = start_ns,
+            .end_ns = Sum(start_ns, value(3)),
+            .plan_op = PlanOpId(value(4)),
+            .launch_track = TrackId(value(5)),
+            .launch_start_ns = Difference(start_ns, value(6)),
+            .launch_duration_ns = value(7),
+            .correlation = Sum(id, value(8)),
+            .bytes = value(9),
+            .name = number(10),
+            .step = number(11),
+            .category = static_cast<SpanCategory>(value(12)),
+            .kind = static_cast<GpuWorkKind>(value(13)),
+            .times = static_cast<GpuTimes>(value(14)),
+            .channel_kind = static_cast<ChannelKind>(value(15)),
+            .channel = number(16),
+            .grid = {number(17), number(18), number(19)},
+            .block = {number(20), number(21), number(22)},
+            .cluster = {number(23), number(24), number(25)},
+            .registers = number(26),
+            .static_shared_bytes = number(27),
+            .dynamic_shared_bytes = number(28),
+            .graph = value(29)};
+  }
 };
 
 struct GpuStream {

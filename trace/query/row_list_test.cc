@@ -62,7 +62,7 @@ std::vector<Row> ExtremeRows() {
 
 template <typename Row>
 class PackedRowsTest : public testing::Test {};
-using Rows = testing::Types<OpRun, Collective, MemoryEvent>;
+using Rows = testing::Types<OpRun, Collective, MemoryEvent, Span, GpuWork>;
 TYPED_TEST_SUITE(PackedRowsTest, Rows);
 
 TYPED_TEST(PackedRowsTest, GiveBackWhatTheyWereMadeOf) {

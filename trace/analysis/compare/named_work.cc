@@ -45,31 +45,31 @@ class StepTimes {
 };
 
 // Of one thread, `spans` in any order. What lies inside of another span is taken from its time.
-void AddOwnTimes(std::vector<const query::Span*>* spans, WorkByIndex* work) {
-  std::stable_sort(spans->begin(), spans->end(), [](const query::Span* a, const query::Span* b) {
-    return std::pair(a->start_ns, -a->end_ns) < std::pair(b->start_ns, -b->end_ns);
+void AddOwnTimes(std::vector<query::Span>* spans, WorkByIndex* work) {
+  std::stable_sort(spans->begin(), spans->end(), [](const query::Span& a, const query::Span& b) {
+    return std::pair(a.start_ns, -a.end_ns) < std::pair(b.start_ns, -b.end_ns);
   });
   std::vector<const query::Span*> around;
-  for (const query::Span* span : *spans) {
-    while (!around.empty() && around.back()->end_ns <= span->start_ns) around.pop_back();
+  for (const query::Span& span : *spans) {
+    while (!around.empty() && around.back()->end_ns <= span.start_ns) around.pop_back();
     const int64_t end_ns =
-        around.empty() ? span->end_ns : std::min(span->end_ns, around.back()->end_ns);
-    const int64_t duration_ns = std::max<int64_t>(end_ns - span->start_ns, 0);
-    AddWork(span->name, 1, duration_ns, work);
+        around.empty() ? span.end_ns : std::min(span.end_ns, around.back()->end_ns);
+    const int64_t duration_ns = std::max<int64_t>(end_ns - span.start_ns, 0);
+    AddWork(span.name, 1, duration_ns, work);
     if (!around.empty()) (*work)[around.back()->name].duration_ns -= duration_ns;
-    around.push_back(span);
+    around.push_back(&span);
   }
 }
 
 void AddSpans(const query::RankRows& rows, const std::set<int32_t>& steps,
               const std::vector<bool>& is_left_out, WorkByIndex* work) {
   const StepTimes times(rows, steps);
-  std::map<query::TrackId, std::vector<const query::Span*>> by_track;
+  std::map<query::TrackId, std::vector<query::Span>> by_track;
   for (const query::Span& span : rows.spans) {
     const bool known = span.name >= 0 && static_cast<size_t>(span.name) < is_left_out.size();
     if (!known || is_left_out[static_cast<size_t>(span.name)]) continue;
     if (span.category == query::SpanCategory::kWait || !times.Contain(span.start_ns)) continue;
-    by_track[span.track].push_back(&span);
+    by_track[span.track].push_back(span);
   }
   for (auto& [track, spans] : by_track) AddOwnTimes(&spans, work);
 }

@@ -92,7 +92,7 @@ int64_t StreamOfWaits(std::string_view track) {
 
 // Which call asked for it HTA looks up; of the rest it takes all that began in time.
 bool IsFoundByCall(const GpuEvent& event) {
-  return event.work == nullptr ? event.has_launch() : event.work->correlation >= 0;
+  return event.work ? event.work->correlation >= 0 : event.has_launch();
 }
 
 int64_t NumberOf(const std::map<std::string, std::string>& config, const std::string& key,
@@ -184,7 +184,9 @@ GpuEventReader::FileFacts GpuEventReader::FactsOf(int32_t rank) const {
 std::vector<GpuEvent> GpuEventReader::EventsOf(const query::RankRows& rows) const {
   std::vector<GpuEvent> events;
   events.reserve(rows.gpu_work.size());
-  for (const query::GpuWork& work : rows.gpu_work) events.push_back(EventOf(work));
+  for (size_t at = 0; at < rows.gpu_work.size(); ++at) {
+    events.push_back(EventOf({rows.gpu_work, at}));
+  }
   if (definition_ == GpuDefinition::kExact) {
     SortBy(&GpuEvent::start_ns, &events);
     return events;
@@ -201,7 +203,8 @@ std::vector<GpuEvent> GpuEventReader::EventsOf(const query::RankRows& rows) cons
   return events;
 }
 
-GpuEvent GpuEventReader::EventOf(const query::GpuWork& work) const {
+GpuEvent GpuEventReader::EventOf(query::RowRef<query::GpuWork> row) const {
+  const query::GpuWork work = *row;
   GpuEvent event;
   event.start_ns = Sane(work.start_ns);
   event.end_ns = Sane(work.end_ns);
@@ -213,7 +216,7 @@ GpuEvent GpuEventReader::EventOf(const query::GpuWork& work) const {
   event.name = &NameAt(work.name);
   event.kind =
       definition_ == GpuDefinition::kHta ? HtaKindOf(work.name) : KindOfCategory(work.category);
-  event.work = &work;
+  event.work = row;
   return event;
 }
 
@@ -276,7 +279,7 @@ void GpuEventReader::MarkQueued(const query::RankRows& rows, const FileFacts& fa
   if (!facts.first_event_is_work) return;
   // Whose index in the file is 0 has no launch for HTA's queues.
   const auto first = std::ranges::find_if(*events, [&facts](const GpuEvent& event) {
-    return event.work != nullptr && event.start_ns - facts.base_ns == facts.first_event_ns;
+    return event.work && event.start_ns - facts.base_ns == facts.first_event_ns;
   });
   if (first != events->end()) first->in_queue = false;
 }

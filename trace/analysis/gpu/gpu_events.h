@@ -31,8 +31,8 @@ struct GpuEvent {
   bool in_queue = false;                                    // its launch put it into a queue
   GpuKind kind = GpuKind::kOther;
   int32_t step = -1;
-  const std::string* name = nullptr;     // of the Snapshot
-  const query::GpuWork* work = nullptr;  // of the Snapshot; null: no work
+  const std::string* name = nullptr;   // of the Snapshot
+  query::RowRef<query::GpuWork> work;  // of the Snapshot; null: no work
 
   bool has_launch() const { return launch_ns != std::numeric_limits<int64_t>::min(); }
   int64_t length_ns() const { return end_ns - start_ns; }
@@ -60,7 +60,7 @@ class GpuEventReader {
   bool NameHasMark(int32_t name) const;
   GpuKind HtaKindOf(int32_t name) const;
   int64_t StartOfLastStep(const query::RankRows& rows, const FileFacts& facts) const;
-  GpuEvent EventOf(const query::GpuWork& work) const;
+  GpuEvent EventOf(query::RowRef<query::GpuWork> row) const;
   void AddOthers(const query::RankRows& rows, const FileFacts& facts,
                  std::vector<GpuEvent>* events) const;
   void RoundAndFilter(const query::RankRows& rows, const FileFacts& facts,

@@ -295,7 +295,7 @@ class GpuMeasuring {
   void AddStreams(int32_t rank, const std::vector<GpuEvent>& events) {
     std::map<int64_t, std::vector<const GpuEvent*>> by_stream;
     for (const GpuEvent& event : events) {
-      if (event.work != nullptr) by_stream[event.stream].push_back(&event);
+      if (event.work) by_stream[event.stream].push_back(&event);
     }
     for (const auto& [stream, of_stream] : by_stream) {
       AddIdle(rank, stream, of_stream);
@@ -360,7 +360,7 @@ class GpuMeasuring {
   void AddBandwidths(int32_t rank, const std::vector<GpuEvent>& events) {
     std::map<std::string, std::vector<const GpuEvent*>> by_kind;
     for (const GpuEvent& event : events) {
-      if (event.work == nullptr) continue;
+      if (!event.work) continue;
       const bool is_copy = is_hta() ? event.kind == GpuKind::kMemory
                                     : event.work->kind != query::GpuWorkKind::kKernel;
       if (is_copy && (is_hta() || BytesPerSecond(*event.work) > 0)) {

@@ -131,18 +131,18 @@ query::SpanId FirstWorkOf(const query::Snapshot& snapshot, const RunIndex& index
   const uint32_t row = rows == nullptr ? kNoRow : FindRow(*rows, op_run);
   if (row == kNoRow || of_rank == nullptr) return query::SpanId::None();
   const query::OpRun& run = rows->op_runs[row];
-  const query::GpuWork* first = nullptr;
+  std::optional<query::GpuWork> first;
   for (const TrackLane& stream : of_rank->tracks.streams()) {
     const SpanColumn& column = stream.levels.front();
     const size_t last = column.FirstStartingAt(run.ended_ns + 1);
     for (size_t at = column.FirstStartingAt(run.started_ns); at < last; ++at) {
       const query::GpuWork& work = rows->gpu_work[column[at].row];
       if (work.plan_op != run.plan_op || work.step != run.step) continue;
-      if (first == nullptr || work.start_ns < first->start_ns) first = &work;
+      if (!first || work.start_ns < first->start_ns) first = work;
       break;
     }
   }
-  return first == nullptr ? query::SpanId::None() : first->id;
+  return first ? first->id : query::SpanId::None();
 }
 
 std::optional<WorkId> LongestWork(const query::Snapshot& snapshot, Range range) {
