@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "ui/panel_list.h"
+#include "ui/ranks.h"
 #include "ui/scope.h"
 #include "ui/search.h"
 #include "ui/values.h"
@@ -98,6 +100,25 @@ Commands ShowSlowRank(const Context& context) {
   return {ShowRank{straggler->ranks.front(), straggler->worst_step}};
 }
 
+enum class Way : uint8_t { kUp, kDown };
+
+// Of the rank that has what is selected, which stays the same one while its lanes move; else of
+// the one under the mouse.
+template <Way kWay>
+Commands MoveRank(const Context& context) {
+  if (!context.snapshot) return {};
+  const Selection& selection = context.selection;
+  const bool has_selection = !selection.op_run.is_none() || !selection.span.is_none();
+  const int32_t rank = has_selection ? selection.rank : context.hover_rank;
+  const std::vector<int32_t> shown = RanksInOrder(*context.snapshot, context.lanes);
+  const auto found = std::ranges::find(shown, rank);
+  if (found == shown.end()) return {};
+  const auto at = static_cast<size_t>(found - shown.begin());
+  // Over the one before it, or under the next.
+  const size_t place = kWay == Way::kDown ? at + 2 : at - std::min<size_t>(at, 1);
+  return {OrderRanks{OrderWithMoved(*context.snapshot, context.lanes, shown, rank, place)}};
+}
+
 Commands ShowAllLanes(const Context& context) {
   std::vector<int32_t> ranks;
   for (const auto* some : {&context.lanes.hidden_ranks, &context.lanes.pinned_ranks}) {
@@ -167,6 +188,9 @@ constexpr Action kRunAndView[] = {
     {Text::kCommandBlocksSince, ImGuiMod_Shift | ImGuiKey_M, "Shift+M", BlocksSinceMouse},
     {Text::kCommandChoices, 0, "", [](const Context&) { return Commands{ShowMemoryChoices{}}; }},
     {Text::kCommandFoldAll, ImGuiKey_Z, "Z", FoldOrUnfold},
+    {Text::kCommandRankUp, ImGuiMod_Ctrl | ImGuiKey_LeftBracket, "Ctrl+[", MoveRank<Way::kUp>},
+    {Text::kCommandRankDown, ImGuiMod_Ctrl | ImGuiKey_RightBracket, "Ctrl+]", MoveRank<Way::kDown>},
+    {Text::kCommandRankOrder, 0, "", [](const Context&) { return Commands{OrderRanks{}}; }},
     {Text::kCommandLegend, 0, "",
      [](const Context& context) { return Commands{ShowLegend{!context.lanes.legend}}; }},
     {Text::kCommandFollow, ImGuiKey_End, "End",

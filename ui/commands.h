@@ -128,6 +128,9 @@ struct PlaceRanks {
   std::vector<int32_t> ranks;
   RankPlace place = RankPlace::kInOrder;
 };
+struct OrderRanks {
+  std::vector<int32_t> ranks;  // from top to bottom; empty: that of the run
+};
 struct ToggleRank {
   int32_t rank = 0;
 };  // fold or unfold a rank's lanes
@@ -248,13 +251,13 @@ using Command = std::variant<
     OpenRun, CloseRun, CancelImport, StartRun, SetView, UndoView, RedoView, ShowStep, GoToLink,
     LoadAllSteps, CopyLink, AddBookmark, EditBookmark, KeepBookmark, RemoveBookmark, CopyBookmark,
     SetFollow, HoldView, SelectOp, ShowOp, SelectSpan, SelectArea, SelectNeighbour, FitSelection,
-    JumpToOp, SetHover, ShowRank, PlaceRanks, ToggleRank, FoldRanks, SetKnob, UndoKnob, SetScope,
-    ShowKey, RevertPending, DoAction, SetLanguage, SetTheme, SetScale, ResetLayout, ShowOverlay,
-    ShowSearch, SearchFor, SelectHit, AskBlocks, CompareBlocks, ShowMemoryChoices, OpenLens,
-    CloseLens, PlayLens, SetLensSlowness, SeekLens, StepLens, CheckSchedule, RunSchedule, ShowPlan,
-    ShowCriticalPath, ShowLegend, FocusPanel, OpenSql, RunSql, CancelSql, OpenLessons, ShowLesson,
-    StartLesson, AnswerLesson, CompareWith, ShowBeside, CloseCompare, SaveTable, SavePicture,
-    DismissNotice, DismissProblems, Quit>;
+    JumpToOp, SetHover, ShowRank, PlaceRanks, OrderRanks, ToggleRank, FoldRanks, SetKnob, UndoKnob,
+    SetScope, ShowKey, RevertPending, DoAction, SetLanguage, SetTheme, SetScale, ResetLayout,
+    ShowOverlay, ShowSearch, SearchFor, SelectHit, AskBlocks, CompareBlocks, ShowMemoryChoices,
+    OpenLens, CloseLens, PlayLens, SetLensSlowness, SeekLens, StepLens, CheckSchedule, RunSchedule,
+    ShowPlan, ShowCriticalPath, ShowLegend, FocusPanel, OpenSql, RunSql, CancelSql, OpenLessons,
+    ShowLesson, StartLesson, AnswerLesson, CompareWith, ShowBeside, CloseCompare, SaveTable,
+    SavePicture, DismissNotice, DismissProblems, Quit>;
 using Commands = std::vector<Command>;
 
 }  // namespace shardscope::ui

@@ -189,11 +189,12 @@ struct Focus {
 // How the timeline shows what is in view.
 struct Lanes {
   std::set<int32_t> folded_ranks;
-  std::set<int32_t> pinned_ranks;  // stand over all others
-  std::set<int32_t> hidden_ranks;  // have no lanes
-  int32_t shown_rank = -1;         // whose lanes are to be in sight
-  int32_t shown_step = -1;         // that was asked for with it, or alone
-  int shown = 0;                   // grows whenever lanes are to be in sight
+  std::set<int32_t> pinned_ranks;   // stand over all others
+  std::set<int32_t> hidden_ranks;   // have no lanes
+  std::vector<int32_t> rank_order;  // as arranged by hand; empty: that of the run
+  int32_t shown_rank = -1;          // whose lanes are to be in sight
+  int32_t shown_step = -1;          // that was asked for with it, or alone
+  int shown = 0;                    // grows whenever lanes are to be in sight
   bool legend = true;
 };
 

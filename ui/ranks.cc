@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "trace/analysis/hang.h"
 #include "trace/base/number_list.h"
@@ -22,6 +23,21 @@ bool IsIn(const std::vector<NumberRun>& runs, int32_t number) {
 }
 
 int64_t Rounded(double value) { return std::llround(value); }
+
+// All of them, hidden ones too, pinned ones where they stand once they are no longer pinned.
+std::vector<int32_t> ArrangedRanks(const query::Snapshot& snapshot, const Lanes& lanes) {
+  std::vector<int32_t> ranks;
+  ranks.reserve(snapshot.ranks.size());
+  for (const query::RankRows& rows : snapshot.ranks) ranks.push_back(rows.rank);
+  if (lanes.rank_order.empty()) return ranks;
+  std::set<int32_t> rest(ranks.begin(), ranks.end());
+  ranks.clear();
+  for (const int32_t rank : lanes.rank_order) {
+    if (rest.erase(rank) > 0) ranks.push_back(rank);
+  }
+  ranks.insert(ranks.end(), rest.begin(), rest.end());
+  return ranks;
+}
 
 }  // namespace
 
@@ -50,15 +66,35 @@ std::optional<plan::Mesh> MeshOfRun(const query::Snapshot& snapshot) {
 }
 
 std::vector<int32_t> RanksInOrder(const query::Snapshot& snapshot, const Lanes& lanes) {
-  std::vector<int32_t> ranks;
-  ranks.reserve(snapshot.ranks.size());
-  for (const query::RankRows& rows : snapshot.ranks) {
-    if (!lanes.hidden_ranks.contains(rows.rank)) ranks.push_back(rows.rank);
-  }
+  std::vector<int32_t> ranks = ArrangedRanks(snapshot, lanes);
+  std::erase_if(ranks, [&lanes](int32_t rank) { return lanes.hidden_ranks.contains(rank); });
   std::stable_sort(ranks.begin(), ranks.end(), [&lanes](int32_t a, int32_t b) {
     return lanes.pinned_ranks.contains(a) && !lanes.pinned_ranks.contains(b);
   });
   return ranks;
+}
+
+size_t LandingPlace(const std::vector<int32_t>& shown, const Lanes& lanes, int32_t rank,
+                    size_t place) {
+  const auto is_pinned = [&lanes](int32_t one) { return lanes.pinned_ranks.contains(one); };
+  const auto num_pinned = static_cast<size_t>(std::ranges::count_if(shown, is_pinned));
+  return is_pinned(rank) ? std::min(place, num_pinned)
+                         : std::clamp(place, num_pinned, shown.size());
+}
+
+std::vector<int32_t> OrderWithMoved(const query::Snapshot& snapshot, const Lanes& lanes,
+                                    const std::vector<int32_t>& shown, int32_t rank, size_t place) {
+  std::vector<int32_t> order = ArrangedRanks(snapshot, lanes);
+  const auto at = static_cast<size_t>(std::ranges::find(shown, rank) - shown.begin());
+  const size_t landing = LandingPlace(shown, lanes, rank, place);
+  if (at == shown.size() || landing == at || landing == at + 1) return order;
+  // Beside the one that it has passed, so that hidden ones stay where they are.
+  const bool goes_down = landing > at;
+  std::erase(order, rank);
+  auto beside = std::ranges::find(order, shown[goes_down ? landing - 1 : landing]);
+  if (goes_down && beside != order.end()) ++beside;
+  order.insert(beside, rank);
+  return order;
 }
 
 RankFilterResult FilterRanks(const std::vector<int32_t>& ranks,

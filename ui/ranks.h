@@ -2,6 +2,7 @@
 // words choose.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,8 +22,18 @@ namespace shardscope::ui {
 // not multiply to its ranks.
 std::optional<plan::Mesh> MeshOfRun(const query::Snapshot& snapshot);
 
-// Whose lanes stand under one another: pinned ones first, hidden ones not at all.
+// Whose lanes stand under one another: as arranged by hand, but pinned ones first and hidden ones
+// not at all. Ranks that came after they were arranged stand behind the others.
 std::vector<int32_t> RanksInOrder(const query::Snapshot& snapshot, const Lanes& lanes);
+
+// Where the lanes of `rank` land that are put over those of shown[place], or under all others.
+// Pinned ones stay over the others, and these under them.
+size_t LandingPlace(const std::vector<int32_t>& shown, const Lanes& lanes, int32_t rank,
+                    size_t place);
+
+// For Lanes::rank_order: all ranks, hidden ones too, once `rank` has landed so.
+std::vector<int32_t> OrderWithMoved(const query::Snapshot& snapshot, const Lanes& lanes,
+                                    const std::vector<int32_t>& shown, int32_t rank, size_t place);
 
 struct RankFilterError {
   enum class Problem : uint8_t {

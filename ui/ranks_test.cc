@@ -95,6 +95,53 @@ TEST(RanksInOrder, PinnedOnesFirstAndNoHiddenOnes) {
   EXPECT_EQ(RanksInOrder(run, lanes), (std::vector<int32_t>{2, 4, 1, 3}));
 }
 
+TEST(RanksInOrder, AsArrangedAndRanksThatCameLaterBehind) {
+  const query::Snapshot run = RunWith({}, 5);
+  Lanes lanes;
+  lanes.rank_order = {3, 0, 7, 1};  // 7 is no rank of this run
+  EXPECT_EQ(RanksInOrder(run, lanes), (std::vector<int32_t>{3, 0, 1, 2, 4}));
+  lanes.pinned_ranks = {1, 4};
+  EXPECT_EQ(RanksInOrder(run, lanes), (std::vector<int32_t>{1, 4, 3, 0, 2}));
+}
+
+// The order once `rank` is put over shown[place].
+std::vector<int32_t> ShownAfter(Lanes lanes, int32_t rank, size_t place) {
+  const query::Snapshot run = RunWith({}, 5);
+  lanes.rank_order = OrderWithMoved(run, lanes, RanksInOrder(run, lanes), rank, place);
+  return RanksInOrder(run, lanes);
+}
+
+TEST(OrderWithMoved, OverAnotherRankOrUnderAll) {
+  EXPECT_EQ(ShownAfter({}, 3, 0), (std::vector<int32_t>{3, 0, 1, 2, 4}));
+  EXPECT_EQ(ShownAfter({}, 0, 3), (std::vector<int32_t>{1, 2, 0, 3, 4}));
+  EXPECT_EQ(ShownAfter({}, 1, 5), (std::vector<int32_t>{0, 2, 3, 4, 1}));
+  EXPECT_EQ(ShownAfter({}, 1, 99), (std::vector<int32_t>{0, 2, 3, 4, 1}));
+  for (const size_t stays : {1U, 2U}) {
+    EXPECT_EQ(ShownAfter({}, 1, stays), (std::vector<int32_t>{0, 1, 2, 3, 4}));
+  }
+  EXPECT_EQ(ShownAfter({}, 9, 0), (std::vector<int32_t>{0, 1, 2, 3, 4}));
+  Lanes arranged;
+  arranged.rank_order = {4, 3, 2, 1, 0};
+  EXPECT_EQ(ShownAfter(arranged, 0, 1), (std::vector<int32_t>{4, 0, 3, 2, 1}));
+}
+
+TEST(OrderWithMoved, PinnedRanksStayOnTopAndHiddenOnesWhereTheyAre) {
+  Lanes lanes;
+  lanes.pinned_ranks = {2, 3};
+  const std::vector<int32_t> shown = {2, 3, 0, 1, 4};
+  EXPECT_EQ(LandingPlace(shown, lanes, 4, 0), 2U);
+  EXPECT_EQ(LandingPlace(shown, lanes, 2, 5), 2U);
+  EXPECT_EQ(LandingPlace(shown, lanes, 4, 99), 5U);
+  EXPECT_EQ(ShownAfter(lanes, 4, 0), (std::vector<int32_t>{2, 3, 4, 0, 1}));
+  EXPECT_EQ(ShownAfter(lanes, 2, 5), (std::vector<int32_t>{3, 2, 0, 1, 4}));
+
+  const query::Snapshot run = RunWith({}, 5);
+  Lanes some;
+  some.hidden_ranks = {1, 2};
+  EXPECT_EQ(OrderWithMoved(run, some, RanksInOrder(run, some), 0, 2),
+            (std::vector<int32_t>{1, 2, 3, 0, 4}));
+}
+
 TEST(RankSentence, EnglishIsThatOfTheReport) {
   analysis::RankFindings findings;
   EXPECT_EQ(RankSentence(Language::kEnglish, findings), analysis::RankSentence(findings));

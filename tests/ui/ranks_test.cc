@@ -232,6 +232,64 @@ TEST_F(RanksTest, AClickOnALabelPutsItsLanesOnTopAndShiftTakesThemAway) {
   EXPECT_TRUE(harness_.context().lanes.pinned_ranks.empty());
 }
 
+TEST_F(RanksTest, ADraggedNameMovesItsLanesToTheLine) {
+  harness_.shell().Post(ui::FoldRanks{});
+  harness_.Frames(8);
+  const int64_t start_ns = harness_.context().view.start_ns;
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    const ImVec2 from = PlaceOf(harness_, "timeline", "rank:1");
+    const float above = PlaceOf(harness_, "timeline", "rank:3").y;
+    const float below = PlaceOf(harness_, "timeline", "rank:4").y;
+    test->MouseMoveToPos(from);
+    test->MouseDown();
+    test->MouseMoveToPos({from.x + 20, from.y + 20});
+    test->MouseMoveToPos({from.x + 20, (above + below) / 2});
+    test->Yield(2);
+    const ui::DrawnItem* line = harness_.log().Find("timeline", "rank_lands");
+    ASSERT_NE(line, nullptr);
+    EXPECT_EQ(std::get<int64_t>(line->value), 4);
+    EXPECT_GT(line->box.y0, above);
+    EXPECT_LT(line->box.y1, below);
+    EXPECT_TRUE(harness_.context().lanes.rank_order.empty());
+    test->MouseUp();
+    test->Yield(2);
+  }));
+  const ui::Lanes& lanes = harness_.context().lanes;
+  const std::vector<int32_t> shown = ui::RanksInOrder(*snapshot_, lanes);
+  EXPECT_EQ(std::vector<int32_t>(shown.begin(), shown.begin() + 5),
+            (std::vector<int32_t>{0, 2, 3, 1, 4}));
+  EXPECT_EQ(harness_.log().Find("timeline", "rank_lands"), nullptr);
+  ASSERT_TRUE(HasLanes(1) && HasLanes(3));
+  EXPECT_GT(harness_.log().Find("timeline", "rank:1")->box.y0,
+            harness_.log().Find("timeline", "rank:3")->box.y0);
+  EXPECT_TRUE(lanes.folded_ranks.contains(1));  // it was no click
+  EXPECT_EQ(harness_.context().view.start_ns, start_ns);
+  Press(ImGuiMod_Ctrl | ImGuiKey_6);
+  Click("ranks", "original_order");
+  EXPECT_TRUE(lanes.rank_order.empty());
+  EXPECT_EQ(Drawn("original_order"), nullptr);
+}
+
+TEST_F(RanksTest, KeysMoveTheLanesOfTheRankThatHasTheSelection) {
+  harness_.shell().Post(ui::SelectOp{snapshot_->ranks[1].op_runs[0].id, 1, false});
+  harness_.Frames(4);
+  const auto first_three = [&](ImGuiKeyChord chord) {
+    Press(ImGuiMod_Ctrl | chord);
+    const std::vector<int32_t> shown = ui::RanksInOrder(*snapshot_, harness_.context().lanes);
+    return std::vector<int32_t>(shown.begin(), shown.begin() + 3);
+  };
+  EXPECT_EQ(first_three(ImGuiKey_RightBracket), (std::vector<int32_t>{0, 2, 1}));
+  EXPECT_EQ(first_three(ImGuiKey_LeftBracket), (std::vector<int32_t>{0, 1, 2}));
+  EXPECT_TRUE(harness_.context().lanes.rank_order.empty());  // as it was
+  EXPECT_EQ(first_three(ImGuiKey_LeftBracket), (std::vector<int32_t>{1, 0, 2}));
+  EXPECT_EQ(first_three(ImGuiKey_LeftBracket), (std::vector<int32_t>{1, 0, 2}));
+  harness_.shell().Post(ui::PlaceRanks{{5}, ui::RankPlace::kPinned});
+  EXPECT_EQ(first_three(ImGuiKey_LeftBracket), (std::vector<int32_t>{5, 1, 0}));
+  harness_.shell().Post(ui::OrderRanks{});
+  harness_.Frames(2);
+  EXPECT_EQ(ui::RanksInOrder(*snapshot_, harness_.context().lanes)[1], 0);
+}
+
 TEST_F(RanksTest, CollectivesAreThoseOfTheReport) {
   Press(ImGuiMod_Ctrl | ImGuiKey_7);
   const analysis::ScopedSteps scope = harness_.context().figures->scope;

@@ -55,6 +55,7 @@ struct Dispatcher {
   void operator()(const ui::ShowStep& command) const;
   void operator()(const ui::ShowRank& command) const;
   void operator()(const ui::PlaceRanks& command) const;
+  void operator()(const ui::OrderRanks& command) const;
   void operator()(const ui::SetFollow& command) const;
   void operator()(const ui::HoldView&) const;
   void operator()(const ui::SelectArea& command) const;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "trace/analysis/moment.h"
 #include "trace/analysis/neighbours.h"
@@ -68,6 +69,13 @@ void Dispatcher::operator()(const ui::PlaceRanks& command) const {
     if (command.place == ui::RankPlace::kPinned) lanes.pinned_ranks.insert(rank);
     if (command.place == ui::RankPlace::kHidden) lanes.hidden_ranks.insert(rank);
   }
+}
+
+void Dispatcher::operator()(const ui::OrderRanks& command) const {
+  std::vector<int32_t>& order = shell.context_.lanes.rank_order;
+  order = command.ranks;
+  // Moved back to where it was: nothing is left to be put back.
+  if (std::ranges::is_sorted(order)) order.clear();
 }
 
 void Dispatcher::operator()(const ui::SetFollow& command) const {

@@ -21,4 +21,6 @@ bool PressesEnter() {
   return ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter);
 }
 
+bool IsLeftByEnter() { return ImGui::IsItemDeactivated() && PressesEnter(); }
+
 }  // namespace shardscope::widgets

@@ -16,4 +16,7 @@ void FocusLastItem();
 // Whether Enter is pressed, of the letters or of the numbers.
 bool PressesEnter();
 
+// Whether Enter has just left the field that was drawn last.
+bool IsLeftByEnter();
+
 }  // namespace shardscope::widgets

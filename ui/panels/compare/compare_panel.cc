@@ -105,7 +105,7 @@ void ComparePanel::DrawFields(const CompareFrame& frame) {
   bool entered = false;
   const auto field = [&](const char* id, std::string* text, Text hint, float field_width) {
     widgets::TextField(look, id, text, {.hint = frame.Tr(hint), .width = field_width});
-    entered = entered || (ImGui::IsItemDeactivated() && widgets::PressesEnter());
+    entered = entered || widgets::IsLeftByEnter();
     frame.NoteItem(id + 2, *text);
   };
   if (wants_path_) ImGui::SetKeyboardFocusHere();

@@ -216,7 +216,7 @@ void LessonsPanel::DrawAnswer(const LessonsFrame& frame, const Question& questio
             ? frame.Tr(Text::kLessonAnswerNumber)
             : ui::TrFormat(context.language, Text::kLessonAnswerIn, question.unit);
     widgets::TextField(frame.look, "##answer", &answer, {.hint = hint});
-    if (ImGui::IsItemDeactivated() && widgets::PressesEnter()) {
+    if (widgets::IsLeftByEnter()) {
       entered = true;
       ImGui::SetKeyboardFocusHere(-1);  // Enter left the field
     }

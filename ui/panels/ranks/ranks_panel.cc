@@ -138,6 +138,9 @@ void RanksPanel::DrawLaneButtons(const RanksFrame& frame) {
   if (is_changed && button("all_lanes", Text::kRanksAllLanes)) {
     frame.commands->push_back(ui::PlaceRanks{frame.grid().ranks, ui::RankPlace::kInOrder});
   }
+  if (!lanes.rank_order.empty() && button("original_order", Text::kRanksOriginalOrder)) {
+    frame.commands->push_back(ui::OrderRanks{});
+  }
 }
 
 void RanksPanel::Update(const RanksFrame& frame, float width) {

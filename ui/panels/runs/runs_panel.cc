@@ -129,7 +129,7 @@ void RunsPanel::DrawOpen(const PanelFrame& frame) {
                      {.hint = frame.Tr(Text::kRunsOpenHint), .width = field});
   // The panel, that comes to the front, may take it again.
   if (ImGui::IsItemActive()) wants_path_ = false;
-  const bool entered = ImGui::IsItemDeactivated() && widgets::PressesEnter();
+  const bool entered = widgets::IsLeftByEnter();
   ImGui::SameLine(0, frame.look.Px(8));
   const bool clicked = widgets::Button(frame.look, "open", frame.Tr(Text::kRunsOpenButton),
                                        widgets::Emphasis::kQuiet, button, !path.empty());

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <imgui.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <iterator>
@@ -183,6 +184,10 @@ void DrawSummary(const Look& look, const ui::Context& context, ui::DrawLog* log,
   DrawFigures(look, context, log, commands);
 }
 
+void Append(ui::Commands from, ui::Commands* commands) {
+  std::move(from.begin(), from.end(), std::back_inserter(*commands));
+}
+
 }  // namespace
 
 void SearchPanel::StepOn(const ui::Context& context, ui::Commands* commands) {
@@ -192,7 +197,7 @@ void SearchPanel::StepOn(const ui::Context& context, ui::Commands* commands) {
   ui::Commands steps = ui::StepToHit(context, search.steps);
   // Where there is none it is over; later hits are not stepped to by themselves.
   if (steps.empty()) steps.push_back(ui::SearchFor{search.text});
-  for (ui::Command& command : steps) commands->push_back(std::move(command));
+  Append(std::move(steps), commands);
 }
 
 void SearchPanel::DrawField(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
@@ -217,9 +222,7 @@ void SearchPanel::DrawField(const ui::Context& context, ui::DrawLog* log, ui::Co
   if (changed) commands->push_back(ui::SearchFor{typed_});
   if (!has_keyboard) return;
   if (!widgets::PressesEnter()) return;
-  for (ui::Command& command : ui::StepToHit(context, ImGui::GetIO().KeyShift ? -1 : 1)) {
-    commands->push_back(std::move(command));
-  }
+  Append(ui::StepToHit(context, ImGui::GetIO().KeyShift ? -1 : 1), commands);
   ImGui::SetKeyboardFocusHere(-1);  // Enter left the field
 }
 

@@ -185,6 +185,7 @@ void TimelinePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comma
   HandleMouse(context, axis, box, commands);
   HandleScroll(context, axis, box);
   DrawLanes(context, axis, box, log);
+  rank_drag_.Draw(context, {*index_, layout_, axis, box, box.y0 - std::round(scroll_)}, log);
   DrawScrollBar(context, box);
   DrawTooltip(context, log);
 }
@@ -366,6 +367,8 @@ void TimelinePanel::HandleMouse(const ui::Context& context, const Axis& axis, co
   }
   const timeline::Hit& hit = hovered_;
   input_.Hold(hit.kind != timeline::Hit::Kind::kNothing, commands);
+  rank_drag_.Handle(context, {*index_, layout_, axis, box, box.y0 - std::round(scroll_)}, &input_,
+                    commands);
   if (over && !on_axis) HandleGutter(context, y, commands);
   if (const auto& marking = input_.marking()) {
     MarkLanes(context, layout_, box.y0 - std::round(scroll_), *marking, commands);
@@ -390,7 +393,9 @@ void TimelinePanel::HandleGutter(const ui::Context& context, float y, ui::Comman
   if (input_.clicked()) commands->push_back(ui::ToggleRank{block->rank});
   if (!ImGui::IsItemHovered(ImGuiHoveredFlags_ForTooltip) || ImGui::IsItemActive()) return;
   const ui::Text tip = block->folded ? ui::Text::kTimelineUnfold : ui::Text::kTimelineFold;
-  tooltip_ = {ui::Tr(context.language, tip), "", false};
+  const char* drag =
+      layout_.ranks.size() > 1 ? ui::Tr(context.language, ui::Text::kTimelineDragRank) : "";
+  tooltip_ = {ui::Tr(context.language, tip), drag, false};
 }
 
 // After all that it must not cover.

@@ -14,6 +14,7 @@
 #include "ui/panels/timeline/collective_lines.h"
 #include "ui/panels/timeline/header.h"
 #include "ui/panels/timeline/overlay.h"
+#include "ui/panels/timeline/rank_drag.h"
 #include "ui/timeline/draw/axis_input.h"
 #include "ui/timeline/draw/draw_lane.h"
 #include "ui/timeline/lane.h"
@@ -74,6 +75,7 @@ class TimelinePanel : public ui::Panel {
   timeline::Layout layout_;
   timeline::LabelCache labels_;
   timeline::AxisInput input_;
+  RankDrag rank_drag_;
   TimelineHeader header_;
   TimelineOverlay overlay_;
   CollectiveLines collective_lines_;

@@ -97,6 +97,7 @@ void AxisInput::HandleDrag(const ui::Context& context, const Axis& axis, ui::Com
     drag_start_ = {context.view.start_ns, context.view.end_ns};
     drag_start_x_ = io.MousePos.x;
     dragging_ = false;
+    leaves_drag_ = false;
     mark_from_ns_ = axis.Ns(io.MousePos.x);
     marks_ = io.KeyShift && io.MousePos.x >= axis.left();
   }
@@ -106,7 +107,7 @@ void AxisInput::HandleDrag(const ui::Context& context, const Axis& axis, ui::Com
         dragging_ || std::fabs(moved.x) > kDragThreshold || std::fabs(moved.y) > kDragThreshold;
     if (dragging_ && marks_) {
       Mark(axis);
-    } else if (dragging_ && (io.MouseDelta.x != 0 || io.MouseDelta.y != 0)) {
+    } else if (dragging_ && !leaves_drag_ && (io.MouseDelta.x != 0 || io.MouseDelta.y != 0)) {
       vertical_drag_ = io.MouseDelta.y;
       const double pixels = static_cast<double>(drag_start_x_ - io.MousePos.x);
       const double per_pixel =

@@ -25,6 +25,11 @@ class AxisInput {
   bool on_axis() const { return on_axis_; }
   // True if the button went up without a drag: then it was a click.
   bool clicked() const { return clicked_; }
+  // After Handle(), in the frame in which the button went down: the drag is another's, and pans
+  // nothing until the button goes up.
+  void LeaveDrag() { leaves_drag_ = true; }
+  // Whether the mouse has moved since the button went down: then it is no click.
+  bool is_dragging() const { return dragging_; }
   // While Shift-drag marks a stretch of time, which does not pan.
   struct Marking {
     Range range;
@@ -51,6 +56,7 @@ class AxisInput {
   bool dragging_ = false;
   bool clicked_ = false;
   bool marks_ = false;        // instead of panning
+  bool leaves_drag_ = false;  // to another, likewise
   int64_t mark_from_ns_ = 0;  // where the mouse was pressed
   bool on_axis_ = false;      // the mouse, over the item
   bool follows_ = false;      // the view, in the frame before
