@@ -1,6 +1,7 @@
 #include "app/commands.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -81,6 +82,8 @@ void AddOpenCommand(CLI::App& app, int* exit_code) {
       ->check(CLI::Validator(MemoryError, ""))
       ->type_name("BYTES");
   AddHiddenOptions(command, options.get());
+  // Started from an icon nobody reads what is printed.
+  options->stays_without_run = isatty(STDERR_FILENO) != 1;
   command->callback([options, exit_code] { *exit_code = RunWindow(*options); });
 }
 

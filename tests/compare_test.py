@@ -1,6 +1,7 @@
 """`shardscope compare`: what differs is named, what does not is not, and the figures add up."""
 
 import json
+import re
 import unittest
 
 from chrome_traces import fsdp2_step
@@ -121,7 +122,10 @@ class CompareTest(ImportTestCase):
             result = self.compare(fast, *arguments)
             items = self.drawn(fast, "--panel", "compare", *options, "--size", "1600x4000")
             drawn = {id: item for (panel, id), item in items.items() if panel == "compare"}
-            self.assertEqual(drawn["sentence"]["text"], result["sentence"])
+            # JSON is ASCII; the window writes as its other panels do.
+            self.assertTrue(result["sentence"].isascii(), result["sentence"])
+            shown = re.sub(r"(?<=\d) us\b", " µs", result["sentence"]).replace(" -> ", " → ")
+            self.assertEqual(drawn["sentence"]["text"], shown)
             self.assertEqual(drawn["sentence"]["value"], result["slower"])
             for side in "ab":
                 self.assertEqual(drawn[f"side_{side}"]["value"], result[side]["num_steps"])

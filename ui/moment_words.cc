@@ -26,7 +26,7 @@ std::string ChineseKind(const query::PlanOp& op) {
 }
 
 std::string ChineseCause(const analysis::Stall& stall) {
-  return StallSentence(Language::kChinese, stall.cause, stall.cause_object);
+  return ChineseStallSentence(stall.cause, stall.cause_object);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -88,6 +89,18 @@ std::optional<query::ScheduleId> ScheduleInFocus(const Context& context) {
     if (!schedule.text.empty()) return id;
   }
   return std::nullopt;
+}
+
+std::vector<ScheduleChoice> ScheduleChoices(const query::Snapshot& snapshot) {
+  std::vector<ScheduleChoice> choices;
+  std::map<std::pair<std::string_view, std::string_view>, size_t> known;  // by name and text
+  for (const auto& [id, schedule] : snapshot.schedules) {
+    if (schedule.text.empty()) continue;
+    const auto place = known.try_emplace({schedule.name, schedule.text}, choices.size()).first;
+    if (place->second == choices.size()) choices.push_back({schedule.name, {}});
+    choices[place->second].ids.push_back(id);
+  }
+  return choices;
 }
 
 std::set<query::ScheduleId> SchedulesLike(const query::Snapshot& snapshot,

@@ -43,6 +43,14 @@ std::optional<query::ScheduleId> ScheduleInFocus(const Context& context);
 std::set<query::ScheduleId> SchedulesLike(const query::Snapshot& snapshot,
                                           query::ScheduleId schedule);
 
+// What can be chosen of a run: its Schedules with a text, each once, by when they came first. Each
+// file of a run has a row of its own: those of one name and text are one.
+struct ScheduleChoice {
+  std::string name;
+  std::vector<query::ScheduleId> ids;
+};
+std::vector<ScheduleChoice> ScheduleChoices(const query::Snapshot& snapshot);
+
 // "3 - 5, 7": ranks that run a program.
 std::string RanksOfProgram(const plan::Schedule& schedule, int32_t program);
 

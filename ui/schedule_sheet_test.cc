@@ -72,6 +72,28 @@ TEST(ScheduleSheet, SaysWhyATextIsRefused) {
   EXPECT_TRUE(wrong.links.empty());
 }
 
+// A run of several processes has each Schedule once a file.
+TEST(ScheduleSheet, ChoicesAreOncePerNameAndText) {
+  query::Snapshot snapshot;
+  const auto add = [&snapshot](int64_t id, const char* name, const char* text) {
+    const query::ScheduleId row(id);
+    snapshot.schedules[row] = {row, name, text, {}, {}};
+    return row;
+  };
+  const query::ScheduleId first = add(0, "full", "ops a");
+  const query::ScheduleId changed = add(1, "full", "ops b");
+  add(2, "full", "");  // without a text there is nothing to show
+  const query::ScheduleId again = add(10, "full", "ops a");
+  const query::ScheduleId renamed = add(11, "zero1", "ops b");
+  const std::vector<ScheduleChoice> choices = ScheduleChoices(snapshot);
+  ASSERT_EQ(choices.size(), 3u);
+  EXPECT_EQ(choices[0].name, "full");
+  EXPECT_EQ(choices[0].ids, (std::vector{first, again}));
+  EXPECT_EQ(choices[1].ids, std::vector{changed});
+  EXPECT_EQ(choices[2].name, "zero1");
+  EXPECT_EQ(choices[2].ids, std::vector{renamed});
+}
+
 TEST(ScheduleSheet, RanksOfAProgramAreRanges) {
   plan::Schedule schedule;
   schedule.program_of_rank = {0, 0, 0, 1, 0, 1, 1};

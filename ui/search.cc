@@ -1,6 +1,9 @@
 #include "ui/search.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cctype>
 #include <vector>
 
 #include "trace/base/text.h"
@@ -25,28 +28,15 @@ size_t FirstFrom(const std::vector<SearchHit>& hits, int64_t time_ns) {
   return static_cast<size_t>(first - hits.begin());
 }
 
-Text TextOfProblem(Problem problem) {
+const char* ChineseProblem(Problem problem) {
   switch (problem) {
-    case Problem::kEmpty:
-      break;
-    case Problem::kOpenQuote:
-      return Text::kSearchOpenQuote;
-    case Problem::kUnknownTerm:
-      return Text::kSearchUnknownTerm;
-    case Problem::kUnknownKind:
-      return Text::kSearchUnknownKind;
-    case Problem::kNoText:
-      return Text::kSearchNoText;
-    case Problem::kNoNumber:
-      return Text::kSearchNoNumber;
-    case Problem::kNoDuration:
-      return Text::kSearchNoDuration;
-    case Problem::kTwice:
-      return Text::kSearchTwice;
-    case Problem::kNoValue:
-      return Text::kSearchNoValue;
+#define SHARDSCOPE_SEARCH_PROBLEM(name, chinese) \
+  case Problem::name:                            \
+    return chinese;
+#include "ui/catalogue/search_problems.inc"
+#undef SHARDSCOPE_SEARCH_PROBLEM
   }
-  return Text::kSearchNothingAsked;
+  return "";
 }
 
 }  // namespace
@@ -77,7 +67,14 @@ Commands StepToHit(const Context& context, int by) {
 }
 
 std::string SearchErrorText(Language language, const analysis::SearchError& error) {
-  std::string text = TrFormat(language, TextOfProblem(error.problem), error.term, error.hint);
+  if (language == Language::kEnglish) {
+    std::string sentence = SearchErrorSentence(error) + ".";
+    // Those of a term begin with it, as it was written.
+    if (error.term.empty()) sentence.front() = static_cast<char>(std::toupper(sentence.front()));
+    return sentence;
+  }
+  std::string text =
+      fmt::format(fmt::runtime(ChineseProblem(error.problem)), error.term, error.hint);
   const bool may_be_meant =
       error.problem == Problem::kUnknownTerm || error.problem == Problem::kUnknownKind;
   if (may_be_meant && !error.hint.empty()) {

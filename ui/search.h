@@ -20,7 +20,7 @@ std::optional<size_t> CurrentHit(const SearchState& search);
 // Nothing while what was typed last is still being looked for.
 Commands StepToHit(const Context& context, int by);
 
-// What is wrong, in the language.
+// What is wrong, in the language; in English the sentence of the command line.
 std::string SearchErrorText(Language language, const analysis::SearchError& error);
 
 }  // namespace shardscope::ui

@@ -103,17 +103,24 @@ TEST_F(SearchSteps, OpenASearchThatIsClosed) {
   EXPECT_EQ(steps("block1", -1), -1);
 }
 
-// But where the app tells of more or less than the command line.
 TEST(SearchError, EnglishIsThatOfTheCommandLine) {
   for (const analysis::SearchError& error :
        std::vector<analysis::SearchError>{{Problem::kOpenQuote, "\"block", ""},
                                           {Problem::kUnknownTerm, "color:red", ""},
+                                          {Problem::kUnknownTerm, "rnak:1", "rank"},
+                                          {Problem::kUnknownKind, "kind:zzz", ""},
+                                          {Problem::kUnknownKind, "kind:all_gater", "all_gather"},
+                                          {Problem::kNoText, "kind:", "all_gather"},
+                                          {Problem::kNoText, "unit:", "block1"},
                                           {Problem::kNoNumber, "rank:x", "rank"},
                                           {Problem::kNoDuration, "slower:5", ""},
                                           {Problem::kTwice, "rank:1", "rank"},
                                           {Problem::kNoValue, "exposed:1", ""}}) {
     EXPECT_EQ(SearchErrorText(Language::kEnglish, error), SearchErrorSentence(error) + ".");
   }
+  const std::string nothing = SearchErrorText(Language::kEnglish, {});
+  EXPECT_TRUE(nothing.starts_with("Nothing to look for: ")) << nothing;
+  EXPECT_EQ(nothing.substr(1), SearchErrorSentence({}).substr(1) + ".");
 }
 
 TEST(SearchError, IsSaidInBothLanguagesWithItsTerm) {
@@ -131,7 +138,9 @@ TEST(SearchError, IsSaidInBothLanguagesWithItsTerm) {
     }
   }
   EXPECT_THAT(SearchErrorText(Language::kEnglish, {Problem::kUnknownKind, "kind:al", "all_gather"}),
-              HasSubstr("Did you mean all_gather?"));
+              HasSubstr("did you mean all_gather?"));
+  EXPECT_THAT(SearchErrorText(Language::kChinese, {Problem::kUnknownKind, "kind:al", "all_gather"}),
+              HasSubstr("是否想写 all_gather？"));
 }
 
 }  // namespace

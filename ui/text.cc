@@ -45,6 +45,18 @@ constexpr std::pair<std::string_view, const char*> kChineseReasons[] = {
 #undef SHARDSCOPE_REASON
 };
 
+// With the name that the cause gives, and without one.
+std::pair<const char*, const char*> ChineseStall(words::StallCause cause) {
+  switch (cause) {
+#define SHARDSCOPE_STALL(name, chinese, unnamed) \
+  case words::StallCause::name:                  \
+    return {chinese, unnamed};
+#include "ui/catalogue/stalls.inc"
+#undef SHARDSCOPE_STALL
+  }
+  return {"", ""};
+}
+
 const char* InLanguage(Language language, const Entry& entry) {
   return language == Language::kEnglish ? entry.english : entry.chinese;
 }
@@ -63,34 +75,9 @@ std::string Translated(Language language, std::string_view english,
   return std::string(english);
 }
 
-std::string StallSentence(Language language, words::StallCause cause,
-                          std::string_view cause_object) {
-  using words::StallCause;
-  switch (cause) {
-    case StallCause::kFirstGather:
-      return Tr(language, Text::kCauseFirstGather);
-    case StallCause::kQueuedBehind:
-      return TrFormat(language, Text::kCauseQueuedBehind, cause_object);
-    case StallCause::kLateRank:
-      return TrFormat(language, Text::kCauseLateRank, cause_object);
-    case StallCause::kBubble:
-      return TrFormat(language, Text::kCauseBubble, cause_object);
-    case StallCause::kOnPath:
-      return Tr(language, Text::kCauseOnPath);
-    case StallCause::kIssuedLate:
-      if (cause_object.empty()) return Tr(language, Text::kCauseIssuedLateUnknown);
-      return TrFormat(language, Text::kCauseIssuedLate, cause_object);
-    case StallCause::kSlowTransfer:
-      return Tr(language, Text::kCauseSlowTransfer);
-    case StallCause::kTail:
-      return Tr(language, Text::kCauseTail);
-    case StallCause::kSlot:
-      return Tr(language, Text::kCauseSlot);
-    case StallCause::kOther:
-      break;
-  }
-  if (cause_object.empty()) return Tr(language, Text::kCauseOtherUnknown);
-  return TrFormat(language, Text::kCauseOther, cause_object);
+std::string ChineseStallSentence(words::StallCause cause, std::string_view cause_object) {
+  const auto [named, unnamed] = ChineseStall(cause);
+  return cause_object.empty() ? unnamed : fmt::format(fmt::runtime(named), cause_object);
 }
 
 std::string KeyLabel(Language language, std::string_view key) {

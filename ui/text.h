@@ -43,9 +43,16 @@ std::string TrFormat(Language language, Text text, const Args&... args) {
 std::string Translated(Language language, std::string_view english,
                        std::initializer_list<Text> texts);
 
-// "all-gather queued behind RS block2" from a stall's cause and the name that the cause gives.
-std::string StallSentence(Language language, words::StallCause cause,
-                          std::string_view cause_object);
+// In Chinese why a stall was, from its cause and the name that the cause gives; may be empty.
+std::string ChineseStallSentence(words::StallCause cause, std::string_view cause_object);
+
+// Why an analysis::Stall or StallGroup was, "all-gather queued behind RS block2": in English the
+// sentence of the report.
+template <typename Stall>
+std::string StallSentence(Language language, const Stall& stall) {
+  if (language == Language::kEnglish) return stall.sentence;
+  return ChineseStallSentence(stall.cause, stall.cause_object);
+}
 
 // The label of a key ("prefetch.backward" -> "Backward prefetch"); the key itself if it has none.
 std::string KeyLabel(Language language, std::string_view key);

@@ -198,8 +198,8 @@ TEST(Text, UnitsOfKeysAreTranslated) {
 TEST(Text, GlossaryTermsAreTheWrittenOnes) {
   EXPECT_STREQ(Tr(Language::kChinese, Text::kExposedCommunication), "暴露通信");
   EXPECT_EQ(TrFormat(Language::kChinese, Text::kAppliesAtStep, 132), "第 132 步生效");
-  EXPECT_EQ(StallSentence(Language::kEnglish, analysis::StallCause::kQueuedBehind, "RS block2"),
-            "queued behind RS block2");
+  EXPECT_EQ(ChineseStallSentence(analysis::StallCause::kQueuedBehind, "RS block2"),
+            "排在 RS block2 之后");
 }
 
 TEST(Text, UnknownKeysKeepTheirName) {

@@ -53,6 +53,13 @@ TEST(Inherited, WhatIsGivenMustHaveAnEffectUnlessItIsTheDefault) {
   EXPECT_EQ(Refusal(GoesOn({}, {{"strategy", "full"}, {"ddp.bucket_cap", "25MB"}})), "");
 }
 
+TEST(Inherited, AFaultBehindTheNewEndIsKeptWithoutEffect) {
+  EXPECT_EQ(Refusal(GoesOn({{"fault.skip", "1:50"}}, {{"train.steps", "20"}})), "");
+  EXPECT_EQ(Refusal(GoesOn({{"train.steps", "20"}}, {{"fault.skip", "1:50"}})),
+            "fault.skip=1:50: there is no step 50 with train.steps=20, whose last is 19: name one "
+            "of 0 to 19, or raise train.steps");
+}
+
 TEST(Inherited, WhatTheGivenStrategyContradictsIsDropped) {
   const Config resharded =
       GoesOn({{"reshard_after_forward", "true"}, {"strategy", "full"}}, {{"strategy", "grad_op"}});

@@ -257,7 +257,15 @@ Status CheckFaults(const Config& config) {
                                      Shown(config, "run.ranks")));
   };
   for (const Fault& fault : GetFaults(config)) {
-    SHARDSCOPE_RETURN_IF_ERROR(check(KeyOf(fault.kind), fault.rank));
+    const std::string_view key = KeyOf(fault.kind);
+    SHARDSCOPE_RETURN_IF_ERROR(check(key, fault.rank));
+    // One that came with a checkpoint may lie behind what is trained of it now.
+    const int64_t steps = config.GetInt("train.steps");
+    if (fault.step < steps || !config.IsGiven(key)) continue;
+    return Status::Error(fmt::format(
+        "{}: there is no step {} with {}, whose last is {}: name one of 0 to {}, or raise "
+        "train.steps",
+        Shown(config, key), fault.step, Shown(config, "train.steps"), steps - 1, steps - 1));
   }
   SHARDSCOPE_RETURN_IF_ERROR(check("fault.init", static_cast<int>(config.GetInt("fault.init"))));
   const std::optional<Delay> delay = GetLateness(config).delay;

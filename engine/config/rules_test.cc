@@ -78,5 +78,23 @@ TEST(RulesTest, WhatIsNamedOfStagesAndSplitsCanBeSet) {
   }
 }
 
+TEST(RulesTest, AFaultIsOfAStepThatTheRunHas) {
+  for (const std::string key : {"fault.die", "fault.hang", "fault.skip"}) {
+    Config config;
+    ASSERT_TRUE(config.Set("train.steps", "10").ok());
+    ASSERT_TRUE(config.Set(key, "1:9").ok());
+    EXPECT_TRUE(config.Check().ok());
+    ASSERT_TRUE(config.Set(key, "1:10").ok());
+    EXPECT_EQ(config.Check().message(),
+              key +
+                  "=1:10: there is no step 10 with train.steps=10, whose last is 9: name one of "
+                  "0 to 9, or raise train.steps");
+    ASSERT_TRUE(config.Set("train.steps", "11").ok());
+    EXPECT_TRUE(config.Check().ok());
+    EXPECT_FALSE(FindKey(key)->live);  // no change of a run can move it behind the end
+  }
+  EXPECT_FALSE(FindKey("train.steps")->live);
+}
+
 }  // namespace
 }  // namespace shardscope::config

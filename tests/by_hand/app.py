@@ -55,12 +55,12 @@ class Shown:
 class App:
     """`shardscope open` in a window, ended with the context."""
 
-    def __init__(self, desktop, program, folder, run=None, frame_ms=0):
+    def __init__(self, desktop, program, folder, run=None, frame_ms=0, stderr=None):
         self.desktop = desktop
         self.log = pathlib.Path(folder) / "drawn.json"
         self.log.unlink(missing_ok=True)
         command = [str(program), "open", *([str(run)] if run else []), "--draw-log", str(self.log), "--frame-time", f"{frame_ms}ms"]
-        self.process = subprocess.Popen(command, cwd=folder, env=dict(desktop.environment, XDG_CONFIG_HOME=str(folder)))
+        self.process = subprocess.Popen(command, cwd=folder, env=dict(desktop.environment, XDG_CONFIG_HOME=str(folder)), stderr=stderr)
         self.window = self.wait("window", lambda: desktop.find_window("Shardscope"))
         self.wait("frame", self.log.exists)
 

@@ -11,9 +11,11 @@
 #include "tests/lesson/lesson_snapshot.h"
 #include "tests/ui/harness.h"
 #include "trace/analysis/compare/comparison.h"
+#include "trace/analysis/compare/sentence.h"
 #include "trace/query/live_trace.h"
 #include "trace/query/trace_test_util.h"
 #include "ui/beside_step.h"
+#include "ui/values.h"
 
 namespace shardscope::ui_test {
 namespace {
@@ -114,7 +116,8 @@ TEST_F(CompareTest, ARunIsGivenInTheFormAndEveryNumberIsThatOfTheCommand) {
   const analysis::Comparison direct =
       analysis::Compare({a->get(), {}, (*a)->name}, {b->get(), {}, (*b)->name});
   EXPECT_EQ(direct.verdict, analysis::ComparisonVerdict::kWorse);
-  EXPECT_EQ(Drawn("sentence")->text, direct.sentence);
+  EXPECT_EQ(Drawn("sentence")->text, SentenceOf(direct, {ui::FormatDuration, "→"}));
+  EXPECT_THAT(direct.sentence, testing::Not(HasSubstr("→")));
   EXPECT_EQ(std::get<double>(Drawn("part_difference:step")->value), direct.step.ns());
   EXPECT_EQ(std::get<double>(Drawn("part_a:compute")->value), direct.parts[0].a_ns);
   EXPECT_EQ(std::get<int64_t>(Drawn("part_low:step")->value), direct.step.shift.low_ns);

@@ -77,7 +77,7 @@ Status CheckMagic(const std::string& path) {
   std::array<char, 16> magic = {};
   if (std::fread(magic.data(), 1, magic.size(), file.get()) != magic.size() ||
       std::memcmp(magic.data(), "SQLite format 3", magic.size()) != 0) {
-    return NoTrace(path, "it is not a SQLite file");
+    return NoTrace(path, "it is not a SQLite file; it may be cut or damaged: copy it again");
   }
   return Status::Ok();
 }

@@ -64,7 +64,7 @@ TEST_F(Hostile, GoodTraceOpens) {
 
 TEST_F(Hostile, NoSqliteFile) {
   EXPECT_THAT(TraceReader::Open(FileWith("a.db", "hello, this is text and no database")).message(),
-              HasSubstr("not a SQLite file"));
+              HasSubstr("not a SQLite file; it may be cut or damaged: copy it again"));
   EXPECT_THAT(TraceReader::Open(FileWith("b.db", "")).message(), HasSubstr("not a SQLite file"));
   EXPECT_THAT(TraceReader::Open(folder_ + "/missing.db").message(), HasSubstr("No such file"));
 }

@@ -116,10 +116,21 @@ bool ShowsRows(const ui::Context& context) {
          context.view.end_ns > context.view.start_ns;
 }
 
-// Of a run that could not be imported, when nothing else was opened since.
+// Of a run that could not be opened or imported, when nothing else was opened since.
 Status ErrorOf(const ui::Context& context) {
   const bool failed = context.snapshot == nullptr && !context.importing && !context.error.empty();
   return failed ? Status::Error(context.error) : Status::Ok();
+}
+
+// What the first frame shows. The start page says why a run could not be opened.
+Status OpenAtStart(const WindowOptions& options, Shell* shell) {
+  const Status opened = options.run.empty() ? Status::Ok() : shell->OpenLinked(options.run);
+  if (options.run.empty() || !opened.ok()) {
+    shell->Post(ui::FocusPanel{"runs"});  // where one is opened or started
+    return options.stays_without_run ? Status::Ok() : opened;
+  }
+  if (!options.with.empty()) shell->Post(ui::CompareWith{options.with, {}, {}});
+  return Status::Ok();
 }
 
 }  // namespace
@@ -140,12 +151,7 @@ Status RunWindowApp(const WindowOptions& window_options) {
   Shell shell(std::move(options), gui.fonts().fonts);
   host.SetShell(&shell);
   const std::string& run = window_options.run;
-  if (run.empty()) {
-    shell.Post(ui::FocusPanel{"runs"});  // where one is opened or started
-  } else {
-    SHARDSCOPE_RETURN_IF_ERROR(shell.OpenLinked(run));
-    if (!window_options.with.empty()) shell.Post(ui::CompareWith{window_options.with, {}, {}});
-  }
+  SHARDSCOPE_RETURN_IF_ERROR(OpenAtStart(window_options, &shell));
   for (int64_t frame = 1; !shell.wants_quit() && !window->close_requested(); ++frame) {
     pace.BeginFrame();
     DrawFrame(window.get(), &shell, host.TakePasses(), window_options.frame_seconds);

@@ -9,8 +9,10 @@
 namespace shardscope::shell {
 
 struct WindowOptions {
-  std::string run;           // opened at once; empty: none
-  std::string with;          // that it is compared with; empty: none
+  std::string run;   // opened at once; empty: none
+  std::string with;  // that it is compared with; empty: none
+  // Where the run cannot be opened: the window comes all the same, and says why.
+  bool stays_without_run = false;
   int64_t memory_bytes = 0;  // for the run; 0: as query::ReadLimits
   // Called when the first frame is on screen, with a run the first one with rows of it; then the
   // app quits. Empty: it goes on until the user quits.
@@ -22,7 +24,7 @@ struct WindowOptions {
 };
 
 // Opens the window and returns when the user quits. Errors: no display; the run cannot be opened;
-// once the user quits, that it could not be imported.
+// once the user quits, that it could not be imported, or, with `stays_without_run`, opened.
 Status RunWindowApp(const WindowOptions& options);
 
 }  // namespace shardscope::shell

@@ -23,7 +23,9 @@ constexpr size_t kLongSetting = 40;  // characters
 // What makes less than this share of the difference is not named.
 constexpr double kLeastCause = 0.2;
 
-std::string Of(double ns) { return FormatDuration(std::abs(ns)); }
+std::string Of(double ns, const SentenceSigns& signs) {
+  return signs.duration(std::llround(std::abs(ns)));
+}
 
 // All rows that differ in nothing but their unit.
 struct Cause {
@@ -121,7 +123,7 @@ void AddSettings(const Comparison& comparison, bool has_leads, std::vector<std::
 }
 
 // ": 90 ms of the 120 ms is exposed communication, 70 ms of it exposed all-gathers of block0".
-std::string MostOf(const Comparison& comparison) {
+std::string MostOf(const Comparison& comparison, const SentenceSigns& signs) {
   const double step_ns = comparison.step.ns();
   const StepPart part = LargestPart(comparison);
   const double part_ns = comparison.parts[static_cast<size_t>(part)].ns();
@@ -130,14 +132,14 @@ std::string MostOf(const Comparison& comparison) {
   // What else differs may be of the other sign: then one part is more than all.
   std::string text =
       std::abs(part_ns) > std::abs(step_ns)
-          ? fmt::format(": {} {} {}", Of(part_ns), more, Name(part))
-          : fmt::format(": {} of the {} is {}", Of(part_ns), Of(step_ns), Name(part));
+          ? fmt::format(": {} {} {}", Of(part_ns, signs), more, Name(part))
+          : fmt::format(": {} of the {} is {}", Of(part_ns, signs), Of(step_ns, signs), Name(part));
   const std::optional<Cause> cause = LargestCause(comparison, part);
   if (!cause || std::abs(cause->ns) < kLeastCause * std::abs(step_ns)) return text;
   // Likewise of a cause within its part.
   text += std::abs(cause->ns) > std::abs(part_ns)
-              ? fmt::format(", {} {} in {}", Of(cause->ns), more, WhatOf(*cause))
-              : fmt::format(", {} of it {}", Of(cause->ns), WhatOf(*cause));
+              ? fmt::format(", {} {} in {}", Of(cause->ns, signs), more, WhatOf(*cause))
+              : fmt::format(", {} of it {}", Of(cause->ns, signs), WhatOf(*cause));
   return text;
 }
 
@@ -174,19 +176,21 @@ StepPart LargestPart(const Comparison& comparison) {
   return static_cast<StepPart>(largest - comparison.parts.begin());
 }
 
-std::string TokensIn(const Comparison& comparison) {
+std::string TokensIn(const Comparison& comparison, const SentenceSigns& signs) {
   const double a = comparison.a.tokens;
   const double b = comparison.b.tokens;
   const Delta& step = comparison.step;
   if (!comparison.DiffersInTokens()) return "";
-  return fmt::format(", {} -> {} tokens, {} -> {} tokens/s", FormatCount(a), FormatCount(b),
-                     FormatCount(a / step.a_ns * 1e9), FormatCount(b / step.b_ns * 1e9));
+  return fmt::format(", {0} {4} {1} tokens, {2} {4} {3} tokens/s", FormatCount(a), FormatCount(b),
+                     FormatCount(a / step.a_ns * 1e9), FormatCount(b / step.b_ns * 1e9),
+                     signs.arrow);
 }
 
-std::string SentenceOf(const Comparison& comparison) {
+std::string SentenceOf(const Comparison& comparison, const SentenceSigns& signs) {
   const Delta& step = comparison.step;
-  const std::string times = fmt::format("{} -> {}", Of(step.a_ns), Of(step.b_ns));
-  const std::string tokens = TokensIn(comparison);
+  const std::string times =
+      fmt::format("{} {} {}", Of(step.a_ns, signs), signs.arrow, Of(step.b_ns, signs));
+  const std::string tokens = TokensIn(comparison, signs);
   const char* const direction = step.ns() > 0 ? "slower" : "faster";
   const std::string share = FormatPercent(std::abs(comparison.slower()));
   const std::string otherwise = OtherwiseIn(comparison);
@@ -201,7 +205,7 @@ std::string SentenceOf(const Comparison& comparison) {
                        otherwise.empty() ? "" : "; " + otherwise);
   }
   return fmt::format("B is {} {} a step ({}{}){}{}.", share, direction, times, tokens,
-                     MostOf(comparison), otherwise.empty() ? "" : "; " + otherwise);
+                     MostOf(comparison, signs), otherwise.empty() ? "" : "; " + otherwise);
 }
 
 }  // namespace shardscope::analysis

@@ -1,20 +1,29 @@
 // The sentence that a comparison begins with. Pure.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "trace/analysis/compare/comparison.h"
+#include "trace/base/units.h"
 
 namespace shardscope::analysis {
 
+// How times and changes are written: for terminals and JSON in ASCII; the app has signs of its own.
+struct SentenceSigns {
+  std::string (*duration)(int64_t duration_ns) = FormatDuration;
+  std::string_view arrow = "->";
+};
+
 // Better, worse or within noise, by how much, and what makes most of it.
-std::string SentenceOf(const Comparison& comparison);
+std::string SentenceOf(const Comparison& comparison, const SentenceSigns& signs = {});
 
 // The part that makes most of the difference of the step, in its direction.
 StepPart LargestPart(const Comparison& comparison);
 
 // Where a step of A has more or fewer tokens than one of B: ", 512 -> 256 tokens, 5.1k -> 2.4k
 // tokens/s". Else empty.
-std::string TokensIn(const Comparison& comparison);
+std::string TokensIn(const Comparison& comparison, const SentenceSigns& signs = {});
 
 }  // namespace shardscope::analysis

@@ -131,6 +131,20 @@ TEST(CompareSentence, SaysWhereStepsDifferInTheirTokens) {
   EXPECT_THAT(CompareRuns(all, RunOf(alike, 0)).sentence, Not(HasSubstr("tokens")));
 }
 
+// Terminals and JSON get ASCII; the app writes as its other panels do.
+TEST(CompareSentence, IsWrittenWithTheSignsOfItsReader) {
+  const std::vector<int64_t> alike(8, 100'000);
+  const Comparison half = CompareRuns(RunOf(alike, 512), RunOf(alike, 256));
+  EXPECT_EQ(half.sentence, SentenceOf(half));
+  EXPECT_THAT(half.sentence, HasSubstr("(100 us -> 100 us a step, 512 -> 256 tokens, "));
+  const auto in_app = [](int64_t duration_ns) {
+    return std::to_string(duration_ns / 1000) + " µs";
+  };
+  const std::string shown = SentenceOf(half, {in_app, "→"});
+  EXPECT_THAT(shown, HasSubstr("(100 µs → 100 µs a step, 512 → 256 tokens, "));
+  EXPECT_THAT(shown, Not(HasSubstr("->")));
+}
+
 TEST(CompareGate, JudgesTheStepWhereItsTokensAreAlikeOrNotKnown) {
   const std::vector<int64_t> fast(8, 1'000'000);
   const std::vector<int64_t> slow(8, 1'100'000);

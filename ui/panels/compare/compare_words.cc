@@ -81,15 +81,19 @@ std::string RowName(const analysis::RowKey& key) {
 }
 
 std::string CompareSentence(ui::Language language, const analysis::Comparison& comparison) {
-  if (language == ui::Language::kEnglish) return comparison.sentence;
+  const bool is_english = language == ui::Language::kEnglish;
   const analysis::Delta& step = comparison.step;
-  if (step.a_ns <= 0 || step.b_ns <= 0) return Tr(language, Text::kCompareNotPossible);
+  if (step.a_ns <= 0 || step.b_ns <= 0) {
+    return is_english ? comparison.sentence : Tr(language, Text::kCompareNotPossible);
+  }
+  const analysis::SentenceSigns signs{ui::FormatDuration, "→"};
+  if (is_english) return SentenceOf(comparison, signs);
   if (comparison.verdict == ComparisonVerdict::kNotComparable) {
     return TrFormat(language, Text::kCompareTooFew, comparison.a.num_steps, comparison.b.num_steps);
   }
   const std::string times =
-      fmt::format("{} → {}{}", ui::FormatDuration(std::llround(step.a_ns)),
-                  ui::FormatDuration(std::llround(step.b_ns)), TokensIn(comparison));
+      fmt::format("{} {} {}{}", signs.duration(std::llround(step.a_ns)), signs.arrow,
+                  signs.duration(std::llround(step.b_ns)), TokensIn(comparison, signs));
   if (comparison.verdict == ComparisonVerdict::kWithinNoise || comparison.rows.empty()) {
     return TrFormat(language, Text::kCompareAlike, times);
   }

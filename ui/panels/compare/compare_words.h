@@ -8,7 +8,8 @@
 
 namespace shardscope::panels {
 
-// What the comparison begins with; in English its own sentence, as `shardscope compare` prints it.
+// What the comparison begins with; in English the sentence of `shardscope compare`, with the app's
+// signs.
 std::string CompareSentence(ui::Language language, const analysis::Comparison& comparison);
 
 const char* PartWord(ui::Language language, analysis::StepPart part);

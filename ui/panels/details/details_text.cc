@@ -152,8 +152,7 @@ std::string WaitingName(const OpFacts& facts) {
 }
 
 std::string StallMeaning(const OpFacts& facts, ui::Language language) {
-  const std::string sentence =
-      ui::StallSentence(language, facts.stall->cause, facts.stall->cause_object);
+  const std::string sentence = ui::StallSentence(language, *facts.stall);
   const std::string duration = ui::FormatDuration(facts.stall->stall_ns);
   const std::string fact =
       facts.is_collective()

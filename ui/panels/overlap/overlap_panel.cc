@@ -149,7 +149,7 @@ void DrawStall(const ui::Context& context, const analysis::StallGroup& group, do
       widgets::DrawTextClipped(look, title, {box.x0 + look.Px(6), y}, title_room, group.title);
   const widgets::TextStyle cause{look.fonts.text, ui::kSmallTextSize, theme.ink.dim};
   const float cause_x = name.x1 + look.Px(10);
-  const std::string sentence = ui::StallSentence(context.language, group.cause, group.cause_object);
+  const std::string sentence = ui::StallSentence(context.language, group);
   widgets::DrawTextClipped(look, cause, {cause_x, y}, number.x0 - cause_x - look.Px(8), sentence);
   log->Real("stall:" + group.title + ":" + group.sentence, value, group.ns_per_step, "ns", box);
   log->Text("stall_cause:" + group.title, sentence, box);
@@ -226,8 +226,7 @@ void DrawStalls(const ui::Context& context, const std::string& note, const ui::B
       commands->push_back(ui::ShowOp{op, worst.rank});
     }
     if (!context.headless) {
-      const std::string sentence =
-          ui::StallSentence(context.language, stalls[at].cause, stalls[at].cause_object);
+      const std::string sentence = ui::StallSentence(context.language, stalls[at]);
       widgets::ItemTooltip(look, stalls[at].title, sentence);
     }
     ImGui::PopID();

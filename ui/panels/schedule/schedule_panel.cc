@@ -98,6 +98,7 @@ bool SchedulePanel::ChooseSchedule(const ui::Context& context) {
   if (asked_ != nullptr && context.schedule.asked == nullptr) {
     chosen_.reset();
     looked_in_ = {};
+    choices_of_.reset();
     shown_ = query::ScheduleId::None();
     is_changed_ = false;
     run_.clear();
@@ -134,18 +135,19 @@ void SchedulePanel::Check(ui::Commands* commands) {
 
 void SchedulePanel::DrawChoices(const ScheduleFrame& frame) {
   const query::Snapshot& snapshot = *frame.context.snapshot;
+  if (choices_of_ != snapshot.generation) choices_ = ui::ScheduleChoices(snapshot);
+  choices_of_ = snapshot.generation;
   std::vector<std::string> options;
-  std::vector<query::ScheduleId> ids;
   int at = 0;
-  for (const auto& [id, schedule] : snapshot.schedules) {
-    if (schedule.text.empty()) continue;
-    if (id == shown_) at = static_cast<int>(ids.size());
-    ids.push_back(id);
-    options.push_back(fmt::format("{}: {}", ids.size(), Printable(schedule.name, "")));
+  for (const ui::ScheduleChoice& choice : choices_) {
+    if (std::ranges::find(choice.ids, shown_) != choice.ids.end()) {
+      at = static_cast<int>(options.size());
+    }
+    options.push_back(fmt::format("{}: {}", options.size() + 1, Printable(choice.name, "")));
   }
   const float width = std::min(widgets::ContentWidth() * 0.45F, frame.look.Px(320));
   if (widgets::Choice(frame.look, "##schedule", options, &at, width)) {
-    chosen_ = ids[static_cast<size_t>(at)];
+    chosen_ = choices_[static_cast<size_t>(at)].ids.front();
     is_changed_ = false;
   }
   const size_t num_programs =

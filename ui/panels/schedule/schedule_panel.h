@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ui/panel.h"
 #include "ui/schedule_sheet.h"
@@ -48,6 +49,9 @@ class SchedulePanel : public ui::Panel {
   };
   LookedIn looked_in_;
   std::optional<query::ScheduleId> in_focus_;
+  // ScheduleChoices(), and of which generation of the Snapshot.
+  std::vector<ui::ScheduleChoice> choices_;
+  std::optional<uint64_t> choices_of_;
   query::ScheduleId shown_ = query::ScheduleId::None();
   int32_t program_ = 0;
   plan::OpIndex selected_ = plan::kNone;

@@ -279,8 +279,7 @@ ui::Box TimelineOverlay::DrawArrow(const ui::Context& context, const Frame& fram
                                ui::FormatDuration(facts_.slack.slack_ns));
   callout.border = late ? look.theme.op.exposed : look.theme.ink.text;
   if (late && facts_.stall) {
-    callout.detail =
-        ui::StallSentence(context.language, facts_.stall->cause, facts_.stall->cause_object);
+    callout.detail = ui::StallSentence(context.language, *facts_.stall);
   }
   const ImVec2 at(start_x - look.Px(14), frame.origin + gather->y + gather->height + look.Px(5));
   const ui::Box drawn = timeline::DrawCallout(look, at, frame.box, callout);
@@ -315,10 +314,9 @@ void TimelineOverlay::DrawStallCallout(const ui::Context& context, const Frame& 
     if (dearest == nullptr || stall.stall_ns > dearest->stall_ns) dearest = &stall;
   }
   if (dearest == nullptr) return;
-  const timeline::Callout callout{
-      StallBeforeText(context, *dearest),
-      ui::StallSentence(context.language, dearest->cause, dearest->cause_object),
-      look.theme.op.exposed};
+  const timeline::Callout callout{StallBeforeText(context, *dearest),
+                                  ui::StallSentence(context.language, *dearest),
+                                  look.theme.op.exposed};
   const ImVec2 at(frame.axis.X(dearest->start_ns) + look.Px(2),
                   frame.origin + gather->y + gather->height - look.Px(2));
   const ui::Box drawn = timeline::DrawCallout(look, at, frame.box, callout);

@@ -137,8 +137,7 @@ TooltipText TooltipOf(const ui::Context& context, const timeline::RunIndex& inde
       const timeline::RankIndex* rank = index.Find(hit.rank);
       if (rank == nullptr || hit.stall >= rank->stalls.size()) return {};
       const analysis::Stall& stall = rank->stalls[hit.stall];
-      return {StallBeforeText(context, stall),
-              ui::StallSentence(context.language, stall.cause, stall.cause_object), true};
+      return {StallBeforeText(context, stall), ui::StallSentence(context.language, stall), true};
     }
     case Hit::Kind::kSpan:
       break;
