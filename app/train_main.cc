@@ -20,6 +20,7 @@
 #include "app/train/progress.h"
 #include "app/train/signals.h"
 #include "engine/config/config.h"
+#include "engine/config/device.h"
 #include "engine/config/launch.h"
 #include "engine/cuda/plugin/loader.h"
 #include "engine/cuda/plugin/probe.h"
@@ -53,9 +54,9 @@ std::string DefaultData() {
 // The device that run.device=auto comes to be, and the plugin with it.
 Status ChooseDevice(const Arguments& arguments, const config::Config& config,
                     cuda::DeviceChoice* choice) {
-  const std::string& wanted = config.Get("run.device");
+  const config::DeviceKind wanted = config::GetDevice(config);
   if (arguments.reference) {
-    if (wanted != "cuda") return Status::Ok();
+    if (wanted != config::DeviceKind::kCuda) return Status::Ok();
     return Status::Error("--reference computes on the CPU: leave run.device=cuda away");
   }
   const int64_t num_ranks =
@@ -72,7 +73,8 @@ Status ChooseDevice(const Arguments& arguments, const config::Config& config,
 Result<config::Config> ConfigFor(const cuda::DeviceChoice& choice, const Arguments& arguments,
                                  config::Config config) {
   Status status;
-  if (choice.device != config.Get("run.device")) status = config.Set("run.device", choice.device);
+  if (choice.device != config::GetDevice(config))
+    status = config.Set("run.device", config::Name(choice.device));
   if (status.ok() && arguments.launch) status = config::ApplyLaunch(*arguments.launch, &config);
   if (status.ok()) status = config.Check();
   if (status.ok()) status = config::CheckKeysOfStrategies(config);
@@ -104,7 +106,7 @@ Result<Setting> ReadSetting(const Arguments& arguments) {
   if (!device.ok()) return device.status();
   setting.device = std::move(device).value();
   // It may have become the CPU only now.
-  if (setting.choice.device != config->Get("run.device")) {
+  if (setting.choice.device != config::GetDevice(*config)) {
     config = ConfigFor(setting.choice, arguments, *given);
     if (!config.ok()) return config.status();
   }
@@ -209,7 +211,7 @@ void DescribeDevice(const Setting& setting, runtime::TrainerOptions* options) {
     options->capabilities.push_back(
         {"device", "partial", "run.device=auto took cpu: " + setting.choice.why_not_cuda});
   }
-  if (setting.choice.device == "cpu") return;
+  if (setting.choice.device == config::DeviceKind::kCpu) return;
   options->capabilities.push_back({"device", "on", ""});
   for (const auto& [name, value] : cuda::CudaEnvironment()) {
     options->environment["env." + name] = value;
@@ -223,7 +225,8 @@ void DescribeDevice(const Setting& setting, runtime::TrainerOptions* options) {
 void PrintDevice(const Setting& setting) {
   const std::string& why_not = setting.choice.why_not_cuda;
   if (!why_not.empty()) Print(fmt::format("device: cpu ({})\n", why_not));
-  if (setting.choice.device != "cpu") Print(fmt::format("device: {}\n", setting.device->name()));
+  if (setting.choice.device != config::DeviceKind::kCpu)
+    Print(fmt::format("device: {}\n", setting.device->name()));
   for (const std::string& warning : setting.choice.warnings) Print(warning + "\n");
 }
 

@@ -235,6 +235,14 @@ TEST(Values, ARunIsCalledPausedWhileItsTrainingSaysSo) {
   EXPECT_EQ(StateWord(context), Text::kCut);
 }
 
+TEST(Values, DurationsOfAnyTypeHaveTheSignOfMicroseconds) {
+  EXPECT_EQ(FormatDuration(456'000), "456 µs");
+  EXPECT_EQ(FormatDuration(456'000.4), "456 µs");
+  EXPECT_EQ(FormatDuration(998.5), "999 ns");
+  EXPECT_EQ(FormatDuration(-0.6), "-1 ns");
+  EXPECT_EQ(FormatDuration(14e6), "14.0 ms");
+}
+
 TEST(Values, OtherRunsThatTrainAreThoseBesideOnesOwn) {
   const std::vector<RunEntry> runs = {{"/here/runs/lesson-prefetch-2", "lesson-prefetch-2", true},
                                       {"/here/runs/lesson-prefetch-1", "lesson-prefetch-1", true},

@@ -1,6 +1,8 @@
 // What panels show of a run besides its rows: state, what its keys are set to, durations.
 #pragma once
 
+#include <cmath>
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -45,5 +47,10 @@ std::string FormatMs(double duration_ns);
 
 // As shardscope::FormatDuration(), with "µs": "12.3 ms", "456 µs".
 std::string FormatDuration(int64_t duration_ns);
+// Of a mean or a percentile, likewise.
+template <std::same_as<double> Double>
+std::string FormatDuration(Double duration_ns) {
+  return FormatDuration(static_cast<int64_t>(std::llround(duration_ns)));
+}
 
 }  // namespace shardscope::ui

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "trace/base/units.h"
 #include "ui/text.h"
@@ -90,13 +89,12 @@ std::string StallNote(Language language, const analysis::Explanation& explanatio
   const auto cause = std::ranges::find(losses, explanation.verdict.cause, &analysis::Loss::kind);
   // What a slow rank costs is in the stalls of the others.
   if (cause == losses.end() || cause->kind == LossKind::kSlowRank) return "";
-  const auto per_step = [](double ns) { return FormatDuration(std::llround(ns)); };
   if (cause->ops.empty()) {
-    return TrFormat(language, Text::kVerdictOutside, per_step(cause->ns_per_step),
+    return TrFormat(language, Text::kVerdictOutside, FormatDuration(cause->ns_per_step),
                     Tr(language, PartOf(cause->kind)));
   }
   const double busy_ns = analysis::BusySlotNs(*cause, explanation.losses);
-  return busy_ns > 0 ? TrFormat(language, Text::kVerdictBeside, per_step(busy_ns)) : "";
+  return busy_ns > 0 ? TrFormat(language, Text::kVerdictBeside, FormatDuration(busy_ns)) : "";
 }
 
 std::string VerdictTry(Language language, const analysis::Verdict& verdict) {

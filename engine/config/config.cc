@@ -6,6 +6,7 @@
 #include <charconv>
 #include <thread>
 
+#include "engine/config/device.h"
 #include "engine/plan/strategy.h"
 #include "trace/base/check.h"
 #include "trace/base/text.h"
@@ -102,7 +103,7 @@ void Config::RefreshDefaults() {
   const bool link_is_stated = std::ranges::any_of(AllKeys(), [&](const KeyInfo& key) {
     return key.name.starts_with("link.") && !IsHostLink(key.name) && IsExplicit(key.name);
   });
-  const bool is_cuda = Get("run.device") == "cuda";
+  const bool is_cuda = GetDevice(*this) == DeviceKind::kCuda;
   SetDefault("transport", link_is_stated ? "emulated" : is_cuda ? "local" : "shared_memory");
   ResolveChanges();
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/config/device.h"
 #include "engine/config/rules.h"
 #include "trace/base/text.h"
 
@@ -114,7 +115,7 @@ Status CheckFineTuning(const Config& config) {
     return Status::Error(fmt::format("{} does not go with {}, {}: set {}, or leave {} out",
                                      Shown(config, key), Shown(config, other), why, remedy, key));
   };
-  if (config.Get("run.device") == "cuda") {
+  if (GetDevice(config) == DeviceKind::kCuda) {
     return refuse("run.device", "on which all parameters are trained", "run.device=cpu");
   }
   const bool shares_layers = Applies("mesh.tensor", *plan::FindStrategy(config.Get("strategy")));

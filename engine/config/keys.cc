@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/config/config.h"
+#include "engine/config/device.h"
 #include "engine/plan/strategy.h"
 #include "trace/base/text.h"
 #include "trace/base/time.h"
@@ -347,7 +348,7 @@ Keys RunKeys() {
   return {
       TextKey("run.name", "", "Name of the run; empty = the name of its folder."),
       In("ranks", Int("run.ranks", 4, 1, 64, "Number of ranks that train together.")),
-      Choice("run.device", {"cpu", "cuda", "auto"},
+      Choice("run.device", std::vector<std::string>(kDeviceNames.begin(), kDeviceNames.end()),
              "What the ranks compute on; auto = cuda where there are a GPU, its driver and the "
              "plugin, else cpu."),
       Choice("cuda.memory", {"caching", "pool"},

@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "engine/config/device.h"
 #include "trace/base/parse_number.h"
 
 namespace shardscope::config {
@@ -73,7 +74,7 @@ Status ApplyLaunch(const Launch& launch, Config* config) {
                     config->Get("run.ranks"), launch.num_ranks));
   }
   const std::string& transport = config->Get("transport");
-  const std::string wanted = config->Get("run.device") == "cuda" ? "nccl" : "gloo";
+  const std::string wanted = GetDevice(*config) == DeviceKind::kCuda ? "nccl" : "gloo";
   // Also what a set link.bandwidth implies.
   const bool is_default = !config->IsExplicit("transport") && transport != "emulated";
   if (!is_default && transport != wanted) {

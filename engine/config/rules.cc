@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/config/device.h"
 #include "engine/config/faults.h"
 #include "engine/plan/conflicts.h"
 #include "trace/base/text.h"
@@ -136,7 +137,7 @@ Status CheckOffload(const Config& config) {
     case plan::Conflict::kOffload:
       break;
   }
-  if (config.Get("run.device") != "cpu") {
+  if (GetDevice(config) != DeviceKind::kCpu) {
     return refuse("run.device", "on which it is not there yet", "run.device=cpu");
   }
   return Status::Ok();
@@ -219,18 +220,18 @@ Status CheckOptimizer(const Config& config) {
 // run.device=auto is settled by the trainer before it checks again.
 Status CheckDevice(const Config& config) {
   const std::string& transport = config.Get("transport");
-  const std::string& device = config.Get("run.device");
-  if (device == "cpu" && (transport == "nccl" || transport == "local"))
+  const DeviceKind device = GetDevice(config);
+  if (device == DeviceKind::kCpu && (transport == "nccl" || transport == "local"))
     return Status::Error(fmt::format(
         "{} moves the memory of GPUs and does not go with {}: set run.device=cuda, or use "
         "shared_memory, emulated or gloo",
         Shown(config, "transport"), Shown(config, "run.device")));
-  if (device == "cuda" && config.Get("pipeline.schedule") == "interleaved")
+  if (device == DeviceKind::kCuda && config.Get("pipeline.schedule") == "interleaved")
     return Status::Error(
         "pipeline.schedule=interleaved has ranks that send to each other at once, which they can "
         "on "
         "the CPU only: set pipeline.schedule=1f1b, or run.device=cpu");
-  if (device == "cuda" && (transport == "shared_memory" || transport == "gloo"))
+  if (device == DeviceKind::kCuda && (transport == "shared_memory" || transport == "gloo"))
     return Status::Error(fmt::format(
         "{} moves the memory of the host and does not go with {}: use nccl, local or emulated",
         Shown(config, "transport"), Shown(config, "run.device")));
@@ -247,7 +248,7 @@ Status CheckProcesses(const Config& config) {
       fmt::format("{} is one process with all ranks, and {} has one for each: set transport={}, or "
                   "strategy=ddp",
                   Shown(config, "strategy"), Shown(config, "transport"),
-                  config.Get("run.device") == "cuda" ? "local" : "shared_memory"));
+                  GetDevice(config) == DeviceKind::kCuda ? "local" : "shared_memory"));
 }
 
 Status CheckFaults(const Config& config) {

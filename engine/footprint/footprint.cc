@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/config/device.h"
 #include "engine/footprint/unlisted_memory.h"
 #include "engine/model/huggingface.h"
 #include "engine/plan/policy.h"
@@ -105,7 +106,8 @@ Result<model::ModelConfig> ModelConfigOf(const config::Config& config) {
 }
 
 bool WantsCheckpointCopy(const config::Config& config) {
-  return config.GetInt("checkpoint.every") > 0 && config.Get("run.device") != "cuda";
+  return config.GetInt("checkpoint.every") > 0 &&
+         config::GetDevice(config) != config::DeviceKind::kCuda;
 }
 
 Result<Footprint> FootprintOf(const config::Config& config, CheckpointCopy copy,

@@ -5,6 +5,7 @@
 
 #include <numeric>
 
+#include "engine/config/device.h"
 #include "engine/footprint/advice.h"
 #include "engine/footprint/largest.h"
 #include "engine/footprint/memory_options.h"
@@ -75,7 +76,8 @@ TEST(FootprintTest, ACopyForCheckpointsIsCounted) {
     const auto wanted = With(config, {{"checkpoint.every", "5"}});
     EXPECT_TRUE(wanted.ok()) << wanted.message();
     EXPECT_EQ(FootprintOf(*wanted)->needed_bytes(),
-              config.Get("run.device") == "cuda" ? without.needed_bytes() : with.needed_bytes());
+              config::GetDevice(config) == config::DeviceKind::kCuda ? without.needed_bytes()
+                                                                     : with.needed_bytes());
     return with.needed_bytes() - without.needed_bytes();
   };
   const auto optimizer_of = [](const config::Config& config) {

@@ -25,7 +25,7 @@ class CpuDevice : public Device {
   // As the keys of a run say.
   CpuDevice(const config::Config& config, const std::optional<config::Launch>& launch);
 
-  std::string kind() const override { return "cpu"; }
+  config::DeviceKind kind() const override { return config::DeviceKind::kCpu; }
   std::string name() const override { return "cpu"; }
   bool copies_take_memory() const override { return true; }
   Status CheckFits(const Job& job) const override;

@@ -10,6 +10,7 @@
 
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/footprint/advice.h"
+#include "engine/runtime/checkpoint/checkpoint_plan.h"
 #include "engine/runtime/checkpoint/checkpoint_writer.h"
 #include "engine/runtime/dump.h"
 #include "engine/runtime/evaluation_runner.h"
@@ -60,11 +61,6 @@ class LiveTrainer : public Trainer {
     // The newest checkpoint, if it could not be written. The writer's, as long as there is one.
     std::optional<CheckpointOutcome> lost;
   };
-  // What ranks have copied of their state for checkpoints.
-  struct Copies {
-    std::atomic<bool> are_there = false;  // on all ranks, and stay for the next one
-    std::vector<int64_t> saved;           // step of the last one; by rank, its own host thread's
-  };
 
   // live_trainer_start.cc
   Status CheckFiles() const;
@@ -107,7 +103,7 @@ class LiveTrainer : public Trainer {
   std::string RefuseCopy(int rank, const Regime& regime) const;
   // Before the rank's state moves: a copy of how it lies now is of no use.
   void ReleaseCopy(int rank);
-  // If checkpoint.every has one due before `step`, with which the run may end. On all ranks alike.
+  // If there is one due (CheckpointPlan).
   bool SaveIfDue(int rank, int64_t step, const Regime& regime, bool is_end);
   // When no rank saves any more: the last one is written.
   void CloseCheckpoints(bool is_failed);
@@ -168,7 +164,10 @@ class LiveTrainer : public Trainer {
   Resume resume_;
   CheckpointFolder checkpoint_folder_;
   std::unique_ptr<CheckpointWriter> checkpoints_;  // uses trace_; while ranks run
-  Copies copies_;
+  std::optional<CheckpointPlan> checkpoint_plan_;  // while and after ranks run
+  // What ranks have copied of their state for checkpoints: on all of them, and stays for the next
+  // one.
+  std::atomic<bool> has_copies_ = false;
 
   Mutex message_mutex_;  // one message at a time; held while the user is told
 

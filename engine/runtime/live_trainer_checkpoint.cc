@@ -122,7 +122,7 @@ void LiveTrainer::OpenCheckpoints() {
                 }
                 Message(outcome.message);
               }});
-  copies_.saved.assign(static_cast<size_t>(ranks_->size()), -1);
+  checkpoint_plan_.emplace(ranks_->job().first_step, ranks_->size());
   for (const std::string& note : resume_.notes) Message(note);
   resume_.from.reset();
 }
@@ -173,9 +173,9 @@ void LiveTrainer::SaveCheckpoint(int rank, int64_t step, const Regime& regime) {
   RankWork& work = ranks_->work(rank);
   checkpoints_->Save(rank, {&work.layout(), work.units(), step, RefuseCopy(rank, regime)},
                      std::move(head));
-  if (checkpoints_->CopyBytes(rank) > 0) copies_.are_there = true;
+  if (checkpoints_->CopyBytes(rank) > 0) has_copies_ = true;
   trace_->SetCopyBytes(rank, checkpoints_->CopyBytes(rank), IsOffloaded(work.layout()));
-  copies_.saved[static_cast<size_t>(rank)] = step;
+  checkpoint_plan_->SetSaved(rank, step);
 }
 
 // With checkpoint.every there has been room for it from the start.
@@ -194,15 +194,12 @@ std::string LiveTrainer::RefuseCopy(int rank, const Regime& regime) const {
 void LiveTrainer::ReleaseCopy(int rank) {
   if (checkpoints_->CopyBytes(rank) == 0) return;
   checkpoints_->Release(rank);
-  copies_.are_there = false;
+  has_copies_ = false;
   trace_->SetCopyBytes(rank, 0, /*is_on_host=*/false);
 }
 
 bool LiveTrainer::SaveIfDue(int rank, int64_t step, const Regime& regime, bool is_end) {
-  const int64_t every = regime.checkpoint_every;
-  const int64_t first_step = ranks_->job().first_step;
-  const bool is_due = every > 0 && step > first_step && (is_end || step % every == 0);
-  if (!is_due || copies_.saved[static_cast<size_t>(rank)] == step) return false;
+  if (!checkpoint_plan_->IsDue(rank, step, regime.checkpoint_every, is_end)) return false;
   SaveCheckpoint(rank, step, regime);
   return true;
 }
@@ -210,8 +207,8 @@ bool LiveTrainer::SaveIfDue(int rank, int64_t step, const Regime& regime, bool i
 // Earlier ones may be lost: what the run was for is in the one of its end.
 Status LiveTrainer::CheckLastCheckpoint(int64_t steps) const {
   const std::optional<CheckpointOutcome>& lost = checkpoint_folder_.lost;
-  const bool is_of_end = lost && lost->step == steps && steps > ranks_->job().first_step &&
-                         regimes_.Newest()->checkpoint_every > 0;
+  const bool is_of_end = lost && lost->step == steps &&
+                         checkpoint_plan_->IsDueAtEnd(steps, regimes_.Newest()->checkpoint_every);
   if (!is_of_end) return Status::Ok();
   std::vector<std::string> passed;
   const bool has_earlier = checkpoint::FindCheckpoint(checkpoint_folder_.path, &passed).ok();

@@ -153,7 +153,7 @@ std::string LiveTrainer::ExplainOutOfMemory(int64_t wanted_bytes) const {
 
 bool LiveTrainer::HasCopyWith(const config::Config& config) const {
   return options_.device->copies_take_memory() &&
-         (copies_.are_there || footprint::WantsCheckpointCopy(config));
+         (has_copies_ || footprint::WantsCheckpointCopy(config));
 }
 
 Result<footprint::Footprint> LiveTrainer::FootprintWith(const config::Config& config) const {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/config/device.h"
+
 namespace shardscope::runtime {
 namespace {
 
@@ -39,7 +41,8 @@ OverheadSteps::OverheadSteps(const config::Config& config) {
   num_rounds_ = config.GetInt("record.measure_overhead");
   if (num_rounds_ == kAutomatic) {
     num_rounds_ = std::min(kMostRounds, (window.end - window.begin) / kStepsARound);
-    if (config.Get("run.device") != "cuda" || num_rounds_ < kFewestRounds) num_rounds_ = 0;
+    if (config::GetDevice(config) != config::DeviceKind::kCuda || num_rounds_ < kFewestRounds)
+      num_rounds_ = 0;
   }
   num_rounds_ = std::min(num_rounds_, room / kRoundSteps);
   if (num_rounds_ == 0) return;

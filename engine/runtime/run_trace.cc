@@ -31,7 +31,7 @@ record::RecorderOptions RecorderOptionsOf(const TrainerOptions& options,
                    {"model", ModelText(ranks->job())},
                    {"num_ranks", std::to_string(ranks->size())},
                    {"num_cores", std::to_string(num_cores)},
-                   {"device", options.device->kind()},
+                   {"device", std::string(Name(options.device->kind()))},
                    {"truth", ranks->transport().capabilities().truth},
                    {"contended", options.device->is_contended() ? "true" : "false"}};
   if (const Job& job = ranks->job(); job.num_trained < job.num_parameters) {
@@ -75,8 +75,8 @@ Result<std::unique_ptr<RunTrace>> RunTrace::Open(const TrainerOptions& options,
   trace->recorder_ = std::move(recorder).value();
   const transport::Capabilities& capabilities = ranks->transport().capabilities();
   trace->sink_ = std::make_unique<executor::TraceSink>(
-      trace->recorder_.get(),
-      executor::CollectiveInfo{capabilities.name, capabilities.truth, options.device->kind()});
+      trace->recorder_.get(), executor::CollectiveInfo{capabilities.name, capabilities.truth,
+                                                       std::string(Name(options.device->kind()))});
   trace->AddRun(folder);
   trace->AddPersistentMemory();
   return trace;

@@ -230,8 +230,10 @@ std::vector<StepBreakdown> Breakdowns(const query::Snapshot& snapshot) {
   return result;
 }
 
+double TokensPerSecond(double tokens, double step_ns) { return Ratio(tokens, step_ns / 1e9); }
+
 double TokensPerSecond(const StepBreakdown& row) {
-  return Ratio(static_cast<double>(row.tokens), static_cast<double>(row.step_ns) / 1e9);
+  return TokensPerSecond(static_cast<double>(row.tokens), static_cast<double>(row.step_ns));
 }
 
 namespace {
@@ -328,7 +330,7 @@ Summary SummarizeRange(const std::vector<StepBreakdown>& steps, int first_step, 
   summary.overlap_ratio = Ratio(Sum(rows, &StepBreakdown::overlap_ns), communication_ns);
   const double tokens_per_step =
       Sum(rows, &StepBreakdown::tokens) / static_cast<double>(rows.size()) * summary.num_ranks;
-  summary.tokens_per_second = Ratio(tokens_per_step, summary.step_ns.p50 / 1e9);
+  summary.tokens_per_second = TokensPerSecond(tokens_per_step, summary.step_ns.p50);
 
   // Losses are no timings: warm-up steps count.
   const std::map<int32_t, double> losses = MeanLosses(in_range);

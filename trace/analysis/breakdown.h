@@ -46,7 +46,9 @@ inline bool IsWarmUp(const StepBreakdown& row) { return row.step < row.timed_fro
 // loaded.
 int32_t TimedFrom(const query::Snapshot& snapshot);
 
-// Of this rank alone; 0 for an empty step.
+// 0 for an empty step.
+double TokensPerSecond(double tokens, double step_ns);
+// Of this rank alone.
 double TokensPerSecond(const StepBreakdown& row);
 
 // Every finished step of every rank, ordered by step, then rank.

@@ -53,6 +53,8 @@ TEST_F(OneStep, CountsUnionsNotSums) {
   EXPECT_EQ(row.loss, 2.5);
   EXPECT_EQ(row.grad_norm, 0.75);
   EXPECT_DOUBLE_EQ(TokensPerSecond(row), 512 / 100e-9);
+  EXPECT_DOUBLE_EQ(TokensPerSecond(512, 100), TokensPerSecond(row));
+  EXPECT_EQ(TokensPerSecond(512, 0), 0);
 }
 
 TEST_F(OneStep, CopyInsideComputeIsNotExposed) {

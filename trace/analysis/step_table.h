@@ -37,7 +37,7 @@ struct StepRow {
   std::vector<query::Marker> events;
 
   double tokens_per_second() const {  // over the slowest rank's step
-    return step_ns > 0 ? static_cast<double>(tokens) / (static_cast<double>(step_ns) / 1e9) : 0;
+    return TokensPerSecond(static_cast<double>(tokens), static_cast<double>(step_ns));
   }
 };
 

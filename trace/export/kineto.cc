@@ -369,10 +369,11 @@ class RankFile {
 
   void WriteMemory(const schema::MemoryEventRow& row) {
     live_bytes_ += row.bytes;
+    const bool is_on_host = row.device == "cpu";
     JsonMembers arguments = Rows(row);
     arguments.Add("Bytes", row.bytes)
-        .Add("Device Type", row.device == "cpu" ? 0 : 1)
-        .Add("Device Id", row.device == "cpu" ? -1 : 0)
+        .Add("Device Type", is_on_host ? 0 : 1)
+        .Add("Device Id", is_on_host ? -1 : 0)
         .Add("Total Allocated", live_bytes_);
     writer_.Instant({rank_.pid, kHostThread}, "cpu_instant_event", "[memory]", row.executed_ns,
                     arguments);

@@ -145,6 +145,7 @@ Status RowsOfRecording::WriteFacts() {
     first_ns = std::min(first_ns, memory.time_ns);
   }
   const int64_t start_ns = first_ns == std::numeric_limits<int64_t>::max() ? 0 : Moment(first_ns);
+  const std::string device = recording_.device.empty() ? "cpu" : recording_.device;
   const std::pair<std::string_view, std::string> meta[] = {
       {"run_id", facts_.run_id},
       {"name", facts_.name},
@@ -153,7 +154,7 @@ Status RowsOfRecording::WriteFacts() {
       {"host", recording_.host},
       {"pid", std::to_string(recording_.process)},
       {"num_ranks", std::to_string(facts_.num_ranks)},
-      {"device", recording_.device.empty() ? "cpu" : recording_.device},
+      {"device", device},
       {"truth", "measured"},
       {"steps_marked", !steps_.steps().empty() && steps_.are_marked() ? "1" : "0"},
       {"source_path", recording_.title},
@@ -168,8 +169,7 @@ Status RowsOfRecording::WriteFacts() {
         schema::ConfigRow{fmt::format("imported.rank{}.{}", facts_.rank, key), value}));
   }
   SHARDSCOPE_RETURN_IF_ERROR(
-      writer_.Insert(schema::RankRow{facts_.rank, recording_.host, recording_.process,
-                                     recording_.device.empty() ? "cpu" : recording_.device}));
+      writer_.Insert(schema::RankRow{facts_.rank, recording_.host, recording_.process, device}));
   // The file's clock is the time of day.
   return writer_.Insert(schema::ClockRow{schema::ClockId(1), start_ns, start_ns, 0});
 }

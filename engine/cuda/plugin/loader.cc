@@ -19,7 +19,7 @@ Result<const PluginApi*> FindCuda() {
 
 // auto becomes the CPU for that reason; with cuda it is an error, which says what still works.
 Status GiveUp(const std::string& why, DeviceChoice* choice) {
-  if (choice->wanted != "auto") {
+  if (choice->wanted != config::DeviceKind::kAuto) {
     return Status::Error("run.device=cuda: " + why +
                          "; run.device=cpu trains the same schedules here, and auto chooses by "
                          "itself");
@@ -30,13 +30,13 @@ Status GiveUp(const std::string& why, DeviceChoice* choice) {
 
 }  // namespace
 
-Result<DeviceChoice> ChooseDevice(const std::string& wanted, bool waits_for_ranks) {
+Result<DeviceChoice> ChooseDevice(config::DeviceKind wanted, bool waits_for_ranks) {
   DeviceChoice choice{.wanted = wanted};
-  if (wanted == "cpu") return choice;
+  if (wanted == config::DeviceKind::kCpu) return choice;
   choice.warnings = SetCudaEnvironment(waits_for_ranks);
   const Result<const PluginApi*> plugin = FindCuda();
   if (plugin.ok()) {
-    choice.device = "cuda";
+    choice.device = config::DeviceKind::kCuda;
     choice.plugin = *plugin;
     return choice;
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/config/device.h"
 #include "engine/cuda/plugin/plugin.h"
 #include "trace/base/status.h"
 
@@ -13,17 +14,17 @@ namespace shardscope::cuda {
 
 // What run.device asks for and what there is.
 struct DeviceChoice {
-  std::string wanted = "cpu";         // the value of run.device
-  std::string device = "cpu";         // "cpu" or "cuda"
-  const PluginApi* plugin = nullptr;  // with "cuda"
+  config::DeviceKind wanted = config::DeviceKind::kCpu;  // the value of run.device
+  config::DeviceKind device = config::DeviceKind::kCpu;  // what it came to be: kCpu or kCuda
+  const PluginApi* plugin = nullptr;                     // with kCuda
   std::string why_not_cuda;           // with auto, where it became cpu: one sentence
   std::vector<std::string> warnings;  // for the user
 };
 
-// `wanted`: the value of run.device; `waits_for_ranks`: see SetCudaEnvironment(). With "cpu"
+// `wanted`: the value of run.device; `waits_for_ranks`: see SetCudaEnvironment(). With kCpu
 // nothing is touched. Sets the environment before it starts the driver, so: before any thread.
 // Error: cuda was asked for and cannot be had; says what is missing and what still works.
-Result<DeviceChoice> ChooseDevice(const std::string& wanted, bool waits_for_ranks);
+Result<DeviceChoice> ChooseDevice(config::DeviceKind wanted, bool waits_for_ranks);
 
 // Takes the device that was chosen. What keeps a GPU from being used, as LibTorch's CUDA libraries
 // that are not there or a precision that the GPU has not, makes auto choose the CPU after all, and

@@ -7,6 +7,7 @@
 namespace shardscope::cuda {
 namespace {
 
+using config::DeviceKind;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -22,26 +23,26 @@ const PluginApi* WithoutLibTorch() {
   return &api;
 }
 
-DeviceChoice Chosen(const std::string& wanted) {
+DeviceChoice Chosen(DeviceKind wanted) {
   return {.wanted = wanted,
-          .device = "cuda",
+          .device = DeviceKind::kCuda,
           .plugin = WithoutLibTorch(),
           .warnings = {"a setting that slows CUDA down"}};
 }
 
 TEST(OpenDevice, AutoBecomesTheCpuAndSaysWhy) {
-  DeviceChoice choice = Chosen("auto");
+  DeviceChoice choice = Chosen(DeviceKind::kAuto);
   const auto device = OpenDevice({}, &choice);
   ASSERT_TRUE(device.ok()) << device.message();
-  EXPECT_EQ((*device)->kind(), "cpu");
-  EXPECT_EQ(choice.device, "cpu");
+  EXPECT_EQ((*device)->kind(), DeviceKind::kCpu);
+  EXPECT_EQ(choice.device, DeviceKind::kCpu);
   EXPECT_EQ(choice.why_not_cuda, kMissing);
   EXPECT_EQ(choice.plugin, nullptr);
   EXPECT_TRUE(choice.warnings.empty());  // of what is not used
 }
 
 TEST(OpenDevice, CudaIsAnErrorWithWhatStillWorks) {
-  DeviceChoice choice = Chosen("cuda");
+  DeviceChoice choice = Chosen(DeviceKind::kCuda);
   const auto device = OpenDevice({}, &choice);
   ASSERT_FALSE(device.ok());
   EXPECT_THAT(device.message(), AllOf(StartsWith("run.device=cuda: " + std::string(kMissing)),
@@ -52,7 +53,7 @@ TEST(OpenDevice, TheCpuNeedsNoPlugin) {
   DeviceChoice choice;
   const auto device = OpenDevice({}, &choice);
   ASSERT_TRUE(device.ok());
-  EXPECT_EQ((*device)->kind(), "cpu");
+  EXPECT_EQ((*device)->kind(), DeviceKind::kCpu);
   EXPECT_TRUE((*device)->copies_take_memory());
   EXPECT_EQ(choice.why_not_cuda, "");
 }

@@ -17,7 +17,7 @@
 namespace shardscope::cuda {
 
 // Raised whenever anything that passes through this interface changes its shape.
-inline constexpr uint32_t kPluginVersion = 5;
+inline constexpr uint32_t kPluginVersion = 6;
 
 struct DeviceOptions {
   config::Config config;                 // passed Check()

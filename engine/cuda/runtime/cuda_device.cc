@@ -51,7 +51,7 @@ class CudaDevice final : public runtime::Device {
     clock_step_ns_ = kernels_->MeasureClockStepNs();
   }
 
-  std::string kind() const override { return "cuda"; }
+  config::DeviceKind kind() const override { return config::DeviceKind::kCuda; }
   std::string name() const override {
     const int device = GpuOf(first_rank());
     return "cuda:" + std::to_string(device) + ", " + NameOfGpu(device);

@@ -23,11 +23,6 @@ class CpuWork final : public RankOps {
   int64_t allocated_bytes() const override { return pool_->allocated_bytes(); }
   int64_t reserved_bytes() const override { return pool_->reserved_bytes(); }
   int64_t TakePeakBytes() override { return pool_->TakePeakBytes(); }
-  const RankMemory& memory() const { return memory_; }
-  const MemoryPool& pool() const { return *pool_; }
-  const MemoryPool& host_pool() const { return *host_pool_; }
-  // For tests: where a buffer lies now; null if it is a tensor or not there.
-  const std::byte* BoundMemory(plan::BufferId id) const { return blocks_[static_cast<size_t>(id)]; }
 
  protected:
   void WithMemory(const std::function<void()>& work) override;
@@ -46,6 +41,8 @@ class CpuWork final : public RankOps {
   void Backward(const executor::OpContext& context) override;
 
  private:
+  friend class CpuWorkInside;  // of tests
+
   std::byte*& BlockAt(plan::BufferId buffer) { return blocks_[static_cast<size_t>(buffer)]; }
   // Reports what an op took for itself since `start_ns` and gave back.
   void ReportTemporaries(const executor::OpContext& context, int64_t bytes, int64_t start_ns);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/config/config.h"
+#include "engine/config/device.h"
 #include "engine/config/launch.h"
 #include "engine/executor/step_runner.h"
 #include "engine/model/data.h"
@@ -108,8 +109,8 @@ class Device {
  public:
   virtual ~Device() = default;
 
-  virtual std::string kind() const = 0;  // "cpu", "cuda": the column `device` of memory and ranks
-  virtual std::string name() const = 0;  // "cuda:0, NVIDIA H200, 139.8 GiB": for people
+  virtual config::DeviceKind kind() const = 0;  // kCpu or kCuda
+  virtual std::string name() const = 0;         // "cuda:0, NVIDIA H200, 139.8 GiB": for people
 
   // Whether a copy of a rank's state in the host's memory, as a checkpoint makes, takes memory of
   // the rank.

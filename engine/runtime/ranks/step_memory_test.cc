@@ -17,6 +17,7 @@
 #include "engine/runtime/cpu_device.h"
 #include "engine/runtime/memory/memory_pool.h"
 #include "engine/runtime/memory/tensor_memory.h"
+#include "engine/runtime/ranks/cpu_work_test_util.h"
 #include "engine/runtime/ranks/job_test_util.h"
 #include "engine/transport/gloo/gloo_transport.h"
 #include "trace/base/mutex.h"
@@ -217,7 +218,8 @@ TEST(IssueLedgerTest, PeaksAreThoseThatTheSchedulePredicts) {
     Running running(run, &sink);
     std::array<int64_t, plan::kNumMemoryCategories> before{};
     for (size_t i = 0; i < before.size(); ++i) {
-      before[i] = CpuWorkOf(*running.ranks, 0).memory().live_bytes(static_cast<MemoryCategory>(i));
+      before[i] = CpuWorkInside::Ledger(CpuWorkOf(*running.ranks, 0))
+                      .live_bytes(static_cast<MemoryCategory>(i));
     }
     const StateLayout& state = running.ranks->job().initial_layout;
     for (const plan::Buffer& buffer : state.buffers) {
@@ -296,7 +298,7 @@ TEST(ExecutedBoundTest, HoldsForEveryOrderThatIsRun) {
     });
     const int64_t bound =
         plan::BoundPeaks(running.schedule, ranks.UnlistedMemory(running.schedule)).front();
-    const int64_t before = CpuWorkOf(ranks, 0).memory().live_bytes();
+    const int64_t before = CpuWorkInside::Ledger(CpuWorkOf(ranks, 0)).live_bytes();
     SCOPED_TRACE(running.schedule.name + ", ranks " + std::to_string(num_ranks));
     ranks.work(0).TakePeakBytes();
     const Status status = running.Step(running.schedule, 0);
@@ -323,10 +325,10 @@ class OneByOne {
     for (context_.index = 0; context_.index < static_cast<int32_t>(context_.program->ops.size());
          ++context_.index) {
       RunOp();
-      ASSERT_EQ(bodies_.pool().allocated_bytes(), bodies_.memory().live_bytes())
+      ASSERT_EQ(bodies_.allocated_bytes(), CpuWorkInside::Ledger(bodies_).live_bytes())
           << "after " << plan::OpName(schedule_, context_.op());
-      ASSERT_EQ(bodies_.host_pool().allocated_bytes(),
-                bodies_.memory().live_bytes(MemoryCategory::kHost))
+      ASSERT_EQ(CpuWorkInside::HostBytes(bodies_),
+                CpuWorkInside::Ledger(bodies_).live_bytes(MemoryCategory::kHost))
           << "after " << plan::OpName(schedule_, context_.op());
     }
     EXPECT_EQ(bodies_.EndStep(), 0);
@@ -343,7 +345,7 @@ class OneByOne {
     sink_->Take();
     bodies_.TakePeakBytes();
     for (const plan::BufferId id : context_.op().allocates) bodies_.Allocate(context_, id);
-    const int64_t taken = bodies_.memory().live_bytes();
+    const int64_t taken = CpuWorkInside::Ledger(bodies_).live_bytes();
     bodies_.Run(context_);
     int64_t temporary = 0;
     for (const MemorySink::Event& event : sink_->Take()) {
@@ -487,10 +489,11 @@ TEST(AllocatorTest, CountsTheMemoryOfTheHostApart) {
         MemorySink sink;
         const Running running(run, &sink);
         const CpuWork& work = CpuWorkOf(*running.ranks, 0);
-        EXPECT_EQ(work.pool().allocated_bytes(), 0);
-        EXPECT_EQ(work.host_pool().allocated_bytes(),
-                  work.memory().live_bytes(MemoryCategory::kHost));
-        EXPECT_EQ(work.layout().BytesOf(0), work.memory().live_bytes(MemoryCategory::kHost));
+        EXPECT_EQ(work.allocated_bytes(), 0);
+        EXPECT_EQ(CpuWorkInside::HostBytes(work),
+                  CpuWorkInside::Ledger(work).live_bytes(MemoryCategory::kHost));
+        EXPECT_EQ(work.layout().BytesOf(0),
+                  CpuWorkInside::Ledger(work).live_bytes(MemoryCategory::kHost));
       }
     }
   }
@@ -513,11 +516,11 @@ TEST(AllocatorTest, CountsTheMemoryOfTheHostApart) {
       MemorySink sink;
       const Running running(run, &sink);
       const CpuWork& work = CpuWorkOf(*running.ranks, 0);
-      EXPECT_EQ(work.pool().allocated_bytes(), work.memory().live_bytes());
-      EXPECT_GT(work.pool().allocated_bytes(), 0);
-      EXPECT_EQ(work.host_pool().allocated_bytes(),
-                work.memory().live_bytes(MemoryCategory::kHost));
-      EXPECT_EQ(work.memory().live_bytes(MemoryCategory::kOptimizer), 0);
+      EXPECT_EQ(work.allocated_bytes(), CpuWorkInside::Ledger(work).live_bytes());
+      EXPECT_GT(work.allocated_bytes(), 0);
+      EXPECT_EQ(CpuWorkInside::HostBytes(work),
+                CpuWorkInside::Ledger(work).live_bytes(MemoryCategory::kHost));
+      EXPECT_EQ(CpuWorkInside::Ledger(work).live_bytes(MemoryCategory::kOptimizer), 0);
     }
   }
 }
@@ -614,7 +617,7 @@ const std::byte* AddressOfAFreedUnit(Running* running) {
   for (;; ++context.index) {
     const plan::Op& op = context.op();
     const bool frees = op.kind == plan::OpKind::kReshard;
-    const std::byte* memory = frees ? bodies.BoundMemory(op.frees.front()) : nullptr;
+    const std::byte* memory = frees ? CpuWorkInside::Block(bodies, op.frees.front()) : nullptr;
     for (const plan::BufferId id : op.allocates) bodies.Allocate(context, id);
     bodies.Run(context);
     for (const plan::BufferId id : op.frees) bodies.Free(context, id);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "trace/analysis/compare/sentence.h"
 #include "trace/base/units.h"
 
 namespace shardscope::analysis {
@@ -27,10 +28,6 @@ Delta TimeOfTokens(const Comparison& comparison) {
   return delta;
 }
 
-std::string RateOf(const ComparedSide& side, double step_ns) {
-  return FormatCount(side.tokens / step_ns * 1e9);
-}
-
 GateOutcome OutcomeOf(const Gate& gate, double most) {
   if (gate.verdict == ComparisonVerdict::kNotComparable) return GateOutcome::kUnknown;
   const bool is_worse = gate.verdict == ComparisonVerdict::kWorse && gate.slower > most;
@@ -43,9 +40,8 @@ std::string WhatWasJudged(const Comparison& comparison, const Gate& gate) {
       fmt::format("B takes {} {} a {}", FormatPercent(std::abs(gate.slower)),
                   gate.slower > 0 ? "more" : "less", gate.is_per_token ? "token" : "step");
   if (gate.is_per_token) {
-    text += fmt::format(" ({} -> {} tokens/s), which is judged as steps differ in their tokens",
-                        RateOf(comparison.a, comparison.step.a_ns),
-                        RateOf(comparison.b, comparison.step.b_ns));
+    text += fmt::format(" ({}), which is judged as steps differ in their tokens",
+                        TokenRates(comparison));
   }
   return text;
 }

@@ -177,13 +177,16 @@ StepPart LargestPart(const Comparison& comparison) {
 }
 
 std::string TokensIn(const Comparison& comparison, const SentenceSigns& signs) {
-  const double a = comparison.a.tokens;
-  const double b = comparison.b.tokens;
-  const Delta& step = comparison.step;
   if (!comparison.DiffersInTokens()) return "";
-  return fmt::format(", {0} {4} {1} tokens, {2} {4} {3} tokens/s", FormatCount(a), FormatCount(b),
-                     FormatCount(a / step.a_ns * 1e9), FormatCount(b / step.b_ns * 1e9),
-                     signs.arrow);
+  return fmt::format(", {} {} {} tokens, {}", FormatCount(comparison.a.tokens), signs.arrow,
+                     FormatCount(comparison.b.tokens), TokenRates(comparison, signs));
+}
+
+std::string TokenRates(const Comparison& comparison, const SentenceSigns& signs) {
+  const Delta& step = comparison.step;
+  return fmt::format("{} {} {} tokens/s",
+                     FormatCount(TokensPerSecond(comparison.a.tokens, step.a_ns)), signs.arrow,
+                     FormatCount(TokensPerSecond(comparison.b.tokens, step.b_ns)));
 }
 
 std::string SentenceOf(const Comparison& comparison, const SentenceSigns& signs) {

@@ -25,5 +25,7 @@ StepPart LargestPart(const Comparison& comparison);
 // Where a step of A has more or fewer tokens than one of B: ", 512 -> 256 tokens, 5.1k -> 2.4k
 // tokens/s". Else empty.
 std::string TokensIn(const Comparison& comparison, const SentenceSigns& signs = {});
+// "5.1k -> 2.4k tokens/s" of the steps of A and B.
+std::string TokenRates(const Comparison& comparison, const SentenceSigns& signs = {});
 
 }  // namespace shardscope::analysis

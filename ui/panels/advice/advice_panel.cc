@@ -4,7 +4,6 @@
 #include <imgui.h>
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
@@ -92,9 +91,9 @@ void AdvicePanel::DrawCard(const Frame& frame, size_t at) {
   frame.log->Text(fmt::format("title:{}", at), title,
                   widgets::Paragraph(look, widgets::BoldOf(look), title));
   const double step_ns = explanation.losses.step_ns;
-  const std::string saves = TrFormat(
-      language, Text::kAdviceSaves, ui::FormatDuration(std::llround(advice.saving_ns_per_step)),
-      FormatPercent(step_ns > 0 ? advice.saving_ns_per_step / step_ns : 0));
+  const std::string saves =
+      TrFormat(language, Text::kAdviceSaves, ui::FormatDuration(advice.saving_ns_per_step),
+               FormatPercent(step_ns > 0 ? advice.saving_ns_per_step / step_ns : 0));
   frame.log->Real(fmt::format("saving:{}", at), saves, advice.saving_ns_per_step, "ns",
                   widgets::Paragraph(look, widgets::TextOf(look), saves));
   const std::string remedy = ui::AdviceRemedy(language, advice);

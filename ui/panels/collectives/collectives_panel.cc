@@ -80,7 +80,7 @@ std::string TextOf(size_t column, double value, bool is_emulated) {
   const std::string_view unit = kNumbers[column].unit;
   if (unit == "B/s") return FormatBandwidth(value) + (is_emulated ? " *" : "");
   if (unit == "B") return FormatBytes(std::llround(value));
-  if (unit == "ns") return ui::FormatDuration(std::llround(value));
+  if (unit == "ns") return ui::FormatDuration(value);
   return std::to_string(std::llround(value));
 }
 

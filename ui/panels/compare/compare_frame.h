@@ -1,6 +1,8 @@
 // What drawing the panel Compare needs, for one frame.
 #pragma once
 
+#include <string>
+
 #include "ui/context.h"
 #include "ui/draw_log.h"
 #include "ui/panels/panel_frame.h"
@@ -18,12 +20,13 @@ struct CompareFrame : PanelFrame {
   const analysis::Comparison& comparison() const { return context.compare.made->comparison; }
 };
 
-// In the next column, and logged there: a number at the right.
-void NumberCell(const CompareFrame& frame, const std::string& id, const std::string& text,
-                double value);
+// In the next three columns, and logged there: the time of A, of B, and their difference.
+// `prefix`: of the ids in the log, which end with `name`.
+void DeltaCells(const CompareFrame& frame, const std::string& prefix, const std::string& name,
+                const analysis::Delta& delta);
 
-// From the middle of `box` to the right for what is slower, hatched, and to the left for what is
-// faster: side and pattern say so without colour. `share`: of half of the box, -1 to 1.
-void DrawDifferenceBar(const CompareFrame& frame, const ui::Box& box, double share);
+// In the next column: from the middle to the right for what is slower, hatched, and to the left for
+// what is faster: side and pattern say so without colour. `most_ns`: fills half of the cell.
+void DifferenceBarCell(const CompareFrame& frame, const analysis::Delta& delta, double most_ns);
 
 }  // namespace shardscope::panels

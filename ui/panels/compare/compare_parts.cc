@@ -36,16 +36,13 @@ void DrawPartRow(const CompareFrame& frame, const PartRow& part, double most_ns)
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
   frame.log->Text("part:" + part.id, part.title, widgets::TextCell(part.title));
-  NumberCell(frame, "part_a:" + part.id, ui::FormatDuration(std::llround(delta.a_ns)), delta.a_ns);
-  NumberCell(frame, "part_b:" + part.id, ui::FormatDuration(std::llround(delta.b_ns)), delta.b_ns);
-  NumberCell(frame, "part_difference:" + part.id, SignedDuration(delta.ns()), delta.ns());
+  DeltaCells(frame, "part_", part.id, delta);
   ImGui::TableNextColumn();
   const std::string words = WithinWords(language, delta.shift);
   const ui::Box within = widgets::TextCell(words);
   frame.log->Int("part_low:" + part.id, words, delta.shift.low_ns, "ns", within);
   frame.log->Int("part_high:" + part.id, words, delta.shift.high_ns, "ns", within);
-  ImGui::TableNextColumn();
-  DrawDifferenceBar(frame, widgets::CellLine(), most_ns > 0 ? delta.ns() / most_ns : 0);
+  DifferenceBarCell(frame, delta, most_ns);
 }
 
 std::array<widgets::TableColumn, 6> PartColumns(const CompareFrame& frame) {
@@ -96,13 +93,21 @@ void DrawBins(const CompareFrame& frame, const ui::Box& box, bool is_b) {
 
 }  // namespace
 
-void NumberCell(const CompareFrame& frame, const std::string& id, const std::string& text,
-                double value) {
-  ImGui::TableNextColumn();
-  frame.log->Real(id, text, value, "ns", widgets::NumberCell(text));
+void DeltaCells(const CompareFrame& frame, const std::string& prefix, const std::string& name,
+                const analysis::Delta& delta) {
+  const auto cell = [&](const char* id, const std::string& text, double ns) {
+    ImGui::TableNextColumn();
+    frame.log->Real(prefix + id + name, text, ns, "ns", widgets::NumberCell(text));
+  };
+  cell("a:", ui::FormatDuration(delta.a_ns), delta.a_ns);
+  cell("b:", ui::FormatDuration(delta.b_ns), delta.b_ns);
+  cell("difference:", SignedDuration(delta.ns()), delta.ns());
 }
 
-void DrawDifferenceBar(const CompareFrame& frame, const ui::Box& box, double share) {
+void DifferenceBarCell(const CompareFrame& frame, const analysis::Delta& delta, double most_ns) {
+  ImGui::TableNextColumn();
+  const ui::Box box = widgets::CellLine();
+  const double share = most_ns > 0 ? delta.ns() / most_ns : 0;
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float middle = (box.x0 + box.x1) / 2;
   const float length = (box.x1 - box.x0) / 2 * static_cast<float>(std::clamp(share, -1.0, 1.0));

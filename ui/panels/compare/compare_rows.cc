@@ -12,7 +12,6 @@
 #include "ui/panels/compare/compare_words.h"
 #include "ui/timeline/axis.h"
 #include "ui/timeline/run_index.h"
-#include "ui/values.h"
 
 namespace shardscope::panels {
 namespace {
@@ -150,13 +149,9 @@ void CompareRows::DrawRow(const CompareFrame& frame, size_t at) {
     const ui::Box box = widgets::TextCell(text);
     if (column == kStateColumn) frame.log->Text("state:" + name, text, box);
   }
-  const analysis::Delta& delta = row.on_path;
-  NumberCell(frame, "a:" + name, ui::FormatDuration(std::llround(delta.a_ns)), delta.a_ns);
-  NumberCell(frame, "b:" + name, ui::FormatDuration(std::llround(delta.b_ns)), delta.b_ns);
-  NumberCell(frame, "difference:" + name, SignedDuration(delta.ns()), delta.ns());
-  ImGui::TableNextColumn();
+  DeltaCells(frame, "", name, row.on_path);
   const double most_ns = std::abs(frame.comparison().rows.front().on_path.ns());
-  DrawDifferenceBar(frame, widgets::CellLine(), most_ns > 0 ? delta.ns() / most_ns : 0);
+  DifferenceBarCell(frame, row.on_path, most_ns);
   ImGui::PopID();
 }
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -83,10 +82,6 @@ ui::Term CauseTerm(words::StallCause cause) {
       break;
   }
   return {Text::kAreaOther, Text::kAreaOtherTip};
-}
-
-std::string RoundedTime(double duration_ns) {
-  return ui::FormatDuration(static_cast<int64_t>(std::llround(duration_ns)));
 }
 
 double ShareOfArea(int64_t time_ns, int64_t whole_ns) {
@@ -368,7 +363,7 @@ void DrawName(const ui::Context& context, const analysis::AreaName& row, size_t 
   widgets::DrawTextClipped(
       look, widgets::FaintOf(look), {at.x, at.y + look.Px(15)}, widgets::ContentWidth(),
       ui::TrFormat(context.language, Text::kAreaNameFigures, row.count,
-                   RoundedTime(row.duration_ns.p50), RoundedTime(row.duration_ns.p95),
+                   ui::FormatDuration(row.duration_ns.p50), ui::FormatDuration(row.duration_ns.p95),
                    ui::FormatDuration(row.longest_ns)));
   ImGui::Dummy({widgets::ContentWidth(), look.Px(kNameRow)});
   if (!context.headless) widgets::ItemTooltip(look, row.name, row.kind);

@@ -399,10 +399,9 @@ void OverlapPanel::HandleChart(const ui::Context& context, const ui::Box& box,
     const OverlapBar& bar = bars_[at];
     std::string title = ui::TrFormat(context.language, ui::Text::kStepN, bar.first_step);
     if (bar.last_step != bar.first_step) title += " - " + std::to_string(bar.last_step);
-    title += "  " + ui::FormatDuration(std::llround(bar.total_ns()));
+    title += "  " + ui::FormatDuration(bar.total_ns());
     const auto line = [&](ui::Text name, double ns) {
-      return std::string(ui::Tr(context.language, name)) + "  " +
-             ui::FormatDuration(std::llround(ns));
+      return std::string(ui::Tr(context.language, name)) + "  " + ui::FormatDuration(ns);
     };
     std::string detail = line(ui::Text::kCompute, bar.compute_ns) + "\n" +
                          line(ui::Text::kExposed, bar.exposed_ns) + "\n";

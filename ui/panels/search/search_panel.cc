@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -125,17 +124,14 @@ bool DrawHit(const Look& look, const ui::FoundHits& found, size_t at, bool is_cu
 void DrawFigures(const Look& look, const ui::Context& context, ui::DrawLog* log,
                  ui::Commands* commands) {
   const analysis::SearchResult& result = context.search.found->result;
-  const auto rounded = [](double duration_ns) {
-    return ui::FormatDuration(static_cast<int64_t>(std::llround(duration_ns)));
-  };
   const std::optional<size_t> current = ui::CurrentHit(context.search);
   const std::string count =
       current ? TrFormat(context.language, Text::kSearchHitOf, *current + 1, result.count)
               : fmt::format("{} {}", result.count, Tr(context.language, Text::kSearchHits));
   const std::string sum = fmt::format("{} {}", Tr(context.language, Text::kSearchSum),
                                       ui::FormatDuration(result.sum_ns));
-  const std::string p50 = "p50 " + rounded(result.duration_ns.p50);
-  const std::string p95 = "p95 " + rounded(result.duration_ns.p95);
+  const std::string p50 = "p50 " + ui::FormatDuration(result.duration_ns.p50);
+  const std::string p95 = "p95 " + ui::FormatDuration(result.duration_ns.p95);
   ImVec2 at = ImGui::GetCursorScreenPos();
   const auto draw = [&](const std::string& text) {
     const ui::Box box = widgets::DrawText(look, widgets::TextOf(look), at, text);

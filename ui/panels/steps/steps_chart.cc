@@ -179,9 +179,9 @@ void DrawHover(const Chart& chart, size_t at) {
   const float x = chart.X(at);
   ImGui::GetWindowDrawList()->AddRectFilled({x, chart.times.y0}, {x + chart.pitch, chart.losses.y1},
                                             ui::WithAlpha(look.theme.ink.text, 0.12F));
-  std::string detail = ui::TrFormat(
-      chart.context.language, Text::kStepsBarTip, ui::FormatDuration(row.step_ns), row.slowest_rank,
-      ui::FormatDuration(std::llround(row.exposed_ns)), LossText(row.loss));
+  std::string detail =
+      ui::TrFormat(chart.context.language, Text::kStepsBarTip, ui::FormatDuration(row.step_ns),
+                   row.slowest_rank, ui::FormatDuration(row.exposed_ns), LossText(row.loss));
   for (size_t index = bar.first; index <= bar.last; ++index) {
     for (const query::Marker& event : chart.rows[index].events) {
       detail += "\n" + EventWords(chart.context.language, event);

@@ -75,7 +75,7 @@ std::string StepText(const StepRow& row, size_t column) {
   const double value = StepNumbers(row)[column];
   const std::string_view unit = kStepColumns[column].unit;
   if (std::isnan(value)) return "–";
-  if (unit == "ns") return ui::FormatDuration(std::llround(value));
+  if (unit == "ns") return ui::FormatDuration(value);
   if (unit == "tokens/s") return FormatCount(value);
   if (unit == "nats") return LossText(value);
   if (kStepColumns[column].title == Text::kStepsNorm) return NormText(value);

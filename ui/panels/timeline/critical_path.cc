@@ -177,7 +177,7 @@ std::array<KindSum, analysis::kNumPathKinds> SumsOf(const analysis::StepPath& pa
     sum.share += group.share;
     if (group.name.empty() || ++sum.num_named > kMostNamed) continue;
     if (!sum.names.empty()) sum.names += ", ";
-    sum.names += group.name + " " + ui::FormatDuration(std::llround(group.ns_per_step));
+    sum.names += group.name + " " + ui::FormatDuration(group.ns_per_step);
   }
   return sums;
 }
@@ -224,9 +224,8 @@ class PathLegend {
 
   void Kind(PathKind kind, const KindSum& sum) {
     const KindTexts& texts = kKindTexts[static_cast<size_t>(kind)];
-    const std::string text =
-        fmt::format("{} {} {}", ui::Tr(context_.language, texts.name),
-                    ui::FormatDuration(std::llround(sum.ns)), FormatPercent(sum.share));
+    const std::string text = fmt::format("{} {} {}", ui::Tr(context_.language, texts.name),
+                                         ui::FormatDuration(sum.ns), FormatPercent(sum.share));
     const float width = look_.Px(kPathSwatch + 5) + widgets::TextSize(look_, style_, text).x;
     MakeRoom(width);
     const ui::Box swatch{x_, y_ + look_.Px(4), x_ + look_.Px(kPathSwatch), y_ + look_.Px(14)};
