@@ -13,7 +13,7 @@
 #include "app/import/kept_report.h"
 #include "app/record/recorded_run.h"
 #include "app/say.h"
-#include "trace/analysis/report.h"
+#include "trace/analysis/report/report.h"
 #include "trace/base/text.h"
 #include "trace/bookmarks/bookmarks.h"
 #include "trace/query/live_trace.h"

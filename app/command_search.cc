@@ -13,9 +13,9 @@
 
 #include "app/import/import_progress.h"
 #include "app/say.h"
+#include "trace/analysis/find/search.h"
 #include "trace/analysis/from_start.h"
-#include "trace/analysis/search.h"
-#include "trace/analysis/text_table.h"
+#include "trace/analysis/report/text_table.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 #include "trace/query/live_trace.h"

@@ -13,7 +13,7 @@
 #include "app/import/import_progress.h"
 #include "app/output_check.h"
 #include "app/say.h"
-#include "trace/analysis/search.h"
+#include "trace/analysis/find/search.h"
 #include "trace/base/output_file.h"
 #include "trace/query/live_trace.h"
 #include "trace/query/summary.h"

@@ -13,7 +13,7 @@
 #include "engine/footprint/largest.h"
 #include "engine/footprint/memory_choices.h"
 #include "engine/footprint/memory_options.h"
-#include "trace/analysis/text_table.h"
+#include "trace/analysis/report/text_table.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 

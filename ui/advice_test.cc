@@ -8,7 +8,7 @@
 
 #include "engine/config/config.h"
 #include "tests/lesson/lesson_snapshot.h"
-#include "trace/analysis/report.h"
+#include "trace/analysis/report/report.h"
 #include "trace/base/text.h"
 #include "ui/verdict.h"
 

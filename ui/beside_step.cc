@@ -5,8 +5,8 @@
 #include <tuple>
 #include <utility>
 
-#include "trace/analysis/breakdown.h"
-#include "trace/analysis/moment.h"
+#include "trace/analysis/moment/moment.h"
+#include "trace/analysis/steps/breakdown.h"
 #include "trace/query/find_track.h"
 
 namespace shardscope::ui {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "tests/lesson/lesson_snapshot.h"
-#include "trace/analysis/moment.h"
+#include "trace/analysis/moment/moment.h"
 #include "trace/analysis/scope.h"
 
 namespace shardscope::ui {

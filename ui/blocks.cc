@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "trace/analysis/blocks.h"
+#include "trace/analysis/memory/blocks.h"
 #include "ui/text.h"
 #include "ui/values.h"
 

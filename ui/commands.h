@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "engine/config/control.h"
-#include "trace/analysis/area.h"
+#include "trace/analysis/find/area.h"
 #include "trace/analysis/scope.h"
 #include "ui/language.h"
 #include "ui/link.h"

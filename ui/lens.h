@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "trace/analysis/moment.h"
+#include "trace/analysis/moment/moment.h"
 
 namespace shardscope::ui {
 

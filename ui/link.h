@@ -11,7 +11,7 @@
 //   at=+1.5ms              this time
 //   area=+1ms..+4ms        a marked stretch of time, of `rank` or `ranks` alone if there are any
 //   t=12.5s..13.1s         what is in view
-//   search=kind:forward    what is looked for (trace/analysis/search.h)
+//   search=kind:forward    what is looked for (trace/analysis/find/search.h)
 //   scope=5:9              steps of the figures (trace/analysis/scope.h)
 // Times count from the start of the run; with a sign (t=-1ms..+4ms) from the start of the step.
 // Space, #, %, &, + and what is not printable stand as %XX; a name that is a number has %XX for its

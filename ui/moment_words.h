@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "trace/analysis/moment_words.h"
+#include "trace/analysis/moment/moment_words.h"
 #include "ui/language.h"
 #include "ui/text.h"
 

@@ -5,9 +5,9 @@
 #include <set>
 #include <string>
 
-#include "trace/analysis/collectives.h"
-#include "trace/analysis/moment.h"
+#include "trace/analysis/moment/moment.h"
 #include "trace/analysis/snapshot_test_util.h"
+#include "trace/analysis/steps/stalls.h"
 #include "ui/text.h"
 
 namespace shardscope::ui {

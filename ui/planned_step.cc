@@ -10,8 +10,8 @@
 
 #include "engine/plan/text.h"
 #include "engine/simulate/simulate.h"
-#include "trace/analysis/breakdown.h"
-#include "trace/analysis/collectives.h"
+#include "trace/analysis/collectives/collectives.h"
+#include "trace/analysis/steps/breakdown.h"
 #include "trace/query/find_track.h"
 #include "trace/query/step_times.h"
 #include "ui/schedule_sheet.h"

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "tests/lesson/lesson_snapshot.h"
-#include "trace/analysis/moment.h"
+#include "trace/analysis/moment/moment.h"
 #include "trace/store/row_batch.h"
 
 namespace shardscope::ui {

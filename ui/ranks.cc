@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include "trace/analysis/hang.h"
+#include "trace/analysis/collectives/hang.h"
 #include "trace/base/number_list.h"
 #include "trace/base/parse_number.h"
 #include "trace/base/text.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/plan/mesh.h"
-#include "trace/analysis/rank_findings.h"
+#include "trace/analysis/ranks/rank_findings.h"
 #include "trace/query/snapshot.h"
 #include "ui/context.h"
 #include "ui/language.h"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "trace/analysis/search.h"
+#include "trace/analysis/find/search.h"
 #include "ui/commands.h"
 #include "ui/context.h"
 

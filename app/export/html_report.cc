@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "trace/analysis/report.h"
+#include "trace/analysis/report/report.h"
 #include "trace/base/input_file.h"
 #include "trace/base/output_file.h"
 #include "trace/base/text.h"

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trace/analysis/report.h"
+#include "trace/analysis/report/report.h"
 #include "trace/base/output_file.h"
 #include "trace/base/parallel.h"
 #include "trace/query/live_trace.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "trace/analysis/report.h"
+#include "trace/analysis/report/report.h"
 #include "trace/base/status.h"
 
 namespace shardscope::app {

@@ -28,8 +28,8 @@
 #include <utility>
 #include <vector>
 
-#include "trace/analysis/collective_table.h"
-#include "trace/analysis/rank_findings.h"
+#include "trace/analysis/collectives/collective_table.h"
+#include "trace/analysis/ranks/rank_findings.h"
 #include "trace/base/mutex.h"
 #include "trace/base/process.h"
 #include "trace/base/time.h"

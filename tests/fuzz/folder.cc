@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "trace/analysis/report.h"
+#include "trace/analysis/report/report.h"
 #include "trace/base/check.h"
 
 namespace shardscope::fuzz {

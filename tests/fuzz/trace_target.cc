@@ -14,7 +14,7 @@
 #include "tests/fuzz/folder.h"
 #include "tests/fuzz/targets.h"
 #include "trace/analysis/derived.h"
-#include "trace/analysis/report.h"
+#include "trace/analysis/report/report.h"
 #include "trace/base/check.h"
 #include "trace/query/live_trace.h"
 #include "trace/query/summary.h"

@@ -3,7 +3,7 @@
 
 #include "engine/plan/memory.h"
 #include "tests/golden/gpu_scenario.h"
-#include "trace/analysis/memory.h"
+#include "trace/analysis/memory/memory.h"
 #include "trace/query/live_trace.h"
 #include "trace/query/trace_test_util.h"
 

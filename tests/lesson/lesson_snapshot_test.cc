@@ -7,7 +7,7 @@
 #include <set>
 
 #include "trace/analysis/names.h"
-#include "trace/analysis/report.h"
+#include "trace/analysis/report/report.h"
 
 namespace shardscope::analysis {
 namespace {

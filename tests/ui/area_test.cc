@@ -7,9 +7,9 @@
 
 #include "tests/lesson/lesson_snapshot.h"
 #include "tests/ui/harness.h"
-#include "trace/analysis/area.h"
+#include "trace/analysis/find/area.h"
+#include "trace/analysis/find/neighbours.h"
 #include "trace/analysis/names.h"
-#include "trace/analysis/neighbours.h"
 
 namespace shardscope::ui_test {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "tests/lesson/lesson_snapshot.h"
 #include "tests/ui/harness.h"
+#include "trace/analysis/collectives/hang.h"
 #include "trace/analysis/explain/critical_path.h"
-#include "trace/analysis/hang.h"
 #include "ui/timeline/geometry.h"
 
 namespace shardscope::ui_test {

@@ -7,7 +7,7 @@
 #include "tests/golden/gpu_scenario.h"
 #include "tests/ui/gpu_test_util.h"
 #include "tests/ui/harness.h"
-#include "trace/analysis/report.h"
+#include "trace/analysis/report/report.h"
 #include "trace/query/trace_test_util.h"
 #include "ui/shell/shot.h"
 

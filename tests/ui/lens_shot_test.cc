@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "tests/lesson/lesson_snapshot.h"
-#include "trace/analysis/moment.h"
-#include "trace/analysis/moment_words.h"
-#include "trace/analysis/report.h"
+#include "trace/analysis/moment/moment.h"
+#include "trace/analysis/moment/moment_words.h"
+#include "trace/analysis/report/report.h"
 #include "ui/shell/shot.h"
 
 namespace shardscope::shell {

@@ -7,8 +7,8 @@
 
 #include "tests/lesson/lesson_snapshot.h"
 #include "tests/ui/harness.h"
-#include "trace/analysis/moment.h"
-#include "trace/analysis/moment_words.h"
+#include "trace/analysis/moment/moment.h"
+#include "trace/analysis/moment/moment_words.h"
 
 namespace shardscope::ui_test {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "tests/lesson/lesson_snapshot.h"
 #include "tests/ui/harness.h"
-#include "trace/analysis/report.h"
+#include "trace/analysis/report/report.h"
 #include "ui/scope.h"
 #include "ui/values.h"
 

@@ -11,8 +11,8 @@
 
 #include "tests/lesson/lesson_snapshot.h"
 #include "tests/ui/harness.h"
-#include "trace/analysis/collectives.h"
-#include "trace/analysis/report.h"
+#include "trace/analysis/collectives/collectives.h"
+#include "trace/analysis/report/report.h"
 #include "ui/ranks.h"
 
 namespace shardscope::ui_test {

@@ -9,7 +9,7 @@
 #include "tests/ui/gpu_test_util.h"
 #include "tests/ui/harness.h"
 #include "tests/ui/recorded_program_test_util.h"
-#include "trace/analysis/report.h"
+#include "trace/analysis/report/report.h"
 #include "ui/shell/shot.h"
 
 namespace shardscope::ui_test {

@@ -8,7 +8,7 @@
 
 #include "tests/lesson/lesson_snapshot.h"
 #include "tests/ui/harness.h"
-#include "trace/analysis/search.h"
+#include "trace/analysis/find/search.h"
 
 namespace shardscope::ui_test {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "tests/lesson/lesson_snapshot.h"
 #include "tests/places.h"
-#include "trace/analysis/report.h"
+#include "trace/analysis/report/report.h"
 #include "trace/base/units.h"
 #include "trace/query/live_trace.h"
 #include "trace/query/summary.h"

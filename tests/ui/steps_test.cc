@@ -10,7 +10,7 @@
 
 #include "tests/lesson/lesson_snapshot.h"
 #include "tests/ui/harness.h"
-#include "trace/analysis/step_table.h"
+#include "trace/analysis/steps/step_table.h"
 #include "trace/query/live_trace.h"
 #include "trace/query/trace_test_util.h"
 

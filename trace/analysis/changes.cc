@@ -7,7 +7,7 @@
 #include <map>
 
 #include "trace/analysis/names.h"
-#include "trace/analysis/report.h"
+#include "trace/analysis/report/report.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 #include "trace/query/rows.h"

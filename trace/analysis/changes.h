@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "trace/analysis/breakdown.h"
+#include "trace/analysis/steps/breakdown.h"
 #include "trace/query/snapshot.h"
 
 namespace shardscope::analysis {

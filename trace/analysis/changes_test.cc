@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/lesson/lesson_snapshot.h"
-#include "trace/analysis/report.h"
+#include "trace/analysis/report/report.h"
 #include "trace/query/rows.h"
 
 namespace shardscope::analysis {

@@ -8,7 +8,7 @@
 #include <map>
 #include <utility>
 
-#include "trace/analysis/text_table.h"
+#include "trace/analysis/report/text_table.h"
 #include "trace/base/parse_number.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"

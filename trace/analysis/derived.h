@@ -3,11 +3,12 @@
 
 #include <vector>
 
-#include "trace/analysis/breakdown.h"
-#include "trace/analysis/collectives.h"
+#include "trace/analysis/collectives/collectives.h"
 #include "trace/analysis/explain/critical_path.h"
 #include "trace/analysis/explain/front.h"
-#include "trace/analysis/memory.h"
+#include "trace/analysis/memory/memory.h"
+#include "trace/analysis/steps/breakdown.h"
+#include "trace/analysis/steps/stalls.h"
 #include "trace/query/summary.h"
 
 namespace shardscope::analysis {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "trace/analysis/collectives.h"
+#include "trace/analysis/collectives/collectives.h"
 #include "trace/analysis/scope.h"
 #include "trace/query/rows.h"
 #include "trace/query/snapshot.h"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "trace/analysis/collectives.h"
+#include "trace/analysis/collectives/collectives.h"
 #include "trace/query/snapshot.h"
 
 namespace shardscope::analysis {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "trace/analysis/derived.h"
-#include "trace/analysis/report.h"
+#include "trace/analysis/report/report.h"
 #include "trace/analysis/snapshot_test_util.h"
 
 namespace shardscope::analysis {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trace/analysis/breakdown.h"
+#include "trace/analysis/steps/breakdown.h"
 #include "trace/base/status.h"
 #include "trace/query/snapshot.h"
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/lesson/lesson_snapshot.h"
-#include "trace/analysis/report.h"
+#include "trace/analysis/report/report.h"
 #include "trace/analysis/snapshot_test_util.h"
 
 namespace shardscope::analysis {
@@ -16,7 +16,7 @@ using ::testing::Not;
 
 constexpr Scope kSinceChange{.kind = ScopeKind::kSinceChange};
 
-Scope StepsFrom(int32_t first, int32_t last) {
+Scope ScopeOfSteps(int32_t first, int32_t last) {
   return {.kind = ScopeKind::kSteps, .first = first, .last = last};
 }
 
@@ -80,23 +80,23 @@ TEST(Scope, CountsTheLastStepsThatThereAre) {
 
 TEST(Scope, OfARangeHoldsTheStepsThatThereAre) {
   TestSnapshot test = RunWithSteps({0, 1, 5, 6, 20});
-  EXPECT_EQ(Range(ResolveIn(&test, StepsFrom(2, 19))), std::pair(5, 6));
-  EXPECT_TRUE(ResolveIn(&test, StepsFrom(7, 19)).empty());
-  EXPECT_TRUE(ResolveIn(&test, StepsFrom(0, -1)).empty());
+  EXPECT_EQ(Range(ResolveIn(&test, ScopeOfSteps(2, 19))), std::pair(5, 6));
+  EXPECT_TRUE(ResolveIn(&test, ScopeOfSteps(7, 19)).empty());
+  EXPECT_TRUE(ResolveIn(&test, ScopeOfSteps(0, -1)).empty());
   const std::vector<StepBreakdown> steps = Breakdowns(*test.Build());
-  EXPECT_TRUE(CheckHasSteps(StepsFrom(2, 19), steps).ok());
-  EXPECT_EQ(CheckHasSteps(StepsFrom(7, 19), steps).message(),
+  EXPECT_TRUE(CheckHasSteps(ScopeOfSteps(2, 19), steps).ok());
+  EXPECT_EQ(CheckHasSteps(ScopeOfSteps(7, 19), steps).message(),
             "no steps 7 to 19: this trace has the steps 0 to 20, with gaps");
-  EXPECT_EQ(CheckHasSteps(StepsFrom(3, 3), {}).message(),
+  EXPECT_EQ(CheckHasSteps(ScopeOfSteps(3, 3), {}).message(),
             "no step 3: this trace has no finished step yet");
 }
 
 TEST(Scope, LeavesWarmUpOutOfTimesWhereThereIsMore) {
   TestSnapshot test = RunWithSteps({0, 1, 2, 3});
   EXPECT_EQ(ResolveIn(&test, {}).first_timed, 2);
-  EXPECT_EQ(ResolveIn(&test, StepsFrom(0, 1)).first_timed, 0);
-  EXPECT_EQ(ResolveIn(&test, StepsFrom(1, 3)).first_timed, 2);
-  EXPECT_EQ(ResolveIn(&test, StepsFrom(3, 3)).first_timed, 3);
+  EXPECT_EQ(ResolveIn(&test, ScopeOfSteps(0, 1)).first_timed, 0);
+  EXPECT_EQ(ResolveIn(&test, ScopeOfSteps(1, 3)).first_timed, 2);
+  EXPECT_EQ(ResolveIn(&test, ScopeOfSteps(3, 3)).first_timed, 3);
 }
 
 // The steps that such a run did first, whichever of its steps are here.
@@ -105,9 +105,9 @@ TEST(Scope, LeavesTheWarmUpOfARunThatWentOnOut) {
   EXPECT_EQ(ResolveIn(&test, {}).first_timed, 28);  // the steps before were dropped
   test.snapshot().meta["resumed_step"] = "28";
   EXPECT_EQ(ResolveIn(&test, {}).first_timed, 30);
-  EXPECT_EQ(ResolveIn(&test, StepsFrom(28, 29)).first_timed, 28);
+  EXPECT_EQ(ResolveIn(&test, ScopeOfSteps(28, 29)).first_timed, 28);
   EXPECT_EQ(MakeReport(*test.Build()).figures.summary.num_steps, 2);
-  EXPECT_THAT(PrintReportText(MakeReport(*test.Build(), {.scope = StepsFrom(28, 29)})),
+  EXPECT_THAT(PrintReportText(MakeReport(*test.Build(), {.scope = ScopeOfSteps(28, 29)})),
               HasSubstr("all of it warm-up"));
   test.snapshot().meta["resumed_step"] = "20";
   EXPECT_EQ(ResolveIn(&test, {}).first_timed, 28);
@@ -118,7 +118,7 @@ TEST(Scope, LeavesTheWarmUpOfARunThatWentOnOut) {
 }
 
 TEST(Scope, IsWrittenAsRecordStepsAre) {
-  EXPECT_EQ(ParseSteps("5:9").value(), StepsFrom(5, 8));
+  EXPECT_EQ(ParseSteps("5:9").value(), ScopeOfSteps(5, 8));
   for (const char* wrong :
        {"", "5", "5:", ":9", "5:5", "9:5", "-1:4", "a:b", "1:2:3", "0:99999999999"}) {
     EXPECT_FALSE(ParseSteps(wrong).ok()) << wrong;
@@ -128,14 +128,14 @@ TEST(Scope, IsWrittenAsRecordStepsAre) {
 TEST(Scope, HasAWordEach) {
   EXPECT_EQ(ParseScope("since-change")->kind, ScopeKind::kSinceChange);
   EXPECT_EQ(ParseScope("in-view")->kind, ScopeKind::kInView);
-  EXPECT_EQ(ParseScope("5:9").value(), StepsFrom(5, 8));
+  EXPECT_EQ(ParseScope("5:9").value(), ScopeOfSteps(5, 8));
   EXPECT_THAT(ParseScope("9:5").message(), HasSubstr("a < b"));
   EXPECT_THAT(ParseScope("all").message(), HasSubstr("whole-run"));
 }
 
 TEST(Scope, WithoutAWindowNothingIsInViewOrSelected) {
   EXPECT_EQ(ParseScopeOption("last-steps")->kind, ScopeKind::kLastSteps);
-  EXPECT_EQ(ParseScopeOption("5:9").value(), StepsFrom(5, 8));
+  EXPECT_EQ(ParseScopeOption("5:9").value(), ScopeOfSteps(5, 8));
   EXPECT_THAT(ParseScopeOption("9:5").message(), HasSubstr("--scope 9:5: give a:b"));
   for (const std::string word : {"in-view", "selection", "all"}) {
     EXPECT_EQ(ParseScopeOption(word).message(),
@@ -170,7 +170,8 @@ TEST(Figures, OfScopesThatTileTheRunLoseAndRepeatNoStall) {
     for (const StallGroup& group : report.figures.stalls) total += group.total_ns;
     return total;
   };
-  EXPECT_EQ(stalled_ns(StepsFrom(2, 5)) + stalled_ns(kSinceChange), stalled_ns(StepsFrom(2, 11)));
+  EXPECT_EQ(stalled_ns(ScopeOfSteps(2, 5)) + stalled_ns(kSinceChange),
+            stalled_ns(ScopeOfSteps(2, 11)));
 }
 
 TEST(Figures, PeakOfMemoryIsThatOfTheStepsWithWhatWasLiveBefore) {
@@ -186,16 +187,16 @@ TEST(Figures, PeakOfMemoryIsThatOfTheStepsWithWhatWasLiveBefore) {
     return MakeReport(*snapshot, {.scope = scope}).figures.memory.front().peak_bytes;
   };
   EXPECT_EQ(peak({}), 500);
-  EXPECT_EQ(peak(StepsFrom(0, 0)), 500);
-  EXPECT_EQ(peak(StepsFrom(1, 1)), 100);
-  EXPECT_EQ(peak(StepsFrom(2, 3)), 150);
-  EXPECT_EQ(peak(StepsFrom(3, 3)), 100);
-  EXPECT_EQ(MakeReport(*snapshot, {.scope = StepsFrom(3, 3)}).memory.front().peak_bytes, 500);
+  EXPECT_EQ(peak(ScopeOfSteps(0, 0)), 500);
+  EXPECT_EQ(peak(ScopeOfSteps(1, 1)), 100);
+  EXPECT_EQ(peak(ScopeOfSteps(2, 3)), 150);
+  EXPECT_EQ(peak(ScopeOfSteps(3, 3)), 100);
+  EXPECT_EQ(MakeReport(*snapshot, {.scope = ScopeOfSteps(3, 3)}).memory.front().peak_bytes, 500);
 }
 
 TEST(Figures, TextAndJsonNameTheScopeAndListItsStepsAndChanges) {
   const query::SnapshotPtr lesson = MakeLessonSnapshot(2, 24, 12);
-  const Report part = MakeReport(*lesson, {.scope = StepsFrom(5, 8)});
+  const Report part = MakeReport(*lesson, {.scope = ScopeOfSteps(5, 8)});
   const std::string text = PrintReportText(part);
   EXPECT_THAT(text, HasSubstr("\nOver 4 steps of 2 ranks: steps 5 to 8\n"));
   EXPECT_THAT(text, Not(HasSubstr("\nChanges")));

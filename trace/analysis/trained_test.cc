@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "trace/analysis/report.h"
+#include "trace/analysis/report/report.h"
 #include "trace/analysis/snapshot_test_util.h"
 
 namespace shardscope::analysis {

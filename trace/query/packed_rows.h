@@ -105,4 +105,14 @@ class PackedRows {
   std::vector<uint8_t> bytes_;
 };
 
+// How a full chunk of a list is kept.
+template <typename Row>
+struct ChunkOf {
+  using Type = std::vector<Row>;
+};
+template <Packable Row>
+struct ChunkOf<Row> {
+  using Type = PackedRows<Row>;
+};
+
 }  // namespace shardscope::query

@@ -125,11 +125,11 @@ class RowList {
   // A row that was unpacked, for ->.
   struct Held {
     T row;
-    const T* operator->() const { return &row; }
+    const T* operator->() const { return std::addressof(row); }
   };
 
  private:
-  using Chunk = std::conditional_t<Packable<T>, PackedRows<T>, std::vector<T>>;
+  using Chunk = typename ChunkOf<T>::Type;
   struct StepRange {
     int32_t smallest = 0;
     int32_t largest = 0;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "trace/query/gpu.h"
 #include "trace/query/rows.h"
 
 namespace shardscope::query {
@@ -62,13 +63,13 @@ std::vector<Row> ExtremeRows() {
 
 template <typename Row>
 class PackedRowsTest : public testing::Test {};
-using Rows = testing::Types<OpRun, Collective, MemoryEvent, Span, GpuWork>;
-TYPED_TEST_SUITE(PackedRowsTest, Rows);
+using RowTypes = testing::Types<OpRun, Collective, MemoryEvent, Span, GpuWork>;
+TYPED_TEST_SUITE(PackedRowsTest, RowTypes);
 
 TYPED_TEST(PackedRowsTest, GiveBackWhatTheyWereMadeOf) {
   const std::vector<TypeParam> rows = ExtremeRows<TypeParam>();
   for (const size_t size : {size_t{0}, size_t{1}, size_t{2}, rows.size()}) {
-    const PackedRows<TypeParam> packed(std::span(rows).first(size));
+    const PackedRows<TypeParam> packed(std::span<const TypeParam>(rows).first(size));
     for (size_t at = 0; at < size; ++at) {
       EXPECT_EQ(Packing<TypeParam>::Split(packed[at]), Packing<TypeParam>::Split(rows[at])) << at;
     }
@@ -76,7 +77,8 @@ TYPED_TEST(PackedRowsTest, GiveBackWhatTheyWereMadeOf) {
   // One kind of value alone needs no bytes beside it.
   const std::vector<TypeParam> equal(100, rows.back());
   const PackedRows<TypeParam> packed(equal);
-  EXPECT_EQ(packed.bytes(), PackedRows<TypeParam>(std::span(equal).first(1)).bytes());
+  EXPECT_EQ(packed.bytes(),
+            PackedRows<TypeParam>(std::span<const TypeParam>(equal).first(1)).bytes());
   EXPECT_EQ(Packing<TypeParam>::Split(packed[99]), Packing<TypeParam>::Split(rows.back()));
 }
 

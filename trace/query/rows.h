@@ -258,8 +258,12 @@ template <>
 struct Packing<MemoryEvent> {
   static constexpr size_t kColumns = 6;
   static std::array<int64_t, kColumns> Split(const MemoryEvent& row) {
-    return {row.issued_ns, Difference(row.executed_ns, row.issued_ns), row.bytes, row.is_of_step,
-            row.unit,      static_cast<int64_t>(row.category)};
+    return {row.issued_ns,
+            Difference(row.executed_ns, row.issued_ns),
+            row.bytes,
+            row.is_of_step,
+            static_cast<int64_t>(row.unit),
+            static_cast<int64_t>(row.category)};
   }
   template <typename Value>
   static MemoryEvent Join(const Value& value) {

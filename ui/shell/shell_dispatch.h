@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "trace/analysis/search.h"
+#include "trace/analysis/find/search.h"
 #include "trace/base/interval.h"
 #include "trace/bookmarks/bookmarks.h"
 #include "ui/commands.h"

@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
-#include "trace/analysis/moment.h"
-#include "trace/analysis/neighbours.h"
+#include "trace/analysis/find/neighbours.h"
+#include "trace/analysis/moment/moment.h"
 #include "ui/shell/shell_dispatch.h"
 #include "ui/timeline/gpu/work_facts.h"
 #include "ui/timeline/neighbour.h"

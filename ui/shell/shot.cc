@@ -10,7 +10,7 @@
 #include <variant>
 
 #include "trace/analysis/changes.h"
-#include "trace/analysis/moment.h"
+#include "trace/analysis/moment/moment.h"
 #include "trace/base/text.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"

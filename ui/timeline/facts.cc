@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "trace/analysis/names.h"
-#include "trace/analysis/rank_step.h"
-#include "trace/analysis/schedule_text.h"
+#include "trace/analysis/report/schedule_text.h"
+#include "trace/analysis/steps/rank_step.h"
 #include "ui/timeline/labels.h"
 #include "ui/timeline/run_index.h"
 

@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "trace/analysis/arrivals.h"
-#include "trace/analysis/collectives.h"
+#include "trace/analysis/collectives/arrivals.h"
+#include "trace/analysis/collectives/collectives.h"
+#include "trace/analysis/steps/stalls.h"
 #include "trace/query/snapshot.h"
 #include "ui/timeline/axis.h"
 

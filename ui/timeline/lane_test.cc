@@ -6,8 +6,8 @@
 #include <stop_token>
 
 #include "tests/lesson/lesson_snapshot.h"
-#include "trace/analysis/breakdown.h"
 #include "trace/analysis/snapshot_test_util.h"
+#include "trace/analysis/steps/breakdown.h"
 #include "ui/timeline/geometry.h"
 #include "ui/timeline/lane_source.h"
 #include "ui/timeline/lanes_test_util.h"

@@ -4,8 +4,8 @@
 #include <optional>
 #include <variant>
 
-#include "trace/analysis/area.h"
-#include "trace/analysis/search.h"
+#include "trace/analysis/find/area.h"
+#include "trace/analysis/find/search.h"
 #include "trace/query/snapshot.h"
 #include "ui/context.h"
 #include "ui/link.h"

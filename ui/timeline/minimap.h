@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "trace/analysis/report.h"
+#include "trace/analysis/report/report.h"
 #include "ui/timeline/axis.h"
 
 namespace shardscope::timeline {

@@ -3,14 +3,14 @@
 
 #include <optional>
 
-#include "trace/analysis/neighbours.h"
+#include "trace/analysis/find/neighbours.h"
 #include "ui/commands.h"
 #include "ui/context.h"
 
 namespace shardscope::timeline {
 
 // nullopt: nothing is selected, or nothing stands there. Along arrows: of ops what
-// trace/analysis/neighbours.h says, else, forward, their first kernel; of kernels those of the
+// trace/analysis/find/neighbours.h says, else, forward, their first kernel; of kernels those of the
 // waits between streams, else, back, the op that launched them.
 std::optional<analysis::SearchHit> FindNeighbour(const ui::Context& context, ui::Neighbour which);
 

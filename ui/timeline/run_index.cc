@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "trace/analysis/breakdown.h"
+#include "trace/analysis/steps/breakdown.h"
 #include "trace/base/parallel.h"
 #include "trace/query/find_op_run.h"
 #include "trace/query/step_times.h"

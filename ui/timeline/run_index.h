@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "trace/analysis/breakdown.h"
-#include "trace/analysis/collectives.h"
-#include "trace/analysis/memory.h"
+#include "trace/analysis/memory/memory.h"
+#include "trace/analysis/steps/breakdown.h"
+#include "trace/analysis/steps/stalls.h"
 #include "trace/query/snapshot.h"
 #include "ui/timeline/gpu/track_index.h"
 #include "ui/timeline/lane_source.h"

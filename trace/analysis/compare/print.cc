@@ -5,7 +5,7 @@
 
 #include "trace/analysis/compare/comparison.h"
 #include "trace/analysis/compare/gate.h"
-#include "trace/analysis/text_table.h"
+#include "trace/analysis/report/text_table.h"
 #include "trace/base/signed_text.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"

@@ -9,7 +9,7 @@
 
 #include "trace/analysis/capped_sum.h"
 #include "trace/analysis/config_at.h"
-#include "trace/analysis/memory.h"
+#include "trace/analysis/memory/memory.h"
 #include "trace/query/rows.h"
 
 namespace shardscope::analysis {

@@ -72,7 +72,7 @@ class Measuring {
     ordinal_ = found->second;
     for (const PathPiece& piece : PathOf(step, span)) {
       const bool is_idle = piece.part == StepPart::kIdle;
-      RowStep& row = RowOf(piece.run == nullptr ? nullptr : piece.run.op, is_idle);
+      RowStep& row = RowOf(piece.run == nullptr ? nullptr : piece.run->op, is_idle);
       row.on_path_ns += piece.duration_ns;  // parts of a step whose sum does not overflow
       if (is_idle && piece.run != nullptr) NotePlace(step, *piece.run, true, piece.duration_ns);
     }

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "trace/analysis/breakdown.h"
 #include "trace/analysis/compare/step_path.h"
 #include "trace/analysis/scope.h"
+#include "trace/analysis/steps/breakdown.h"
 #include "trace/query/snapshot.h"
 
 namespace shardscope::analysis {

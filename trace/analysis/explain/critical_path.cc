@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "trace/analysis/append.h"
-#include "trace/analysis/collectives.h"
+#include "trace/analysis/collectives/collectives.h"
 #include "trace/analysis/derived.h"
 #include "trace/analysis/names.h"
 #include "trace/analysis/row_index.h"

@@ -8,11 +8,11 @@
 #include <set>
 #include <utility>
 
-#include "trace/analysis/breakdown.h"
 #include "trace/analysis/capped_sum.h"
-#include "trace/analysis/collectives.h"
+#include "trace/analysis/collectives/collectives.h"
 #include "trace/analysis/derived.h"
 #include "trace/analysis/row_index.h"
+#include "trace/analysis/steps/breakdown.h"
 #include "trace/base/interval.h"
 
 namespace shardscope::analysis {

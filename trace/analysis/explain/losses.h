@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "trace/analysis/breakdown.h"
-#include "trace/analysis/collectives.h"
 #include "trace/analysis/explain/front.h"
+#include "trace/analysis/steps/breakdown.h"
+#include "trace/analysis/steps/stalls.h"
 
 namespace shardscope::analysis {
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "trace/analysis/report.h"
+#include "trace/analysis/report/report.h"
 #include "trace/analysis/snapshot_test_util.h"
 
 namespace shardscope::analysis {

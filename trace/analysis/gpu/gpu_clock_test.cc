@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "trace/analysis/gpu/recording.h"
-#include "trace/analysis/report.h"
+#include "trace/analysis/report/report.h"
 
 namespace shardscope::analysis {
 namespace {

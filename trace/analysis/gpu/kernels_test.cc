@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "trace/analysis/report.h"
+#include "trace/analysis/report/report.h"
 
 namespace shardscope::analysis {
 namespace {

@@ -7,7 +7,7 @@
 #include <map>
 #include <tuple>
 
-#include "trace/analysis/breakdown.h"
+#include "trace/analysis/steps/breakdown.h"
 #include "trace/base/signed_text.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "trace/analysis/report.h"
+#include "trace/analysis/report/report.h"
 
 namespace shardscope::analysis {
 namespace {

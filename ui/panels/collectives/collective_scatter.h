@@ -1,7 +1,7 @@
 // A point a collective: its size to the right, its bus bandwidth upwards, both logarithmic.
 #pragma once
 
-#include "trace/analysis/collective_table.h"
+#include "trace/analysis/collectives/collective_table.h"
 #include "ui/context.h"
 #include "ui/draw_log.h"
 

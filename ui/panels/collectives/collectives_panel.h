@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "trace/analysis/collective_table.h"
+#include "trace/analysis/collectives/collective_table.h"
 #include "ui/panel.h"
 #include "ui/panels/collectives/matrix_view.h"
 #include "ui/widgets/tables.h"

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "trace/analysis/collective_table.h"
+#include "trace/analysis/collectives/collective_table.h"
 #include "ui/context.h"
 #include "ui/draw_log.h"
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trace/analysis/area.h"
+#include "trace/analysis/find/area.h"
 #include "trace/analysis/names.h"
 #include "trace/base/units.h"
 #include "ui/terms.h"

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "trace/analysis/report.h"
+#include "trace/analysis/report/report.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 #include "ui/text.h"

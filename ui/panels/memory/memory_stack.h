@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "trace/analysis/memory.h"
+#include "trace/analysis/memory/memory.h"
 #include "trace/query/snapshot.h"
 #include "ui/timeline/axis.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "trace/analysis/breakdown.h"
+#include "trace/analysis/steps/breakdown.h"
 
 namespace shardscope::panels {
 

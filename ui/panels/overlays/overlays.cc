@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "trace/analysis/moment.h"
+#include "trace/analysis/moment/moment.h"
 #include "trace/analysis/scope.h"
 #include "trace/base/text.h"
 #include "ui/actions.h"

@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "trace/analysis/hang.h"
+#include "trace/analysis/collectives/hang.h"
 
 namespace shardscope::panels {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "trace/analysis/rank_findings.h"
+#include "trace/analysis/ranks/rank_findings.h"
 
 namespace shardscope::panels {
 

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "trace/analysis/step_table.h"
+#include "trace/analysis/steps/step_table.h"
 #include "ui/context.h"
 #include "ui/draw_log.h"
 #include "ui/widgets/look.h"

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "trace/analysis/step_table.h"
+#include "trace/analysis/steps/step_table.h"
 #include "ui/panel.h"
 #include "ui/widgets/tables.h"
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "trace/analysis/hang.h"
+#include "trace/analysis/collectives/hang.h"
 #include "trace/base/units.h"
 #include "ui/panels/timeline/hit_marks.h"
 #include "ui/text.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "trace/analysis/largest_peak.h"
+#include "trace/analysis/memory/largest_peak.h"
 #include "trace/base/units.h"
 #include "ui/scope.h"
 #include "ui/text.h"

@@ -5,7 +5,7 @@
 #include <memory>
 #include <stop_token>
 
-#include "trace/analysis/area.h"
+#include "trace/analysis/find/area.h"
 #include "ui/shell/run/newest_worker.h"
 
 namespace shardscope::shell {

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <utility>
 
-#include "trace/analysis/breakdown.h"
+#include "trace/analysis/steps/breakdown.h"
 #include "trace/base/time.h"
 #include "trace/import/cache.h"
 #include "trace/query/live_trace.h"

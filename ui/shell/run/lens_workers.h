@@ -6,7 +6,7 @@
 #include <stop_token>
 
 #include "trace/analysis/explain/critical_path.h"
-#include "trace/analysis/moment.h"
+#include "trace/analysis/moment/moment.h"
 #include "trace/query/snapshot.h"
 #include "ui/planned_step.h"
 #include "ui/shell/run/newest_worker.h"

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "trace/analysis/changes.h"
-#include "trace/analysis/largest_peak.h"
-#include "trace/analysis/memory.h"
+#include "trace/analysis/memory/largest_peak.h"
+#include "trace/analysis/memory/memory.h"
 #include "trace/query/step_times.h"
 
 namespace shardscope::shell {

@@ -9,10 +9,10 @@
 #include <memory>
 #include <vector>
 
-#include "trace/analysis/collective_table.h"
-#include "trace/analysis/rank_findings.h"
-#include "trace/analysis/report.h"
-#include "trace/analysis/step_table.h"
+#include "trace/analysis/collectives/collective_table.h"
+#include "trace/analysis/ranks/rank_findings.h"
+#include "trace/analysis/report/report.h"
+#include "trace/analysis/steps/step_table.h"
 #include "ui/context.h"
 #include "ui/shell/run/newest_worker.h"
 

@@ -1,0 +1,225 @@
+#include "trace/analysis/report/report.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <utility>
+
+#include "trace/analysis/append.h"
+#include "trace/analysis/derived.h"
+#include "trace/analysis/row_index.h"
+
+namespace shardscope::analysis {
+namespace {
+
+constexpr size_t kListedStalls = 20;
+
+// What the figures of steps are made from, range by range.
+class DetailsMaker {
+ public:
+  explicit DetailsMaker(const query::Snapshot& snapshot) : snapshot_(snapshot), front_(snapshot) {}
+
+  void Add(int first_step, int last_step) {
+    std::vector<CollectiveRun> runs =
+        snapshot_.derived ? AddDerived(first_step, last_step) : AddRows(first_step, last_step);
+    runs.insert(runs.end(), slowest_.begin(), slowest_.end());
+    slowest_ = Slowest(std::move(runs));
+  }
+
+  std::vector<CollectiveRun> TakeSlowest() { return std::move(slowest_); }
+  Grounds TakeGrounds(int num_rank_steps) {
+    if (!snapshot_.derived) front_parts_ = front_.TakeParts();
+    return {stalls_.Sorted(num_rank_steps), std::move(front_parts_), std::move(path_)};
+  }
+
+ private:
+  std::vector<CollectiveRun> AddDerived(int first_step, int last_step) {
+    stalls_.Add(Stalls(snapshot_, first_step, last_step));
+    Append(FrontParts(snapshot_, first_step, last_step), &front_parts_);
+    Append(PathShares(snapshot_, first_step, last_step), &path_);
+    return DerivedCollectives(snapshot_, first_step, last_step);
+  }
+
+  std::vector<CollectiveRun> AddRows(int first_step, int last_step) {
+    StepRows rows(snapshot_, first_step, last_step);
+    stalls_.Add(Stalls(rows));
+    front_.Add(rows);
+    Append(PathShares(rows), &path_);
+    return std::move(rows.collectives);
+  }
+
+  const query::Snapshot& snapshot_;
+  StallGroups stalls_;
+  FrontMaker front_;  // of op runs
+  std::vector<FrontPart> front_parts_;
+  std::vector<PathShare> path_;
+  std::vector<CollectiveRun> slowest_;
+};
+
+// Of the steps whose times count, a few at a time.
+void AddDetails(const query::Snapshot& snapshot, const std::vector<StepBreakdown>& steps,
+                Figures* figures) {
+  const ScopedSteps& scope = figures->scope;
+  DetailsMaker details(snapshot);
+  for (const auto& [first, last] : StepRanges(snapshot, scope.first_timed, scope.last)) {
+    details.Add(first, last);
+  }
+  figures->slowest_collectives = details.TakeSlowest();
+  const auto num_rank_steps = std::ranges::count_if(steps, [&scope](const StepBreakdown& row) {
+    return row.step >= scope.first_timed && row.step <= scope.last;
+  });
+  Grounds grounds = details.TakeGrounds(static_cast<int>(num_rank_steps));
+  figures->stalls = grounds.stalls;
+  figures->explanation =
+      Explain(snapshot, steps, std::move(grounds), figures->scope.first_timed, figures->scope.last);
+  if (figures->stalls.size() > kListedStalls) figures->stalls.resize(kListedStalls);
+}
+
+std::string ConfigValue(const query::Snapshot& snapshot, const std::string& key) {
+  const auto found = snapshot.config.find(key);
+  return found == snapshot.config.end() ? "" : found->second;
+}
+
+}  // namespace
+
+Figures MakeFigures(const query::Snapshot& snapshot, const std::vector<StepBreakdown>& steps,
+                    const Scope& scope) {
+  Figures figures;
+  figures.scope = Resolve(scope, steps, snapshot.markers);
+  if (figures.scope.whole_run()) {
+    figures.memory = MemoryPeaks(snapshot);
+  } else if (!figures.scope.empty()) {
+    figures.memory = MemoryPeaksOfSteps(snapshot, figures.scope.first, figures.scope.last);
+  }
+  figures.summary = SummarizeRange(steps, figures.scope.first, figures.scope.last);
+  if (!figures.scope.empty()) AddDetails(snapshot, steps, &figures);
+  return figures;
+}
+
+std::vector<query::Marker> ErrorsOf(const query::Snapshot& snapshot) {
+  std::vector<query::Marker> errors;
+  for (const query::Marker& marker : snapshot.markers) {
+    if (marker.kind == "error") errors.push_back(marker);
+  }
+  std::stable_sort(
+      errors.begin(), errors.end(),
+      [](const query::Marker& a, const query::Marker& b) { return a.time_ns < b.time_ns; });
+  return errors;
+}
+
+std::vector<std::string> UnfinishedOf(const query::Snapshot& snapshot) {
+  std::vector<std::string> reasons;
+  for (const query::Capability& capability : snapshot.capabilities) {
+    if (capability.source == kFinisher) reasons.push_back(capability.reason);
+  }
+  return reasons;
+}
+
+std::vector<query::Marker> SkipsInScope(const Report& report) {
+  std::vector<query::Marker> skips;
+  for (const query::Marker& marker : report.markers) {
+    if (marker.kind == "skip" && report.figures.scope.Contains(marker.step))
+      skips.push_back(marker);
+  }
+  return skips;
+}
+
+Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options) {
+  Report report;
+  report.name = snapshot.name;
+  report.run_folder = snapshot.run_folder;
+  report.state = snapshot.state;
+  report.truth = snapshot.truth;
+  report.imported = snapshot.IsImported();
+  report.contended = snapshot.contended;
+  const bool is_cached = options.cache != nullptr && snapshot.derived == nullptr;
+  report.steps = is_cached ? options.cache->Update(snapshot) : Breakdowns(snapshot);
+  report.figures =
+      MakeFigures(snapshot, report.steps, options.scope.value_or(DefaultScope(snapshot.state)));
+  if (!snapshot.ranks.empty()) {
+    for (const query::Pause& pause : snapshot.ranks.front().pauses) {
+      if (report.figures.scope.Contains(pause.step)) report.pauses.push_back(pause);
+    }
+    // The last one is behind the last step.
+    for (const query::Evaluation& evaluation : snapshot.ranks.front().evaluations) {
+      const bool is_in = report.figures.scope.Contains(evaluation.step) ||
+                         report.figures.scope.Contains(evaluation.step - 1);
+      if (is_in) report.evaluations.push_back(evaluation);
+    }
+  }
+  const ScopedSteps& scope = report.figures.scope;
+  for (CheckpointFigures& one : CheckpointsOf(snapshot)) {
+    // The last one is taken when there is no step after it.
+    if (!scope.whole_run() && !scope.Contains(one.step)) continue;
+    report.checkpoints.push_back(std::move(one));
+  }
+  report.resumed = ResumedFromOf(snapshot);
+  report.trained = TrainedOf(snapshot);
+  report.memory = report.figures.scope.whole_run() ? report.figures.memory : MemoryPeaks(snapshot);
+  std::map<query::ScheduleId, RankTraffic> traffic = TrafficOf(snapshot);
+  for (ScheduleMemory& memory : MemoryOfSchedules(snapshot, report.memory)) {
+    report.schedules.push_back({memory, std::move(traffic[memory.id])});
+  }
+  std::set<query::ScheduleId> evaluated;
+  for (const query::Evaluation& evaluation : report.evaluations) {
+    const auto schedule = snapshot.schedules.find(evaluation.schedule);
+    const bool is_new = evaluated.insert(evaluation.schedule).second;
+    if (!is_new || schedule == snapshot.schedules.end()) continue;
+    report.evaluation_schedules.push_back(
+        {schedule->second.name, std::move(traffic[evaluation.schedule])});
+  }
+  for (const query::RankRows& rows : snapshot.ranks) {
+    if (!rows.segments.empty()) report.nccl_segments[rows.rank] = SegmentsOfNccl(snapshot, rows);
+  }
+  if (options.every_stall) {
+    report.every_stall = Stalls(snapshot, scope.first_timed, scope.last);
+  }
+  if (options.collectives) {
+    report.collectives = MakeCollectiveTable(snapshot, scope);
+    for (const CollectiveRun& run : report.figures.slowest_collectives) {
+      report.arrivals.push_back(ArrivalsOf(snapshot, run));
+    }
+  }
+  if (options.step_table) {
+    std::vector<StepRow> rows = MakeStepTable(report.steps, snapshot.markers);
+    std::erase_if(rows, [&](const StepRow& row) { return !scope.Contains(row.step); });
+    report.step_table = std::move(rows);
+  }
+  report.kernels = SummarizeKernels(snapshot);
+  report.edges = CheckEdges(snapshot);
+
+  report.link.transport = ConfigValue(snapshot, "transport");
+  if (report.link.transport == "emulated") {
+    report.link.bandwidth = ConfigValue(snapshot, "link.bandwidth");
+    for (const query::Marker& marker : snapshot.markers) {
+      if (marker.key == "link.bandwidth") report.link.bandwidth = marker.new_value;
+    }
+    for (int at = 0; at < words::kNumMeshDimensions; ++at) {
+      const std::string dimension(Name(static_cast<words::MeshDimension>(at)));
+      const std::string key = "link." + dimension + ".bandwidth";
+      std::string rate = ConfigValue(snapshot, key);
+      for (const query::Marker& marker : snapshot.markers) {
+        if (marker.key == key) rate = marker.new_value;
+      }
+      if (!rate.empty()) report.link.bandwidth += ", " + dimension + " " + rate;
+    }
+  }
+  report.markers = snapshot.markers;
+  report.errors = ErrorsOf(snapshot);
+  report.unfinished = UnfinishedOf(snapshot);
+  report.clocks = snapshot.clocks;
+  report.gpu_clocks = BoundGpuClocks(snapshot);
+  report.overhead = MeasureOverhead(snapshot);
+  report.sources = SourcesOf(snapshot);
+  report.hang = FindHang(snapshot);
+  for (const query::Capability& capability : snapshot.capabilities) {
+    if (capability.source == kFinisher) continue;
+    report.dropped[capability.source] += capability.dropped;
+    if (capability.dropped > 0) {
+      report.losses[capability.source + ": " + capability.reason] += capability.dropped;
+    }
+  }
+  return report;
+}
+
+}  // namespace shardscope::analysis
