@@ -18,6 +18,8 @@
 #include "trace/base/check.h"
 #include "trace/query/live_trace.h"
 #include "trace/query/summary.h"
+#include "trace/store/chunk_table.h"
+#include "trace/store/finished_source.h"
 #include "trace/store/row_io.h"
 #include "trace/store/run_files.h"
 #include "trace/store/run_source.h"
@@ -37,7 +39,7 @@ enum Flags : uint8_t {
   kLiveFile = 2,   // a live file whose writer died: it is finished first
   kWholeFile = 4,  // the rest of the input is the file itself
   kSql = 8,        // also through the views
-  kDerived = 16,   // a finished file with derived rows, which a report of it then shows
+  kDerived = 16,   // a finished file with derived rows, which a report of it then shows, and chunks
 };
 
 struct PlannedOp {
@@ -174,7 +176,7 @@ void WriteFile(const std::string& path, const Bytes& bytes) {
 struct GoodTraces {
   Bytes live;
   Bytes finished;
-  Bytes derived;  // finished, with derived rows
+  Bytes derived;  // finished, with derived rows and chunks
   Bytes other;    // finished, of another process
 };
 
@@ -197,6 +199,7 @@ GoodTraces MakeGoodTraces(const std::string& folder) {
   std::filesystem::remove(folder + "/trace-b-2.db");
   WriteLive(folder + "/trace-a-1.live.db", 0, "a");
   SHARDSCOPE_CHECK(query::ReadSummary(folder).value() != nullptr);
+  store::AddRowChunks(folder + "/trace-a-1.db", 0);
   traces.derived = ReadFile(folder + "/trace-a-1.db");
   SHARDSCOPE_CHECK(!traces.finished.empty() && !traces.other.empty());
   return traces;
@@ -235,7 +238,19 @@ void Edit(Input edits, Bytes* file) {
   }
 }
 
+// All rows as the app reads those of a large file.
+void ReadAsLarge(const std::string& path) {
+  const auto source = store::FinishedSource::OpenFile(path);
+  if (!source.ok()) return;
+  store::RowBatch batch;
+  do {
+    const Status read = (*source)->ReadNext(&batch);
+    if (!read.ok()) return;
+  } while (!store::IsEmpty(batch));
+}
+
 void OpenAndReport(const std::string& folder, bool sql) {
+  ReadAsLarge(folder + "/trace-a-1.db");
   const Result<query::SnapshotPtr> snapshot = query::ReadSnapshot(folder);
   if (!snapshot.ok()) {
     SHARDSCOPE_CHECK(snapshot.message().find("trace-a-1") != std::string::npos);

@@ -108,18 +108,20 @@ Result<std::unique_ptr<LiveTrace>> FinishedTrace::OpenLarge(const store::RunFile
                                                             int64_t least_bytes) {
   std::unique_ptr<FinishedTrace> trace(new FinishedTrace(run, on_change));
   int64_t bytes = 0;
+  int64_t bytes_of_rows = 0;
   int64_t num_ranks = 0;
   for (const store::TraceFile& file : run.traces) {
     SHARDSCOPE_ASSIGN_OR_RETURN(auto source, store::FinishedSource::Open(file, 0));
     if (source == nullptr) return std::unique_ptr<LiveTrace>();
     bytes += store::DatabaseBytes(file.FinishedPath());
+    bytes_of_rows += store::FinishedSource::BytesOfRows(file);
     SHARDSCOPE_ASSIGN_OR_RETURN(const int64_t ranks_of_file, source->NumRanks());
     num_ranks += ranks_of_file;
     trace->sources_.push_back(std::move(source));
   }
   if (bytes < least_bytes) return std::unique_ptr<LiveTrace>();
   trace->around_step_ = limits.around_step;
-  const RunMemory needed = MemoryForRun(bytes, num_ranks);
+  const RunMemory needed = MemoryForRun(bytes_of_rows, num_ranks);
   SHARDSCOPE_RETURN_IF_ERROR(trace->Start(needed, MemoryToUse(limits, needed)));
   return std::unique_ptr<LiveTrace>(std::move(trace));
 }

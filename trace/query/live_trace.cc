@@ -152,11 +152,14 @@ void Found(const fs::path& file, RunOnDisk* run) {
 
 Status CheckMemoryFor(const store::RunFiles& run) {
   int64_t bytes = 0;
+  int64_t bytes_of_rows = 0;
   for (const store::TraceFile& file : run.traces) {
-    if (store::Exists(file.FinishedPath())) bytes += store::DatabaseBytes(file.FinishedPath());
+    if (!store::Exists(file.FinishedPath())) continue;
+    bytes += store::DatabaseBytes(file.FinishedPath());
+    bytes_of_rows += store::FinishedSource::BytesOfRows(file);
   }
   if (bytes < store::FinishedSource::kLargeBytes) return Status::Ok();
-  const int64_t needed = MemoryForRows(bytes);
+  const int64_t needed = MemoryForRows(bytes_of_rows);
   const int64_t free = FreeMemoryBytes();
   if (needed <= free) return Status::Ok();
   return Status::Error(fmt::format(

@@ -51,8 +51,9 @@ Status DeriveSteps(const Deriver& deriver, const store::RowBatch& tables,
     first = last + 1;
     const auto done = static_cast<double>(first - bounds.first_step);
     const auto all = static_cast<double>(bounds.last_step + 1 - bounds.first_step);
-    store::TellFinishProgress(store::kCopiedPercent +
-                              static_cast<int>((100 - store::kCopiedPercent) * done / all));
+    store::TellFinishProgress(
+        store::kCopiedPercent +
+        static_cast<int>((store::kDerivedPercent - store::kCopiedPercent) * done / all));
   }
   return Status::Ok();
 }

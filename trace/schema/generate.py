@@ -259,7 +259,8 @@ class FieldSource {{
 }};
 
 """
-FIELD_KINDS = {tables.INT: "Integer", tables.REAL: "Real", tables.TEXT: "Text"}
+# Bytes come as text does; a statement that takes texts alone cannot write them.
+FIELD_KINDS = {tables.INT: "Integer", tables.REAL: "Real", tables.TEXT: "Text", tables.BLOB: "Text"}
 
 
 def fields_header():
@@ -420,6 +421,9 @@ Plain `sqlite3` reads both (`shardscope sql RUN "SELECT ..."` reads all files of
   views (columns `*_ms`). Table `clock` ties them to the time of day. Bytes are bytes in tables; `_mb` is 10^6 bytes.
 - `id` counts up in commit order and is never used twice: `WHERE id > ?` reads what is new. A finished trace keeps ids and order.
 - Tables marked *derived* are made from the others while a trace is finished, and are empty while it is live.
+- A finished trace of 32 MiB and more has the rows of its hot tables twice: table `row_chunk` has them packed, for viewers. Its triggers (three a
+  table) empty that when rows are changed, so that a trace that was edited shows what it says; a bounded one (`record.max_bytes`) has none, nor
+  one that was finished where the disk had no room.
 - Rows are only appended; the exceptions are rows of `meta` (`state`, and what `record.max_bytes` removed: `dropped_*`) and nothing else.
 - A `REAL` column is `NULL` where the value was not a number (a loss that diverged).
 - Several files of one run are read as one: ids of later files are shifted, and times are put on the clock of the first file. Files

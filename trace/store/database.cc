@@ -48,6 +48,11 @@ void Statement::Bind(int parameter, std::string_view text) {
   SHARDSCOPE_CHECK(sqlite3_bind_text(statement_.get(), parameter, data,
                                      static_cast<int>(text.size()), SQLITE_STATIC) == SQLITE_OK);
 }
+void Statement::BindBlob(int parameter, std::string_view bytes) {
+  const char* data = bytes.empty() ? "" : bytes.data();
+  SHARDSCOPE_CHECK(sqlite3_bind_blob(statement_.get(), parameter, data,
+                                     static_cast<int>(bytes.size()), SQLITE_STATIC) == SQLITE_OK);
+}
 
 Result<bool> Statement::Step() {
   const int code = sqlite3_step(statement_.get());
@@ -102,6 +107,12 @@ std::string_view Statement::Text(int column) const {
   text_bytes_ += size;
   // sqlite3 gives UTF-8 as unsigned char.
   return {reinterpret_cast<const char*>(text), size};
+}
+std::string_view Statement::Blob(int column) const {
+  const void* bytes = sqlite3_column_blob(statement_.get(), column);
+  if (bytes == nullptr) return {};
+  return {static_cast<const char*>(bytes),
+          static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column))};
 }
 
 bool Statement::ReadOnly() const { return sqlite3_stmt_readonly(statement_.get()) != 0; }

@@ -21,10 +21,11 @@ class Statement {
  public:
   enum class Type : uint8_t { kInteger, kReal, kText, kBlob, kNull };
 
-  // A bound text must live until the next Step() or Reset().
+  // Bound text or bytes must live until the next Step() or Reset().
   void Bind(int parameter, int64_t value);
   void Bind(int parameter, double value);
   void Bind(int parameter, std::string_view text);
+  void BindBlob(int parameter, std::string_view bytes);
 
   // true: a row is there; false: done. Errors name the database file.
   Result<bool> Step();
@@ -40,6 +41,7 @@ class Statement {
   double Real(int column) const;  // NaN for NULL
   // Valid until the next Step() or Reset().
   std::string_view Text(int column) const;
+  std::string_view Blob(int column) const;
 
   // Bytes that Text() has returned so far.
   size_t text_bytes() const { return text_bytes_; }

@@ -11,6 +11,7 @@
 #include "trace/base/check.h"
 #include "trace/base/words.h"
 #include "trace/store/held_memory.h"
+#include "trace/store/row_chunk.h"
 #include "trace/store/row_io.h"
 #include "trace/store/source.h"
 #include "trace/store/writer.h"
@@ -148,6 +149,35 @@ Status Drain(std::unique_ptr<Cursor>* cursor, size_t* left, RowBatch* batch) {
   return Status::Ok();
 }
 
+// All rows of a hot table: packed ones, where the file has them, or those of a statement.
+struct HotRows {
+  const Table* table = nullptr;
+  std::unique_ptr<RowChunks> chunks;
+  std::unique_ptr<Cursor> cursor;
+};
+
+Status StartHot(const Table& table, const std::optional<RowLimits>& limits, TraceReader* reader,
+                HotRows* rows) {
+  rows->table = &table;
+  if (!limits) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(rows->chunks, RowChunks::Open(table, &reader->database()));
+    if (rows->chunks != nullptr) return Status::Ok();
+  }
+  return Start(table, limits, reader, &rows->cursor);
+}
+
+// As Drain(), but a chunk is read whole.
+Status DrainHot(HotRows* rows, size_t* left, RowBatch* batch) {
+  AnyRows& target = batch->At(rows->table->index);
+  while (rows->chunks != nullptr && *left > 0) {
+    const size_t before = target.size();
+    SHARDSCOPE_ASSIGN_OR_RETURN(const bool more, rows->chunks->Read(&target));
+    if (!more) rows->chunks.reset();
+    *left -= std::min(*left, target.size() - before);
+  }
+  return Drain(&rows->cursor, left, batch);
+}
+
 // Calls visit() for every row that `select` gives, until it returns false.
 template <typename Visit>
 Status ForEachRow(const std::string& path, const char* table, Statement* select,
@@ -207,21 +237,21 @@ class FinishedSource::OpRuns {
     auto op_runs = std::make_unique<OpRuns>();
     op_runs->reader_ = std::move(reader);
     SHARDSCOPE_RETURN_IF_ERROR(
-        Start(kTable<schema::OpRunRow>, limits, &op_runs->reader_, &op_runs->rows_));
+        StartHot(kTable<schema::OpRunRow>, limits, &op_runs->reader_, &op_runs->rows_));
     return op_runs;
   }
 
   Result<RowBatch> Read(RowBatch room) {
     Clear(&room);
     size_t left = kRowsAtATime;
-    room.Get<schema::OpRunRow>().reserve(left);
-    SHARDSCOPE_RETURN_IF_ERROR(Drain(&rows_, &left, &room));
+    room.Get<schema::OpRunRow>().reserve(left + (rows_.chunks ? kMostRowsOfChunk : 0));
+    SHARDSCOPE_RETURN_IF_ERROR(DrainHot(&rows_, &left, &room));
     return room;
   }
 
  private:
   TraceReader reader_;
-  std::unique_ptr<Cursor> rows_;
+  HotRows rows_;
 };
 
 // The other hot tables that Snapshots show, one after the other.
@@ -237,7 +267,7 @@ class FinishedSource::Others {
       const Table& table = tables.At(i).table();
       if (!table.hot || table.sql_only || i == kTable<schema::OpRunRow>.index) continue;
       SHARDSCOPE_RETURN_IF_ERROR(
-          Start(table, limits, &others->reader_, &others->cursors_.emplace_back()));
+          StartHot(table, limits, &others->reader_, &others->tables_.emplace_back()));
     }
     return others;
   }
@@ -245,14 +275,13 @@ class FinishedSource::Others {
   Result<RowBatch> Read(RowBatch room) {
     Clear(&room);
     size_t left = kRowsAtATime;
-    for (std::unique_ptr<Cursor>& cursor : cursors_)
-      SHARDSCOPE_RETURN_IF_ERROR(Drain(&cursor, &left, &room));
+    for (HotRows& rows : tables_) SHARDSCOPE_RETURN_IF_ERROR(DrainHot(&rows, &left, &room));
     return room;
   }
 
  private:
   TraceReader reader_;
-  std::vector<std::unique_ptr<Cursor>> cursors_;
+  std::vector<HotRows> tables_;
 };
 
 FinishedSource::~FinishedSource() {
@@ -286,6 +315,15 @@ Result<std::unique_ptr<FinishedSource>> FinishedSource::OpenFile(const std::stri
       source->reader_.database().QueryText("SELECT value FROM meta WHERE key = 'state'"));
   source->cut_ = state == Name(words::TraceState::kCut);
   return source;
+}
+
+// A damaged file may claim more than it has.
+int64_t FinishedSource::BytesOfRows(const TraceFile& file) {
+  const int64_t bytes = DatabaseBytes(file.FinishedPath());
+  if (bytes < kLargeBytes) return bytes;
+  Result<TraceReader> reader = TraceReader::Open(file.FinishedPath());
+  if (!reader.ok()) return bytes;
+  return bytes - std::min(BytesOfChunks(&reader->database()), bytes / 2);
 }
 
 Result<StepBounds> FinishedSource::Bounds() {
@@ -451,7 +489,7 @@ Status FinishedSource::ReadCounters(RowBatch* batch) {
 Status FinishedSource::ReadDerived(RowBatch* batch, const std::atomic<bool>* stopping) {
   for (size_t i = 0; i < schema::kNumTables; ++i) {
     const Table& table = batch->At(i).table();
-    if (!table.derived || i == kTable<schema::StepRangeRow>.index) continue;
+    if (!table.derived || table.sql_only || i == kTable<schema::StepRangeRow>.index) continue;
     SHARDSCOPE_ASSIGN_OR_RETURN(const auto rows, Cursor::Open(table, "", &reader_));
     SHARDSCOPE_RETURN_IF_ERROR(rows->ReadAll(batch, stopping));
   }

@@ -2,7 +2,8 @@
 // those of a few steps at once.
 //
 // A Source (source.h) reads all tables on one thread, each a part at a time. Here two threads read
-// ahead, op runs and the rest. Tables that only SQL asks for are left out: Snapshots have none.
+// ahead, op runs and the rest, where the file has their rows packed (chunk_table.h) from there.
+// Tables that only SQL asks for are left out: Snapshots have none.
 //
 // Used by one thread at a time.
 #pragma once
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "trace/base/status.h"
+#include "trace/store/chunk_table.h"
 #include "trace/store/reader.h"
 
 namespace shardscope::store {
@@ -53,8 +55,7 @@ struct RowLimits {
 
 class FinishedSource {
  public:
-  // Of a file with some 150,000 op runs; below this the common way is quick enough.
-  static constexpr int64_t kLargeBytes = 32 << 20;
+  static constexpr int64_t kLargeBytes = kLargeTraceBytes;
 
   // nullptr if the file is not one for this class: live, bounded in size, older than version 4 of
   // the schema, or smaller.
@@ -63,6 +64,10 @@ class FinishedSource {
   // Of a file of any size, which may be without derived rows.
   static Result<std::unique_ptr<FinishedSource>> OpenFile(const std::string& path);
   ~FinishedSource();
+
+  // What the rows of a finished file take of it: without what it has of them packed. An estimate in
+  // damaged files.
+  static int64_t BytesOfRows(const TraceFile& file);
 
   bool cut() const { return cut_; }
   Result<StepBounds> Bounds();

@@ -34,7 +34,7 @@ Status FinishedWriter::Finish() {
   inserter_.Forget();
   SHARDSCOPE_RETURN_IF_ERROR(CompleteFinished(words::TraceState::kFinished, &database_));
   SHARDSCOPE_ASSIGN_OR_RETURN(database_, Database::OpenInMemory());
-  return PublishFinished(file_.UnfinishedPath(), file_);
+  return PublishFinished(file_.UnfinishedPath(), file_, true);
 }
 
 }  // namespace shardscope::store

@@ -15,6 +15,7 @@
 
 #include "trace/schema/columns.h"
 #include "trace/schema/ddl.h"
+#include "trace/store/chunk_table.h"
 #include "trace/store/database.h"
 #include "trace/store/reader.h"
 #include "trace/store/writer.h"
@@ -216,8 +217,9 @@ Status CompleteFinished(words::TraceState state, Database* database) {
   return InsertStepRanges(database);
 }
 
-Status PublishFinished(const std::string& temporary, const TraceFile& file) {
+Status PublishFinished(const std::string& temporary, const TraceFile& file, bool packs_rows) {
   AddDerived(temporary);
+  if (packs_rows) AddRowChunks(temporary);
   SHARDSCOPE_RETURN_IF_ERROR(SyncPath(temporary, 0));
   if (std::rename(temporary.c_str(), file.FinishedPath().c_str()) != 0) {
     return Status::Error(
@@ -248,7 +250,8 @@ Status BuildFinished(const TraceFile& file, words::TraceState state, const RowBa
       return copied;
     }
   }
-  SHARDSCOPE_RETURN_IF_ERROR(PublishFinished(temporary, file));
+  // With several segments it is bounded in size (record.max_bytes).
+  SHARDSCOPE_RETURN_IF_ERROR(PublishFinished(temporary, file, segments.size() == 1));
   RemoveLive(file);
   return Status::Ok();
 }

@@ -24,18 +24,20 @@ void SetDerive(Derive derive);
 using FinishProgress = std::function<void(int percent)>;
 void SetFinishProgress(FinishProgress progress);
 
-// The first half is copying, reported by BuildFinished(); the second is deriving, reported by the
-// deriver.
+// Copying comes to the first of these, reported by BuildFinished(); deriving to the second,
+// reported by the deriver; packing rows, of a large trace, takes the rest (chunk_table.h).
 inline constexpr int kCopiedPercent = 50;
+inline constexpr int kDerivedPercent = 80;
 void TellFinishProgress(int percent);
 
 // The parts of finishing, for a trace that never was live as well (finished_writer.h). A new file
 // is configured; once all tables have their rows, within one transaction, it is completed: indexes
 // and views are added, meta.state becomes `state`, and the transaction ends; without a connection
-// it is published: derived rows are added, and it takes its place.
+// it is published: derived rows are added, of a large one all rows in chunks if `packs_rows`, and
+// it takes its place.
 Status ConfigureFinished(Database* database);
 Status CompleteFinished(words::TraceState state, Database* database);
-Status PublishFinished(const std::string& temporary, const TraceFile& file);
+Status PublishFinished(const std::string& temporary, const TraceFile& file, bool packs_rows);
 
 // Copies the live segments, and `rest`, rare rows for which they had no room, into a new file with
 // meta.state = `state`, renames that to <stem>.db in one step and removes the segments. A reader

@@ -15,8 +15,8 @@ namespace shardscope::store {
 class TraceReader {
  public:
   // Read-only. Checks, before anything is queried: that it is a SQLite file of ours, of a schema
-  // this program reads, with exactly the expected tables and indexes and no trigger. The views are
-  // replaced by this program's own (temporary) ones.
+  // this program reads, with exactly the expected tables and indexes, and no triggers but those of
+  // chunk_table.h. The views are replaced by this program's own (temporary) ones.
   static Result<TraceReader> Open(const std::string& path);
   static Result<TraceReader> OpenSegment(const TraceFile& file, int64_t segment);
   // The finished file of a trace, or else its oldest live segment.

@@ -1,0 +1,366 @@
+// A large finished trace is read from its chunks: the rows must be those of its tables, whatever
+// was changed in it since, and a damaged one gives an error.
+#include "trace/store/chunk_table.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "trace/schema/ddl.h"
+#include "trace/store/finished_source.h"
+#include "trace/store/finished_writer.h"
+#include "trace/store/finisher.h"
+#include "trace/store/reader.h"
+#include "trace/store/row_chunk.h"
+#include "trace/store/writer.h"
+
+namespace shardscope::store {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr int64_t kOpRuns = 70'000;  // two chunks
+constexpr int64_t kEvents = 66'000;
+
+// Fields in words, so that rows of all tables compare alike; a NaN is one.
+class RowWords final : public schema::FieldSink {
+ public:
+  void Integer(int64_t value) override { words_ += fmt::format("{} ", value); }
+  void Real(double value) override { words_ += fmt::format("{} ", value); }
+  void Text(std::string_view value) override { words_ += fmt::format("'{}' ", value); }
+  const std::string& words() const { return words_; }
+
+ private:
+  std::string words_;
+};
+
+// By table.
+std::vector<std::string> WordsOfTables(const RowBatch& batch) {
+  std::vector<std::string> all;
+  for (size_t table = 0; table < schema::kNumTables; ++table) {
+    RowWords words;
+    const AnyRows& rows = batch.At(table);
+    for (size_t i = 0; i < rows.size(); ++i) rows.Write(i, &words);
+    all.push_back(words.words());
+  }
+  return all;
+}
+
+void InsertSteps(FinishedWriter* writer) {
+  for (int64_t id = 1; id <= 20; ++id) {
+    schema::StepRow row;
+    row.id = schema::StepId(id);
+    row.step = id - 1;
+    row.start_ns = id * 1000;
+    row.end_ns = id * 1000 + 900;
+    row.loss = id == 7 ? std::numeric_limits<double>::quiet_NaN() : 1.0 / static_cast<double>(id);
+    SHARDSCOPE_CHECK(writer->Insert(row).ok());
+  }
+}
+
+void InsertOpRuns(FinishedWriter* writer) {
+  for (int64_t id = 1; id <= kOpRuns; ++id) {
+    schema::OpRunRow row;
+    row.id = schema::OpRunId(3 * id);  // others are in no file
+    row.plan_op = schema::PlanOpId(id % 100);
+    row.step = id * 20 / (kOpRuns + 1);
+    row.issued_ns = id * 7 - id % 13;
+    row.ready_ns = row.issued_ns + 1;
+    row.started_ns = id % 1000 == 0 ? -1 : row.issued_ns + id % 300;
+    row.ended_ns = id == 99 ? std::numeric_limits<int64_t>::max() : row.started_ns + 70'000;
+    row.blocking_plan_op = schema::PlanOpId::None();
+    row.blocking_kind = id % 3 == 0 ? "" : id % 3 == 1 ? "event" : "none";
+    SHARDSCOPE_CHECK(writer->Insert(row).ok());
+  }
+}
+
+void InsertEvents(FinishedWriter* writer) {
+  for (int64_t id = 1; id <= kEvents; ++id) {
+    schema::MemoryEventRow row;
+    row.id = schema::MemoryEventId(id);
+    row.device = "cpu";
+    row.issued_ns = row.executed_ns = id * 9;
+    row.bytes = id % 2 == 0 ? -4096 : 4096;
+    row.category = "activation";
+    row.unit = fmt::format("block{}", id % 40);
+    SHARDSCOPE_CHECK(writer->Insert(row).ok());
+  }
+  for (int64_t id = 1; id <= 10; ++id) {
+    schema::SpanRow row;
+    row.id = schema::SpanId(id);
+    row.start_ns = id;
+    SHARDSCOPE_CHECK(writer->Insert(row).ok());
+  }
+}
+
+class RowChunksOfAFile : public testing::Test {
+ protected:
+  RowChunksOfAFile() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "shardscope-XXXXXX").string();
+    SHARDSCOPE_CHECK(mkdtemp(pattern.data()) != nullptr);
+    folder_ = pattern;
+    file_ = TraceFile{folder_ + "/trace-a-1"};
+    path_ = file_.FinishedPath();
+    auto writer = FinishedWriter::Create(file_);
+    SHARDSCOPE_CHECK(writer.ok());
+    InsertSteps(writer->get());
+    InsertOpRuns(writer->get());
+    InsertEvents(writer->get());
+    SHARDSCOPE_CHECK((*writer)->Finish().ok());
+  }
+  ~RowChunksOfAFile() override { std::filesystem::remove_all(folder_); }
+
+  void Pack() const { AddRowChunks(path_, 0); }
+  void Change(const std::string& sql) const {
+    Result<Database> database = Database::Open(path_, Database::Mode::kReadWrite);
+    ASSERT_TRUE(database.ok());
+    const Status changed = database->Execute(sql);
+    ASSERT_TRUE(changed.ok()) << changed.message();
+  }
+  int64_t Query(const std::string& sql) const {
+    Result<TraceReader> reader = TraceReader::Open(path_);
+    SHARDSCOPE_CHECK(reader.ok());
+    const Result<int64_t> value = reader->database().QueryInteger(sql);
+    EXPECT_TRUE(value.ok()) << value.message();
+    return value.ok() ? *value : -1;
+  }
+  int64_t ChunksOf(const std::string& table) const {
+    return Query("SELECT count(*) FROM row_chunk WHERE table_name = '" + table + "'");
+  }
+
+  // As a viewer loads it.
+  Status Load(RowBatch* all, const RowLimits* limits = nullptr) const {
+    SHARDSCOPE_ASSIGN_OR_RETURN(const auto source, FinishedSource::Open(file_, 0));
+    if (limits != nullptr) source->Limit(*limits);
+    RowBatch batch;
+    do {
+      SHARDSCOPE_RETURN_IF_ERROR(source->ReadNext(&batch));
+      for (size_t table = 0; table < schema::kNumTables; ++table) {
+        batch.At(table).CopyTo(&all->At(table));
+      }
+    } while (!IsEmpty(batch));
+    return Status::Ok();
+  }
+  // Likewise with SQL.
+  Status Select(RowBatch* all) const {
+    SHARDSCOPE_ASSIGN_OR_RETURN(TraceReader reader, TraceReader::Open(path_));
+    for (size_t table = 0; table < schema::kNumTables; ++table) {
+      const Table& one = all->At(table).table();
+      if (!one.hot || one.sql_only) continue;
+      SHARDSCOPE_RETURN_IF_ERROR(reader.ReadAll(&all->At(table)).status());
+    }
+    return Status::Ok();
+  }
+  void ExpectRowsOfTables() const {
+    RowBatch loaded;
+    const Status status = Load(&loaded);
+    ASSERT_TRUE(status.ok()) << status.message();
+    RowBatch selected;
+    ASSERT_TRUE(Select(&selected).ok());
+    EXPECT_EQ(loaded.Get<schema::OpRunRow>().size(), selected.Get<schema::OpRunRow>().size());
+    const std::vector<std::string> words = WordsOfTables(loaded);
+    const std::vector<std::string> expected = WordsOfTables(selected);
+    for (size_t table = 0; table < schema::kNumTables; ++table) {
+      EXPECT_TRUE(words[table] == expected[table]) << loaded.At(table).table().name;
+    }
+  }
+  void ExpectDamaged(const std::string& what) const {
+    RowBatch batch;
+    EXPECT_THAT(Load(&batch).message(), AllOf(HasSubstr(path_ + " is damaged: its table row_chunk"),
+                                              HasSubstr(what), HasSubstr("copy it again")));
+  }
+
+  std::string folder_;
+  TraceFile file_;
+  std::string path_;
+};
+
+TEST_F(RowChunksOfAFile, HaveTheRowsOfItsTables) {
+  ExpectRowsOfTables();
+  EXPECT_EQ(Query("SELECT count(*) FROM row_chunk"), 0);  // it is small
+  Pack();
+  EXPECT_EQ(ChunksOf("op_run"), 2);
+  EXPECT_EQ(ChunksOf("memory_event"), 2);
+  EXPECT_EQ(ChunksOf("step"), 1);
+  EXPECT_EQ(ChunksOf("span"), 1);
+  EXPECT_EQ(ChunksOf("collective"), 0);
+  EXPECT_EQ(Query("SELECT sum(num_rows) FROM row_chunk WHERE table_name = 'op_run'"), kOpRuns);
+  ExpectRowsOfTables();
+  Change("DELETE FROM op_run WHERE id = 3");
+  EXPECT_EQ(ChunksOf("op_run"), 0);
+  Pack();  // once more
+  EXPECT_EQ(Query("SELECT sum(num_rows) FROM row_chunk WHERE table_name = 'op_run'"), kOpRuns - 1);
+  EXPECT_EQ(Query("SELECT count(*) FROM row_chunk"), 6);
+  ExpectRowsOfTables();
+}
+
+TEST_F(RowChunksOfAFile, TakeLessThanHalfOfWhatRowsTake) {
+  const int64_t before = DatabaseBytes(path_);
+  Pack();
+  Result<TraceReader> reader = TraceReader::Open(path_);
+  ASSERT_TRUE(reader.ok());
+  EXPECT_GT(BytesOfChunks(&reader->database()), 0);
+  EXPECT_LT(DatabaseBytes(path_) - before, before / 2);
+  EXPECT_LT(BytesOfChunks(&reader->database()), DatabaseBytes(path_) - before);
+}
+
+TEST_F(RowChunksOfAFile, GoWhenTheirTableIsChanged) {
+  Pack();
+  Change("UPDATE op_run SET rank = 7 WHERE id = 300");
+  EXPECT_EQ(ChunksOf("op_run"), 0);
+  EXPECT_EQ(ChunksOf("memory_event"), 2);
+  ExpectRowsOfTables();
+  Change("DELETE FROM memory_event WHERE id = 1");
+  EXPECT_EQ(ChunksOf("memory_event"), 0);
+  ExpectRowsOfTables();
+  Change(
+      "INSERT INTO span SELECT 11, track, start_ns, duration_ns, name_string, category, op_run "
+      "FROM span WHERE id = 1");
+  EXPECT_EQ(ChunksOf("span"), 0);
+  EXPECT_EQ(ChunksOf("step"), 1);
+  Change("DELETE FROM step");
+  EXPECT_EQ(Query("SELECT count(*) FROM row_chunk"), 0);
+  ExpectRowsOfTables();
+}
+
+TEST_F(RowChunksOfAFile, AreNotReadWithoutTheTriggers) {
+  Pack();
+  Change("DROP TRIGGER op_run_chunks_DELETE; DELETE FROM op_run WHERE id < 5000");
+  EXPECT_EQ(ChunksOf("op_run"), 2);
+  ExpectRowsOfTables();
+}
+
+TEST_F(RowChunksOfAFile, ATriggerOfTheirNameThatDoesSomethingElseIsRefused) {
+  Pack();
+  Change(
+      "DROP TRIGGER op_run_chunks_DELETE; CREATE TRIGGER op_run_chunks_DELETE AFTER DELETE ON "
+      "op_run BEGIN DELETE FROM step; END");
+  EXPECT_THAT(TraceReader::Open(path_).message(),
+              HasSubstr("trigger op_run_chunks_DELETE is not as it should be"));
+}
+
+TEST_F(RowChunksOfAFile, SmallAndBoundedTracesHaveNone) {
+  AddRowChunks(path_);
+  EXPECT_EQ(Query("SELECT count(*) FROM row_chunk"), 0);
+  Change(fmt::format("INSERT INTO meta VALUES('{}', '3')", kDroppedThroughStep));
+  Pack();
+  EXPECT_EQ(Query("SELECT count(*) FROM row_chunk"), 0);
+  EXPECT_EQ(Query("SELECT count(*) FROM main.sqlite_schema WHERE type = 'trigger'"), 0);
+}
+
+TEST_F(RowChunksOfAFile, WhereTheyCannotBeWrittenTheFileStaysAsItWas) {
+  const int64_t before = DatabaseBytes(path_);
+  rlimit unlimited = {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &unlimited), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);  // a write fails instead
+  rlimit limit = unlimited;
+  limit.rlim_cur = static_cast<rlim_t>(before) + 100'000;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  Pack();
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &unlimited), 0);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(DatabaseBytes(path_), before);
+  EXPECT_EQ(Query("SELECT count(*) FROM row_chunk"), 0);
+  EXPECT_EQ(Query("SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'"), 0);
+  ExpectRowsOfTables();
+  Pack();
+  EXPECT_EQ(ChunksOf("op_run"), 2);
+}
+
+TEST_F(RowChunksOfAFile, FinishingTellsThatItGoesOn) {
+  std::vector<int> percents;
+  SetFinishProgress([&percents](int percent) { percents.push_back(percent); });
+  Pack();
+  SetFinishProgress(nullptr);
+  ASSERT_FALSE(percents.empty());
+  EXPECT_TRUE(std::is_sorted(percents.begin(), percents.end()));
+  EXPECT_GT(percents.front(), kDerivedPercent);
+  EXPECT_LE(percents.back(), 100);
+}
+
+TEST_F(RowChunksOfAFile, OtherReadersLeaveThemAside) {
+  Pack();
+  const auto source = FinishedSource::Open(file_, 0);
+  ASSERT_TRUE(source.ok());
+  RowBatch batch;
+  ASSERT_TRUE((*source)->ReadSmallTables(&batch).ok());
+  ASSERT_TRUE((*source)->ReadDerived(&batch).ok());
+  EXPECT_TRUE(batch.Get<schema::RowChunkRow>().empty());
+}
+
+TEST_F(RowChunksOfAFile, SomeStepsAreReadWithSql) {
+  const RowLimits limits{.first_step = 3, .last_step = 4, .from_ns = 4000, .to_ns = 6000};
+  RowBatch without;
+  ASSERT_TRUE(Load(&without, &limits).ok());
+  Pack();
+  Change("UPDATE row_chunk SET data = x'00'");
+  RowBatch with;
+  ASSERT_TRUE(Load(&with, &limits).ok());
+  EXPECT_FALSE(with.Get<schema::OpRunRow>().empty());
+  EXPECT_TRUE(WordsOfTables(with) == WordsOfTables(without));
+}
+
+TEST_F(RowChunksOfAFile, AnOlderFileWithoutTheTableLoads) {
+  Change("DROP TABLE row_chunk; PRAGMA user_version=8");
+  ExpectRowsOfTables();
+}
+
+TEST_F(RowChunksOfAFile, AChunkThatCannotBeUnpackedIsAnError) {
+  Pack();
+  Change("UPDATE row_chunk SET data = substr(data, 1, length(data) - 1) WHERE table_name = 'step'");
+  ExpectDamaged("has rows of step that cannot be unpacked");
+  Change("DELETE FROM row_chunk WHERE table_name = 'step'");
+  ExpectRowsOfTables();
+  Change("UPDATE row_chunk SET data = x'' WHERE table_name = 'op_run'");
+  ExpectDamaged("has rows of op_run that cannot be unpacked");
+  Change(
+      "UPDATE row_chunk SET data = (SELECT data FROM row_chunk WHERE table_name = 'span') WHERE "
+      "table_name = 'op_run'");
+  ExpectDamaged("has rows of op_run that cannot be unpacked");
+}
+
+TEST_F(RowChunksOfAFile, AnotherNumberOfRowsIsAnError) {
+  Pack();
+  Change("UPDATE row_chunk SET num_rows = num_rows - 1 WHERE table_name = 'span'");
+  ExpectDamaged("another number of rows of span");
+}
+
+TEST_F(RowChunksOfAFile, AMissingChunkIsAnError) {
+  Pack();
+  Change("UPDATE row_chunk SET id = id + 1 WHERE id = (SELECT max(id) FROM row_chunk)");
+  ExpectDamaged("does not have all rows of memory_event");
+  Change(
+      "DELETE FROM row_chunk WHERE id = (SELECT max(id) FROM row_chunk WHERE table_name = "
+      "'memory_event')");
+  ExpectDamaged("does not have all rows of memory_event");
+}
+
+TEST_F(RowChunksOfAFile, OneThatComesTwiceIsAnError) {
+  Pack();
+  Change(
+      "UPDATE row_chunk SET (num_rows, data) = (SELECT num_rows, data FROM row_chunk WHERE "
+      "table_name = 'op_run' ORDER BY id LIMIT 1) WHERE table_name = 'op_run'");
+  ExpectDamaged("repeats itself");
+}
+
+TEST_F(RowChunksOfAFile, ADeletedOneInFrontIsAnError) {
+  Pack();
+  Change(
+      "DELETE FROM row_chunk WHERE id = (SELECT min(id) FROM row_chunk WHERE table_name = "
+      "'op_run')");
+  ExpectDamaged("does not have all rows of op_run");
+}
+
+}  // namespace
+}  // namespace shardscope::store
