@@ -82,8 +82,11 @@ void AddOpenCommand(CLI::App& app, int* exit_code) {
       ->check(CLI::Validator(MemoryError, ""))
       ->type_name("BYTES");
   AddHiddenOptions(command, options.get());
-  // Started from an icon nobody reads what is printed.
-  options->stays_without_run = isatty(STDERR_FILENO) != 1;
+  // Started from an icon nobody reads what is printed; a script has a terminal somewhere, or asks
+  // for no window.
+  const bool has_terminal =
+      isatty(STDIN_FILENO) == 1 || isatty(STDOUT_FILENO) == 1 || isatty(STDERR_FILENO) == 1;
+  options->stays_without_run = !has_terminal;
   command->callback([options, exit_code] { *exit_code = RunWindow(*options); });
 }
 

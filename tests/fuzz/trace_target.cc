@@ -199,7 +199,7 @@ GoodTraces MakeGoodTraces(const std::string& folder) {
   std::filesystem::remove(folder + "/trace-b-2.db");
   WriteLive(folder + "/trace-a-1.live.db", 0, "a");
   SHARDSCOPE_CHECK(query::ReadSummary(folder).value() != nullptr);
-  store::AddRowChunks(folder + "/trace-a-1.db", 0);
+  SHARDSCOPE_CHECK(store::AddRowChunks(folder + "/trace-a-1.db", 0).ok());
   traces.derived = ReadFile(folder + "/trace-a-1.db");
   SHARDSCOPE_CHECK(!traces.finished.empty() && !traces.other.empty());
   return traces;

@@ -75,6 +75,7 @@ class ChunkWriter {
       const bool is_full = rows.size() == kMostRowsOfChunk;
       if (rows.size() == 0 || (more && !is_full)) continue;
       const std::string data = PackRows(rows);
+      if (data.empty()) return ForgetTable(table);
       insert.Bind(1, ++last_chunk_);
       insert.Bind(2, std::string_view(table.name));
       insert.Bind(3, static_cast<int64_t>(rows.size()));
@@ -92,6 +93,12 @@ class ChunkWriter {
   }
 
  private:
+  // It is read with SQL then.
+  Status ForgetTable(const Table& table) {
+    return database_.Execute(
+        fmt::format("DELETE FROM row_chunk WHERE table_name = '{}'", table.name));
+  }
+
   Database& database_;
   ChunkProgress& progress_;
   int64_t last_chunk_ = 0;
@@ -117,20 +124,22 @@ Status WriteTables(Database* database) {
   return Status::Ok();
 }
 
-// In one transaction. After an error the file has all that it had, and perhaps more behind that.
-Status WriteAll(const std::string& path) {
+// In one transaction. False: the file has all that it had, and perhaps more behind that.
+Result<bool> WriteAll(const std::string& path) {
   SHARDSCOPE_ASSIGN_OR_RETURN(Database database, Database::Open(path, Database::Mode::kReadWrite));
   SHARDSCOPE_ASSIGN_OR_RETURN(
       const int64_t bounded,
       database.QueryInteger(
           fmt::format("SELECT count(*) FROM meta WHERE key = '{}'", kDroppedThroughStep)));
-  if (bounded > 0) return Status::Ok();
+  if (bounded > 0) return true;
   Status written = database.Execute("PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF; BEGIN");
   if (written.ok()) written = WriteTables(&database);
   if (written.ok()) written = database.Execute("COMMIT");
   // Where the disk is full SQLite has done so already.
-  if (!written.ok()) (void)database.Execute("ROLLBACK");
-  return written;
+  if (!written.ok() && database.in_transaction()) {
+    SHARDSCOPE_RETURN_IF_ERROR(database.Execute("ROLLBACK"));
+  }
+  return written.ok();
 }
 
 // Packed, the rows take less than half of what they do in their tables.
@@ -158,11 +167,15 @@ const std::vector<std::string>& ChunkTriggers() {
 }
 
 // The journal keeps what was there; what a disk that became full has taken behind it is given back.
-void AddRowChunks(const std::string& path, int64_t least_bytes) {
+Status AddRowChunks(const std::string& path, int64_t least_bytes) {
   std::error_code error;
   const uintmax_t before = std::filesystem::file_size(path, error);
-  if (error || DatabaseBytes(path) < least_bytes || !HasRoomForChunks(path)) return;
-  if (!WriteAll(path).ok()) std::filesystem::resize_file(path, before, error);
+  if (error || DatabaseBytes(path) < least_bytes || !HasRoomForChunks(path)) return Status::Ok();
+  SHARDSCOPE_ASSIGN_OR_RETURN(const bool written, WriteAll(path));
+  if (written) return Status::Ok();
+  std::filesystem::resize_file(path, before, error);
+  return error ? Status::Error(fmt::format("cannot write {}: {}", path, error.message()))
+               : Status::Ok();
 }
 
 int64_t BytesOfChunks(Database* database) {

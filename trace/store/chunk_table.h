@@ -23,8 +23,9 @@ const std::vector<std::string>& ChunkTriggers();
 
 // Packs the rows of a finished file that nobody else has open, if it has `least_bytes` and was not
 // bounded in size. A trace without chunks is still a whole one: where they cannot be written, or
-// would fill the disk, the file stays as it was. Tells how far it is (TellFinishProgress).
-void AddRowChunks(const std::string& path, int64_t least_bytes = kLargeTraceBytes);
+// would fill the disk, the file stays as it was. Tells how far it is (TellFinishProgress). An
+// error: it could not be made what it was, and must not be used.
+Status AddRowChunks(const std::string& path, int64_t least_bytes = kLargeTraceBytes);
 
 // What of a finished file its chunks take; 0 if that cannot be told.
 int64_t BytesOfChunks(Database* database);

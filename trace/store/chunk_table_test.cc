@@ -121,7 +121,7 @@ class RowChunksOfAFile : public testing::Test {
   }
   ~RowChunksOfAFile() override { std::filesystem::remove_all(folder_); }
 
-  void Pack() const { AddRowChunks(path_, 0); }
+  void Pack() const { EXPECT_TRUE(AddRowChunks(path_, 0).ok()); }
   void Change(const std::string& sql) const {
     Result<Database> database = Database::Open(path_, Database::Mode::kReadWrite);
     ASSERT_TRUE(database.ok());
@@ -251,7 +251,7 @@ TEST_F(RowChunksOfAFile, ATriggerOfTheirNameThatDoesSomethingElseIsRefused) {
 }
 
 TEST_F(RowChunksOfAFile, SmallAndBoundedTracesHaveNone) {
-  AddRowChunks(path_);
+  EXPECT_TRUE(AddRowChunks(path_).ok());
   EXPECT_EQ(Query("SELECT count(*) FROM row_chunk"), 0);
   Change(fmt::format("INSERT INTO meta VALUES('{}', '3')", kDroppedThroughStep));
   Pack();

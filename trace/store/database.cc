@@ -176,6 +176,8 @@ Result<std::string> Database::QueryText(const std::string& sql) {
   return row ? std::string(statement.Text(0)) : std::string();
 }
 
+bool Database::in_transaction() const { return sqlite3_get_autocommit(database_.get()) == 0; }
+
 void Database::Seal() {
   Restrict(database_.get());
   // Query-only also refuses changes to the temporary and in-memory tables.

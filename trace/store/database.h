@@ -76,6 +76,9 @@ class Database {
   Result<int64_t> QueryInteger(const std::string& sql);
   Result<std::string> QueryText(const std::string& sql);
 
+  // Between BEGIN and the end of its transaction, which an error may be.
+  bool in_transaction() const;
+
   // From now on nothing can be changed or attached, in memory neither.
   void Seal();
 

@@ -53,9 +53,11 @@ class ColumnSink final : public schema::FieldSink {
       column.texts.push_back(known->first);
     }
     column.integers.push_back(known->second);
+    text_bytes_ += value.size();
   }
 
   const std::vector<PackedColumn>& columns() const { return columns_; }
+  size_t text_bytes() const { return text_bytes_; }
 
  private:
   PackedColumn& Next(ChunkColumn kind) {
@@ -65,6 +67,7 @@ class ColumnSink final : public schema::FieldSink {
 
   std::vector<PackedColumn> columns_;
   size_t column_ = 0;
+  size_t text_bytes_ = 0;  // of all rows
 };
 
 // A column of integers as it may be written.
@@ -258,7 +261,7 @@ class ChunkSource final : public schema::FieldSource {
   }
 
  private:
-  bool OpenColumn(ChunkColumn field, Bytes* bytes, Reading* column) const {
+  bool OpenColumn(ChunkColumn field, Bytes* bytes, Reading* column) {
     ChunkColumn kind = ChunkColumn::kIntegers;
     if (!bytes->Take(&kind)) return false;
     switch (kind) {
@@ -293,7 +296,7 @@ class ChunkSource final : public schema::FieldSource {
     return true;
   }
 
-  bool OpenTexts(Bytes* bytes, Reading* column) const {
+  bool OpenTexts(Bytes* bytes, Reading* column) {
     uint32_t num_texts = 0;
     if (!bytes->Take(&num_texts) || num_texts > num_rows_) return false;
     std::vector<uint32_t> lengths(num_texts);
@@ -311,15 +314,18 @@ class ChunkSource final : public schema::FieldSource {
     numbers.mask = column->mask;
     numbers.base = column->base;
     for (size_t row = 0; row < num_rows_; ++row) {
-      if (numbers.Next(0) >= num_texts) return false;
+      const uint64_t text = numbers.Next(0);
+      if (text >= num_texts) return false;
+      text_bytes_ += lengths[text];
     }
-    return true;
+    return text_bytes_ <= kMostTextOfChunk;
   }
 
   std::vector<Reading> columns_;
   size_t num_rows_ = 0;
   Reading* next_ = nullptr;
   uint64_t integer_before_ = 0;
+  size_t text_bytes_ = 0;  // of all rows
 };
 
 }  // namespace
@@ -331,6 +337,7 @@ std::string PackRows(const AnyRows& rows) {
     sink.BeginRow();
     rows.Write(i, &sink);
   }
+  if (sink.text_bytes() > kMostTextOfChunk) return {};
   std::string data;
   Put(kChunkFormat, &data);
   Put(static_cast<uint32_t>(rows.size()), &data);

@@ -24,6 +24,7 @@ namespace shardscope::store {
 
 inline constexpr uint32_t kChunkFormat = 1;
 inline constexpr size_t kMostRowsOfChunk = 65'536;
+inline constexpr size_t kMostTextOfChunk = 64 << 20;  // bytes, with the rows that share a text
 
 enum class ChunkColumn : uint8_t {
   kIntegers,          // as they are
@@ -33,11 +34,12 @@ enum class ChunkColumn : uint8_t {
   kTexts
 };
 
-// Packs all of 1 to kMostRowsOfChunk rows.
+// Packs all of 1 to kMostRowsOfChunk rows. Empty: their texts have more than kMostTextOfChunk.
 std::string PackRows(const AnyRows& rows);
 
 // Appends the rows that `data` has. False: it is not what PackRows() makes of such rows; then
-// appends none. Takes any bytes, and memory for at most kMostRowsOfChunk rows.
+// appends none. Takes any bytes, and memory for at most kMostRowsOfChunk rows with
+// kMostTextOfChunk.
 bool UnpackRows(std::string_view data, AnyRows* rows);
 
 }  // namespace shardscope::store

@@ -119,8 +119,7 @@ TEST_F(LessonTest, WaitEndsWhereTheLastRankArrives) {
   for (const LaneKind kind : {LaneKind::kAllGather, LaneKind::kReduceScatter}) {
     for (const SpanBox& box : Draw(kind, axis).boxes) {
       const query::OpRun& run = snapshot_->ranks[0].op_runs[box.row];
-      if (box.count > 1 ||
-          index_.CollectiveOf(snapshot_->ranks[0], index_.ranks()[0], box.row) == nullptr) {
+      if (box.count > 1 || !index_.CollectiveOf(snapshot_->ranks[0], index_.ranks()[0], box.row)) {
         continue;
       }
       EXPECT_EQ(box.truth, query::Truth::kEmulated);

@@ -84,7 +84,7 @@ class RunIndex {
   // End of the newest span of all ranks; INT64_MIN before the first.
   int64_t NewestNs() const;
 
-  // nullptr unless this row of the rank is a collective whose row has come.
+  // nullopt unless this row of the rank is a collective whose row has come.
   std::optional<query::Collective> CollectiveOf(const query::RankRows& rows, const RankIndex& rank,
                                                 uint32_t row) const;
   // nullptr if no rank arrived yet.

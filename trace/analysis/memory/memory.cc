@@ -248,7 +248,7 @@ std::vector<ScheduleMemory> MemoryOfSchedules(const query::Snapshot& snapshot,
 bool MemoryTimeline::Advance(const query::Snapshot& snapshot, size_t max_events) {
   const query::RankRows* rows = snapshot.FindRank(rank_);
   if (rows == nullptr || order_.size() >= rows->memory.size()) return true;
-  rows_ = rows->memory;
+  if (rows_.size() != rows->memory.size()) rows_ = rows->memory;
   const size_t old_size = order_.size();
   const size_t new_size = old_size + std::min(max_events, rows->memory.size() - old_size);
   // Once for a loaded trace; by the vector's own steps for a growing one.
@@ -322,9 +322,20 @@ size_t MemoryTimeline::FirstAt(int64_t time_ns, size_t first) const {
   const auto block = std::lower_bound(begin, block_start_ns_.end(), time_ns);
   // It is in the block before, or is the first point of this one.
   const auto before = block == begin ? begin : block - 1;
-  size_t at = std::max(first, static_cast<size_t>(before - block_start_ns_.begin()) * kBlock);
-  while (at < order_.size() && ChangeAt(at).time_ns < time_ns) ++at;
-  return at;
+  const size_t start = static_cast<size_t>(before - block_start_ns_.begin()) * kBlock;
+  const auto from = order_.begin() + static_cast<std::ptrdiff_t>(std::max(first, start));
+  const auto to =
+      order_.begin() + static_cast<std::ptrdiff_t>(std::min(start + kBlock, order_.size()));
+  const auto at = std::lower_bound(
+      from, std::max(from, to), time_ns,
+      [this](uint32_t row, int64_t wanted_ns) { return TimeOf(rows_[row]) < wanted_ns; });
+  return static_cast<size_t>(at - order_.begin());
+}
+
+int64_t MemoryTimeline::TotalBefore(size_t at) const {
+  int64_t total = blocks_[at / kBlock].total_before;
+  for (size_t next = at / kBlock * kBlock; next < at; ++next) total += ChangeAt(next).in_total();
+  return total;
 }
 
 size_t MemoryTimeline::Largest(size_t first, size_t last) const {
@@ -342,8 +353,7 @@ size_t MemoryTimeline::Largest(size_t first, size_t last) const {
       at = block_end;
       continue;
     }
-    if (at % kBlock == 0) total = block.total_before;
-    if (at == first) total = at == 0 ? 0 : At(at).total - ChangeAt(at).in_total();
+    if (at == first || at % kBlock == 0) total = TotalBefore(at);
     total += ChangeAt(at).in_total();
     if (total > largest_total) {
       largest_total = total;

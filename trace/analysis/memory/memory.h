@@ -115,6 +115,7 @@ class MemoryTimeline {
     return ledger_ == Ledger::kIssue ? event.issued_ns : event.executed_ns;
   }
   Change ChangeAt(size_t at) const;
+  int64_t TotalBefore(size_t at) const;
   // Appends the next rows in the order of their times.
   void AppendSorted(size_t num_rows);
   void MakeBlocks(size_t first_changed);

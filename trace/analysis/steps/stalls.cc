@@ -113,8 +113,9 @@ bool IsDrained(const StepIndex& step, const query::PlanOp& collective) {
 }
 
 Cause Bubble(std::optional<int32_t> awaited) {
-  const std::string rank = awaited ? "rank " + std::to_string(*awaited) : "another stage";
-  return {StallCause::kBubble, rank, "pipeline bubble, waits for " + rank};
+  const std::string rank = awaited ? "rank " + std::to_string(*awaited) : "";
+  return {StallCause::kBubble, rank,
+          "pipeline bubble, waits for " + (rank.empty() ? "another stage" : rank)};
 }
 
 // Behind a collective that itself mostly waited for a rank, that rank is the cause.

@@ -128,7 +128,7 @@ void CollectiveLines::Draw(const ui::Context& context, const TimelineOverlay::Fr
                            const timeline::Hit& hovered, std::span<const ui::Box> drawn,
                            ui::DrawLog* log) {
   const ui::SelectedOp under_mouse = OpOf(context, hovered);
-  const bool is_hovered = CollectiveOfOp(context, frame, under_mouse) != nullptr;
+  const bool is_hovered = CollectiveOfOp(context, frame, under_mouse).has_value();
   Update(
       context, frame,
       is_hovered ? under_mouse : ui::SelectedOp{context.selection.op_run, context.selection.rank});

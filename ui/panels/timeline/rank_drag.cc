@@ -52,7 +52,8 @@ void RankDrag::Handle(const ui::Context& context, const TimelineOverlay::Frame& 
     ImGui::SetMouseCursor(ImGuiMouseCursor_ResizeNS);
   }
   if (ImGui::IsItemActive()) return;
-  if (place_) {
+  // Not when the drag was left while nothing was drawn.
+  if (place_ && ImGui::IsItemDeactivated()) {
     commands->push_back(ui::OrderRanks{
         ui::OrderWithMoved(*context.snapshot, context.lanes, shown, *rank_, *place_)});
   }

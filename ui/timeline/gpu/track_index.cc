@@ -103,14 +103,15 @@ size_t TrackIndex::Advance(const query::Snapshot& snapshot, const query::RankRow
 void TrackIndex::SortSpans(const query::RankRows& rows) {
   constexpr size_t kAtATime = 65'536;  // some 6 ms
   const size_t count = std::min(rows.spans.size() - num_sorted_, kAtATime);
-  sorted_.resize(count);
-  std::iota(sorted_.begin(), sorted_.end(), static_cast<uint32_t>(num_sorted_));
-  std::sort(sorted_.begin(), sorted_.end(), [&rows](uint32_t a, uint32_t b) {
-    const query::Span& left = rows.spans[a];
-    const query::Span& right = rows.spans[b];
-    return std::tuple(left.end_ns, -left.start_ns, a) <
-           std::tuple(right.end_ns, -right.start_ns, b);
-  });
+  std::vector<std::tuple<int64_t, int64_t, uint32_t>> keys;  // end, longest first, row
+  keys.reserve(count);
+  for (size_t row = num_sorted_; row < num_sorted_ + count; ++row) {
+    const query::Span& span = rows.spans[row];
+    keys.emplace_back(span.end_ns, -span.start_ns, static_cast<uint32_t>(row));
+  }
+  std::sort(keys.begin(), keys.end());
+  sorted_.clear();
+  for (const auto& key : keys) sorted_.push_back(std::get<2>(key));
   num_sorted_ += count;
   next_sorted_ = 0;
 }
