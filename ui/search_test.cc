@@ -120,7 +120,7 @@ TEST(SearchError, EnglishIsThatOfTheCommandLine) {
   }
   const std::string nothing = SearchErrorText(Language::kEnglish, {});
   EXPECT_TRUE(nothing.starts_with("Nothing to look for: ")) << nothing;
-  EXPECT_EQ(nothing.substr(1), SearchErrorSentence({}).substr(1) + ".");
+  EXPECT_EQ(nothing.substr(1), analysis::SearchErrorSentence({}).substr(1) + ".");
 }
 
 TEST(SearchError, IsSaidInBothLanguagesWithItsTerm) {
