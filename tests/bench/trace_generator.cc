@@ -214,7 +214,7 @@ class Generator {
                   Name(run.blocking_kind)};
     const auto found = rows.collectives.find(run.id);
     if (found != rows.collectives.end()) {
-      const query::Collective& row = *found->second;
+      const query::Collective& row = found->second;
       // The same on all ranks, and never twice in a run.
       const int64_t sequence = int64_t{step} * 1000 + row.sequence % 1000;
       record.collective = {{},

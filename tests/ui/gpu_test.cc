@@ -53,8 +53,8 @@ TEST(GoldenGpu, EveryStreamHasALaneWithTheKernelsOfTheTrace) {
   for (const ui::DrawnItem& item : drawn) {
     const auto work = work_of_id.find(item.id);
     ASSERT_NE(work, work_of_id.end()) << item.id;
-    EXPECT_EQ(std::get<int64_t>(item.value), work->second->end_ns - work->second->start_ns);
-    EXPECT_EQ(item.text, Golden()->names[static_cast<size_t>(work->second->name)]);
+    EXPECT_EQ(std::get<int64_t>(item.value), work->second.end_ns - work->second.start_ns);
+    EXPECT_EQ(item.text, Golden()->names[static_cast<size_t>(work->second.name)]);
   }
 }
 
