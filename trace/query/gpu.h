@@ -40,7 +40,7 @@ struct Packing<Span> {
             row.name,       static_cast<int64_t>(row.category)};
   }
   template <typename Value>
-  static Span Join(const Value& value) {
+  [[gnu::always_inline]] static inline Span Join(const Value& value) {
     const int64_t start_ns = value(2);
     return {.id = SpanId(value(0)),
             .track = TrackId(value(1)),

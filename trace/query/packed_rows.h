@@ -6,7 +6,6 @@
 // memory; reading one is some instructions a column, of those columns that the reader looks at.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -42,44 +41,14 @@ inline int64_t Sum(int64_t a, int64_t b) {
 template <Packable Row>
 class PackedRows {
  public:
-  explicit PackedRows(std::span<const Row> rows) {
-    std::array<int64_t, kColumns> smallest;
-    std::array<int64_t, kColumns> largest;
-    smallest.fill(INT64_MAX);
-    largest.fill(INT64_MIN);
-    for (const Row& row : rows) {
-      const auto values = Packing<Row>::Split(row);
-      for (size_t at = 0; at < kColumns; ++at) {
-        smallest[at] = std::min(smallest[at], values[at]);
-        largest[at] = std::max(largest[at], values[at]);
-      }
-    }
-    size_t size = 0;
-    for (size_t at = 0; at < kColumns; ++at) {
-      Column& column = columns_[at];
-      column.smallest = static_cast<uint64_t>(smallest[at]);
-      const uint64_t range = static_cast<uint64_t>(largest[at]) - column.smallest;
-      column.width = rows.empty() ? 0 : static_cast<uint32_t>((std::bit_width(range) + 7) / 8);
-      column.mask = column.width == 8 ? UINT64_MAX : (uint64_t{1} << (8 * column.width)) - 1;
-      column.offset = static_cast<uint32_t>(size);
-      size += rows.size() * column.width;
-    }
-    bytes_.resize(size + sizeof(uint64_t));  // a value is read as the 8 bytes from its first one on
-    for (size_t row = 0; row < rows.size(); ++row) {
-      const auto values = Packing<Row>::Split(rows[row]);
-      for (size_t at = 0; at < kColumns; ++at) {
-        const Column& column = columns_[at];
-        const uint64_t word = static_cast<uint64_t>(values[at]) - column.smallest;
-        std::memcpy(&bytes_[column.offset + row * column.width], &word, column.width);
-      }
-    }
-  }
+  explicit PackedRows(std::span<const Row> rows);  // packed_rows.cc, for the types of Snapshots
 
   // That the values take.
   size_t bytes() const { return bytes_.size(); }
 
-  // Precondition: index below the number of rows.
-  Row operator[](size_t index) const {
+  // Precondition: index below the number of rows. Inlined, so that columns are left out that the
+  // caller does not look at.
+  [[gnu::always_inline]] inline Row operator[](size_t index) const {
     return Packing<Row>::Join([this, index](size_t column) { return Value(column, index); });
   }
 
@@ -94,7 +63,7 @@ class PackedRows {
     uint32_t width = 0;   // bytes a value: 0 to 8
   };
 
-  int64_t Value(size_t at, size_t index) const {
+  [[gnu::always_inline]] inline int64_t Value(size_t at, size_t index) const {
     const Column& column = columns_[at];
     uint64_t word;
     std::memcpy(&word, bytes_.data() + column.offset + index * column.width, sizeof(word));

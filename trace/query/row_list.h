@@ -29,7 +29,7 @@ class RowList {
 
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  Row operator[](size_t index) const {
+  [[gnu::always_inline]] inline Row operator[](size_t index) const {
     const size_t chunk = index / kChunkRows;
     if (chunk == full_.size()) return (*last_)[index % kChunkRows];
     return (*full_[chunk])[index % kChunkRows];
@@ -74,7 +74,7 @@ class RowList {
 
     Iterator() = default;
     Iterator(const RowList* list, size_t index) : list_(list), index_(index) {}
-    reference operator*() const { return (*list_)[index_]; }
+    [[gnu::always_inline]] inline reference operator*() const { return (*list_)[index_]; }
     auto operator->() const {
       if constexpr (Packable<T>) {
         return Held{**this};

@@ -133,7 +133,7 @@ struct Packing<OpRun> {
             row.blocking_plan_op.value()};
   }
   template <typename Value>
-  static OpRun Join(const Value& value) {
+  [[gnu::always_inline]] static inline OpRun Join(const Value& value) {
     const int64_t issued_ns = value(6);
     const int64_t started_ns = Sum(issued_ns, value(8));
     return {.id = OpRunId(value(0)),
@@ -230,7 +230,7 @@ struct Packing<Collective> {
             static_cast<int64_t>(row.truth)};
   }
   template <typename Value>
-  static Collective Join(const Value& value) {
+  [[gnu::always_inline]] static inline Collective Join(const Value& value) {
     return {.op_run = OpRunId(value(0)),
             .rank = static_cast<int32_t>(value(1)),
             .step = static_cast<int32_t>(value(2)),
@@ -266,7 +266,7 @@ struct Packing<MemoryEvent> {
             static_cast<int64_t>(row.category)};
   }
   template <typename Value>
-  static MemoryEvent Join(const Value& value) {
+  [[gnu::always_inline]] static inline MemoryEvent Join(const Value& value) {
     const int64_t issued_ns = value(0);
     return {.issued_ns = issued_ns,
             .executed_ns = Sum(issued_ns, value(1)),
