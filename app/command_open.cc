@@ -78,7 +78,7 @@ void AddOpenCommand(CLI::App& app, int* exit_code) {
           "--memory",
           [options](const std::string& text) { options->memory_bytes = *ParseBytes(text); },
           "Memory for the run, such as 4GB: of one that needs more, so many steps are loaded as "
-          "fit; without it 3 GB, or most of what is free")
+          "fit; without it 3 GB (1.7 of a larger run), or most of what is free")
       ->check(CLI::Validator(MemoryError, ""))
       ->type_name("BYTES");
   AddHiddenOptions(command, options.get());

@@ -9,7 +9,7 @@
 namespace shardscope::query {
 namespace {
 
-constexpr int64_t kBytesPerRow = 100;
+constexpr int64_t kBytesPerRow = 50;
 constexpr uint64_t kMostBuilders = uint64_t{1} << 20;
 static_assert(kMostBuilders << kGenerationBits < kLoadingGeneration);
 

@@ -19,8 +19,10 @@ constexpr int64_t kStepsBefore = 4;
 constexpr int64_t kStepsAtOnce = 16;
 // Of them the app shows these first: the last ones, or up to the step of the newest change.
 constexpr int64_t kStepsInView = 3;
-// What loads in half a minute.
-constexpr int64_t kMostBytesOfRows = 3'000'000'000;
+// What loads in half a minute: of a run that fits into the first from packed rows, of the part of
+// another with SQL.
+constexpr int64_t kMostBytesOfAll = 3'000'000'000;
+constexpr int64_t kMostBytesOfPart = 1'700'000'000;
 // Of a part of several files, whose collectives are read to know how clocks differ.
 constexpr int64_t kStepsToMatch = 4;
 // Kernels and ranges that are read at once: some 0.2 s. Of fewer steps where they are more.
@@ -99,7 +101,8 @@ void AddDerived(store::FinishedSource* source, const std::atomic<bool>& stopping
 
 int64_t MemoryToUse(const ReadLimits& limits, const RunMemory& needed) {
   if (limits.memory_bytes > 0) return limits.memory_bytes;
-  return std::min(kMostBytesOfRows + needed.by_ranks, MemoryToTake(!limits.keeps_own));
+  const int64_t most = needed.by_rows <= kMostBytesOfAll ? kMostBytesOfAll : kMostBytesOfPart;
+  return std::min(most + needed.by_ranks, MemoryToTake(!limits.keeps_own));
 }
 
 Result<std::unique_ptr<LiveTrace>> FinishedTrace::OpenLarge(const store::RunFiles& run,

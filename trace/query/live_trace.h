@@ -22,8 +22,8 @@ namespace shardscope::query {
 // What of a run is read, if all of it would take more memory than it shall: of one that goes on its
 // last steps (trace/query/bounded_builder.h).
 struct ReadLimits {
-  // For the rows and what is made of them; 0: 3 GB of rows (2 of a run that goes on), or most of
-  // what is free.
+  // For the rows and what is made of them; 0: 3 GB of rows (1.7 of a part of a larger run, 2 of one
+  // that goes on), or most of what is free.
   int64_t memory_bytes = 0;
   // Of a finished run; none: the newest change of a knob, or the last steps.
   std::optional<int64_t> around_step;

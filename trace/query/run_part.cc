@@ -12,8 +12,8 @@ namespace shardscope::query {
 namespace {
 
 // Most is taken by op runs, once as rows and once more in the app's index.
-constexpr double kRowsPerFileByte = 1.0;
-constexpr double kMemoryPerFileByte = 1.4;
+constexpr double kRowsPerFileByte = 0.5;
+constexpr double kMemoryPerFileByte = 0.8;
 constexpr int64_t kMemoryPerRank = 2'300'000;
 
 constexpr int64_t kNoStep = -1;
