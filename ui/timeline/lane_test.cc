@@ -266,7 +266,7 @@ TEST(RunIndexTest, RanksSideBySideGiveTheSameAsOneAfterTheOther) {
     for (size_t kind = 0; kind < kNumColumns; ++kind) {
       EXPECT_EQ(a.columns[kind].size(), b.columns[kind].size());
     }
-    EXPECT_EQ(a.collective_of_row, b.collective_of_row);
+    EXPECT_EQ(a.collectives, b.collectives);
     EXPECT_EQ(a.memory.size(), b.memory.size());
     for (const query::Collective& collective : snapshot->ranks[at].collectives) {
       ASSERT_NE(all.ArrivalOf(collective), nullptr);

@@ -216,18 +216,17 @@ bool RunIndex::AdvanceAll(const query::Snapshot& snapshot, const std::stop_token
   return !stop.stop_requested() && Advance(snapshot);  // there is little left to take
 }
 
-// Shares their storage. For a loaded trace there is room for all at once.
+// Shares their storage.
 void RunIndex::TakeRows(const query::RowList<query::OpRun>& op_runs, RankIndex* rank) {
   if (rank->op_runs->size() == op_runs.size()) return;
   *rank->op_runs = op_runs;
-  std::vector<uint32_t>& collectives = rank->collective_of_row;
-  if (op_runs.size() > 2 * collectives.capacity()) collectives.reserve(op_runs.size());
 }
 
 // Columns of a run that goes on keep room to grow.
 void RunIndex::ShrinkToFit(const query::Snapshot& snapshot, RankIndex* rank) {
   if (query::MayGrow(snapshot.state)) return;
   for (SpanColumn& column : rank->columns) column.ShrinkToFit();
+  rank->collectives.shrink_to_fit();
 }
 
 void RunIndex::Reset(const query::Snapshot& snapshot) {
@@ -251,7 +250,7 @@ void RunIndex::LearnPlan(const query::Snapshot& snapshot) {
 }
 
 void RunIndex::TakeOpRun(const query::OpRun& run, uint32_t row, RankIndex* rank) const {
-  rank->collective_of_row.push_back(kNoRow);
+  ++rank->num_op_runs;
   const auto look = look_of_plan_op_.find(run.plan_op);
   const auto lane = lane_of_track_.find(run.track);
   if (look == look_of_plan_op_.end() || lane == lane_of_track_.end()) return;
@@ -267,7 +266,13 @@ void RunIndex::TakeOpRun(const query::OpRun& run, uint32_t row, RankIndex* rank)
 void RunIndex::TakeCollective(const query::RankRows& rows, uint32_t row, uint32_t op_row,
                               RankIndex* rank) {
   const query::Collective& collective = rows.collectives[row];
-  rank->collective_of_row[op_row] = row;
+  const auto place = std::ranges::lower_bound(rank->collectives, op_row, {},
+                                              &std::pair<uint32_t, uint32_t>::first);
+  if (place != rank->collectives.end() && place->first == op_row) {
+    place->second = row;  // of a damaged file the last one
+  } else {
+    rank->collectives.emplace(place, op_row, row);
+  }
   const auto lane = lane_of_track_.find(rows.op_runs[op_row].track);
   if (lane != lane_of_track_.end() && Receives(lane->second)) {
     receivers_[ArrivalKey(collective.communicator, collective.sequence)] = {rows.rank, op_row};
@@ -297,7 +302,7 @@ void RunIndex::TakeCollectives(const query::RankRows& rows, RankIndex* rank, Con
   const std::vector<uint32_t> early = std::exchange(consumed->early_collectives, {});
   for (const uint32_t row : early) {
     const uint32_t op_row = row_of(row);
-    if (op_row < rank->collective_of_row.size()) {
+    if (op_row < rank->num_op_runs) {
       TakeCollective(rows, row, op_row, rank);
     } else {
       consumed->early_collectives.push_back(row);
@@ -311,7 +316,7 @@ void RunIndex::TakeCollectives(const query::RankRows& rows, RankIndex* rank, Con
       continue;
     }
     // Its op run is there and will be taken by a later call; so will those of most that follow.
-    if (op_row >= rank->collective_of_row.size()) break;
+    if (op_row >= rank->num_op_runs) break;
     TakeCollective(rows, row, op_row, rank);
   }
 }
@@ -445,9 +450,10 @@ int64_t RunIndex::NewestNs() const {
 
 std::optional<query::Collective> RunIndex::CollectiveOf(const query::RankRows& rows,
                                                         const RankIndex& rank, uint32_t row) const {
-  if (row >= rank.collective_of_row.size() || rank.collective_of_row[row] == kNoRow)
-    return std::nullopt;
-  return rows.collectives[rank.collective_of_row[row]];
+  const auto place =
+      std::ranges::lower_bound(rank.collectives, row, {}, &std::pair<uint32_t, uint32_t>::first);
+  if (place == rank.collectives.end() || place->first != row) return std::nullopt;
+  return rows.collectives[place->second];
 }
 
 const Arrival* RunIndex::ArrivalOf(const query::Collective& collective) const {

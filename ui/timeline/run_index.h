@@ -48,8 +48,10 @@ struct RankIndex {
   // Exposed communication of the newest steps, which later rows may still change; what is older is
   // in the column.
   std::vector<Interval> exposed_tail;
-  std::vector<uint32_t> collective_of_row;  // op run row -> row of RankRows::collectives
-  analysis::MemoryTimeline memory;          // really live
+  uint32_t num_op_runs = 0;  // rows that were taken
+  // Row of an op run, and of RankRows::collectives; ascending.
+  std::vector<std::pair<uint32_t, uint32_t>> collectives;
+  analysis::MemoryTimeline memory;  // really live
   // What an allocator would report, of ranks with a GPU only: what is freed there stays in use for
   // a while.
   analysis::MemoryTimeline issued_memory;
