@@ -247,38 +247,27 @@ std::vector<ScheduleMemory> MemoryOfSchedules(const query::Snapshot& snapshot,
 
 bool MemoryTimeline::Advance(const query::Snapshot& snapshot, size_t max_events) {
   const query::RankRows* rows = snapshot.FindRank(rank_);
-  if (rows == nullptr || order_.size() >= rows->memory.size()) return true;
-  if (rows_.size() != rows->memory.size()) rows_ = rows->memory;
-  const size_t old_size = order_.size();
+  if (rows == nullptr || changes_.size() >= rows->memory.size()) return true;
+  const size_t old_size = changes_.size();
   const size_t new_size = old_size + std::min(max_events, rows->memory.size() - old_size);
   // Once for a loaded trace; by the vector's own steps for a growing one.
-  if (rows->memory.size() > 2 * order_.capacity()) order_.reserve(rows->memory.size());
-  AppendSorted(new_size - old_size);
-  const auto earlier = [this](uint32_t a, uint32_t b) {
-    return TimeOf(rows_[a]) < TimeOf(rows_[b]);
-  };
-  const auto middle = order_.begin() + static_cast<std::ptrdiff_t>(old_size);
+  if (rows->memory.size() > 2 * changes_.capacity()) changes_.reserve(rows->memory.size());
+  for (size_t at = old_size; at < new_size; ++at) {
+    const query::MemoryEvent& event = rows->memory[at];
+    Change change;
+    change.time_ns = ledger_ == Ledger::kIssue ? event.issued_ns : event.executed_ns;
+    change.bytes = event.bytes;
+    change.category = static_cast<uint64_t>(event.category);
+    changes_.push_back(change);
+  }
+  const auto middle = changes_.begin() + static_cast<std::ptrdiff_t>(old_size);
+  std::stable_sort(middle, changes_.end(), Earlier);
   // Late events are younger in commit order, so they go behind old ones of the same time.
-  const auto first_changed = std::upper_bound(order_.begin(), middle, *middle, earlier);
-  const auto keep = static_cast<size_t>(first_changed - order_.begin());
-  std::inplace_merge(first_changed, middle, order_.end(), earlier);
+  const auto first_changed = std::upper_bound(changes_.begin(), middle, *middle, Earlier);
+  const auto keep = static_cast<size_t>(first_changed - changes_.begin());
+  std::inplace_merge(first_changed, middle, changes_.end(), Earlier);
   MakeBlocks(keep);
   return new_size == rows->memory.size();
-}
-
-void MemoryTimeline::AppendSorted(size_t num_rows) {
-  std::vector<std::pair<int64_t, uint32_t>> times;  // of rows
-  times.reserve(num_rows);
-  for (size_t row = order_.size(); row < order_.size() + num_rows; ++row) {
-    times.emplace_back(TimeOf(rows_[row]), static_cast<uint32_t>(row));
-  }
-  std::sort(times.begin(), times.end());  // equal ones in commit order
-  for (const auto& [time_ns, row] : times) order_.push_back(row);
-}
-
-MemoryTimeline::Change MemoryTimeline::ChangeAt(size_t at) const {
-  const query::MemoryEvent event = rows_[order_[at]];
-  return {TimeOf(event), event.bytes, event.category};
 }
 
 void MemoryTimeline::MakeBlocks(size_t first_changed) {
@@ -287,13 +276,13 @@ void MemoryTimeline::MakeBlocks(size_t first_changed) {
   if (first_block > 0) point = At(first_block * kBlock - 1);
   blocks_.resize(first_block);
   block_start_ns_.resize(first_block);
-  for (size_t at = first_block * kBlock; at < order_.size(); ++at) {
+  for (size_t at = first_block * kBlock; at < changes_.size(); ++at) {
     if (at % kBlock == 0) {
       Block block;
       block.before = point.bytes;
       block.total_before = point.total;
       blocks_.push_back(block);
-      block_start_ns_.push_back(ChangeAt(at).time_ns);
+      block_start_ns_.push_back(changes_[at].time_ns);
     }
     Step(at, &point);
     Block& block = blocks_.back();
@@ -304,9 +293,9 @@ void MemoryTimeline::MakeBlocks(size_t first_changed) {
 }
 
 void MemoryTimeline::Step(size_t at, Point* point) const {
-  const Change change = ChangeAt(at);
+  const Change& change = changes_[at];
   point->time_ns = change.time_ns;
-  point->bytes[static_cast<size_t>(change.category)] += change.bytes;
+  point->bytes[change.category] += change.bytes;
   point->total += change.in_total();
 }
 
@@ -322,20 +311,9 @@ size_t MemoryTimeline::FirstAt(int64_t time_ns, size_t first) const {
   const auto block = std::lower_bound(begin, block_start_ns_.end(), time_ns);
   // It is in the block before, or is the first point of this one.
   const auto before = block == begin ? begin : block - 1;
-  const size_t start = static_cast<size_t>(before - block_start_ns_.begin()) * kBlock;
-  const auto from = order_.begin() + static_cast<std::ptrdiff_t>(std::max(first, start));
-  const auto to =
-      order_.begin() + static_cast<std::ptrdiff_t>(std::min(start + kBlock, order_.size()));
-  const auto at = std::lower_bound(
-      from, std::max(from, to), time_ns,
-      [this](uint32_t row, int64_t wanted_ns) { return TimeOf(rows_[row]) < wanted_ns; });
-  return static_cast<size_t>(at - order_.begin());
-}
-
-int64_t MemoryTimeline::TotalBefore(size_t at) const {
-  int64_t total = blocks_[at / kBlock].total_before;
-  for (size_t next = at / kBlock * kBlock; next < at; ++next) total += ChangeAt(next).in_total();
-  return total;
+  size_t at = std::max(first, static_cast<size_t>(before - block_start_ns_.begin()) * kBlock);
+  while (at < changes_.size() && changes_[at].time_ns < time_ns) ++at;
+  return at;
 }
 
 size_t MemoryTimeline::Largest(size_t first, size_t last) const {
@@ -344,7 +322,7 @@ size_t MemoryTimeline::Largest(size_t first, size_t last) const {
   int64_t total = 0;  // live before `at`, where its block is not seen whole
   for (size_t at = first; at < last;) {
     const Block& block = blocks_[at / kBlock];
-    const size_t block_end = std::min((at / kBlock + 1) * kBlock, order_.size());
+    const size_t block_end = std::min((at / kBlock + 1) * kBlock, changes_.size());
     if (at % kBlock == 0 && block_end <= last) {
       if (block.largest_total > largest_total) {
         largest_total = block.largest_total;
@@ -353,8 +331,9 @@ size_t MemoryTimeline::Largest(size_t first, size_t last) const {
       at = block_end;
       continue;
     }
-    if (at == first || at % kBlock == 0) total = TotalBefore(at);
-    total += ChangeAt(at).in_total();
+    if (at % kBlock == 0) total = block.total_before;
+    if (at == first) total = at == 0 ? 0 : At(at).total - changes_[at].in_total();
+    total += changes_[at].in_total();
     if (total > largest_total) {
       largest_total = total;
       largest = at;

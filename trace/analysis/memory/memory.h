@@ -69,8 +69,8 @@ std::vector<ScheduleMemory> MemoryOfSchedules(const query::Snapshot& snapshot,
 
 // A point an event, ascending in time, also where times are equal: an op that allocates and then
 // frees at one issue time has both live in between, and an allocator would report that. Runs have
-// millions of points, so that only the order of the events is held, with what was live before every
-// 64th, and a view of them all stays cheap. Append-friendly; one thread.
+// millions of points, so that only the changes are held, with what was live before every 64th, and
+// a view of them all stays cheap. Append-friendly; one thread.
 class MemoryTimeline {
  public:
   struct Point {
@@ -85,7 +85,7 @@ class MemoryTimeline {
   // order. false: there are more.
   bool Advance(const query::Snapshot& snapshot, size_t max_events = SIZE_MAX);
 
-  size_t size() const { return order_.size(); }
+  size_t size() const { return changes_.size(); }
   // What is live from the event `at` on; at < size().
   Point At(size_t at) const;
   // Makes of the point before `at` that at `at`: the way to visit many.
@@ -100,10 +100,12 @@ class MemoryTimeline {
   static constexpr size_t kBlock = 64;
 
   struct Change {
-    int64_t time_ns = 0;
-    int64_t bytes = 0;
-    query::MemoryCategory category = query::MemoryCategory::kOther;
-    int64_t in_total() const { return InTotal(category, bytes); }
+    int64_t time_ns;
+    int64_t bytes : 56;
+    uint64_t category : 8;
+    int64_t in_total() const {
+      return InTotal(static_cast<query::MemoryCategory>(category), bytes);
+    }
   };
   struct Block {
     CategoryBytes before{};  // live before its first change
@@ -111,21 +113,14 @@ class MemoryTimeline {
     int64_t largest_total = INT64_MIN;
     size_t largest = 0;  // the first point that has it
   };
-  int64_t TimeOf(const query::MemoryEvent& event) const {
-    return ledger_ == Ledger::kIssue ? event.issued_ns : event.executed_ns;
-  }
-  Change ChangeAt(size_t at) const;
-  int64_t TotalBefore(size_t at) const;
-  // Appends the next rows in the order of their times.
-  void AppendSorted(size_t num_rows);
+  static bool Earlier(const Change& a, const Change& b) { return a.time_ns < b.time_ns; }
   void MakeBlocks(size_t first_changed);
 
   int32_t rank_;
   Ledger ledger_;
-  query::RowList<query::MemoryEvent> rows_;  // shares the Snapshot's
-  std::vector<uint32_t> order_;              // of its rows, by time
-  std::vector<Block> blocks_;                // the last one may be short
-  std::vector<int64_t> block_start_ns_;      // beside blocks_, so that a search touches little
+  std::vector<Change> changes_;
+  std::vector<Block> blocks_;            // the last one may be short
+  std::vector<int64_t> block_start_ns_;  // beside blocks_, so that a search touches little
 };
 
 }  // namespace shardscope::analysis

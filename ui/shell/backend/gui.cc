@@ -6,9 +6,14 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "trace/base/hash.h"
+#include "trace/base/mapped_file.h"
 #include "ui/shell/backend/embedded_fonts.h"
 #include "ui/theme.h"
 
@@ -42,14 +47,32 @@ ImFont* AddEmbedded(std::span<const unsigned char> data, const FontFace& face, b
 // Arrows and the sign for infinity are in the mono face, not in Roboto.
 void MergeSymbols() { AddEmbedded(EmbeddedMonoFont(), kMono, /*merge=*/true); }
 
+// A font of the system, mapped once and for good: some 20 MB, of which few pages are looked at.
+// Empty: there is none, or it cannot be read.
+std::span<const std::byte> MappedFont(const std::string& path) {
+  constexpr size_t kLeastBytes = 101;  // Dear ImGui takes no less for a font
+  static std::map<std::string, MappedFile> fonts;
+  auto font = fonts.find(path);
+  if (font == fonts.end()) {
+    if (path.empty()) return {};
+    Result<MappedFile> file = MappedFile::Open(path);
+    if (!file.ok() || file->bytes().size() < kLeastBytes) return {};
+    font = fonts.emplace(path, std::move(*file)).first;
+  }
+  return font->second.bytes();
+}
+
 bool MergeCjk(bool bold, float line) {
-  const std::string path = FindCjkFont(bold);
-  if (path.empty()) return false;
+  const std::span<const std::byte> data = MappedFont(FindCjkFont(bold));
+  if (data.empty()) return false;
   ImFontConfig config;
+  config.FontDataOwnedByAtlas = false;
   config.MergeMode = true;
   config.ExtraSizeScale = kNotoSansCjkLine / line;
   config.FontNo = kSimplifiedChineseFace;
-  return ImGui::GetIO().Fonts->AddFontFromFileTTF(path.c_str(), 0, &config) != nullptr;
+  return ImGui::GetIO().Fonts->AddFontFromMemoryTTF(const_cast<std::byte*>(data.data()),
+                                                    static_cast<int>(data.size()), 0,
+                                                    &config) != nullptr;
 }
 
 // Where the next frame's input begins: at a release after something that it would change, and at a
