@@ -104,11 +104,12 @@ def run_module(name):
     return result.testsRun, len(result.failures) + len(result.errors), len(result.skipped), printed.getvalue()
 
 
-def run_python(build, jobs, tally):
+def run_python(build, jobs, tally, left_out=()):
     os.environ["SHARDSCOPE_BIN"] = str(build / "bin")
     # The largest first, so that no long one is left for the end. tests/ui is no package: its files are programs of CTest.
     paths = sorted([*ROOT.glob("tests/*_test.py"), *ROOT.glob("tests/faults/*_test.py")], key=lambda path: -path.stat().st_size)
     names = [".".join(path.relative_to(ROOT / "tests").with_suffix("").parts) for path in paths]
+    names = [name for name in names if name not in left_out]
     with concurrent.futures.ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool:
         running = {pool.submit(run_module, name): name for name in names}
         for done in concurrent.futures.as_completed(running):
@@ -139,7 +140,7 @@ def run_sanitizer(sanitizer, jobs, tally):
     tally.add(len(sanitizer.defects) - len(missed), len(missed))
     run_programs(build, jobs, tally, prefix, sanitizer.left_out, lambda: sanitizer.forgive_own_crashes(reports))
     if (build / "bin" / "shardscope-train").exists():
-        run_python(build, jobs, tally)
+        run_python(build, jobs, tally, sanitizer.left_out_python)
     tally.add(0, sanitizer.num_findings(reports))
     sanitizer.say_what_is_left_out(build, release if release.exists() else None)
 

@@ -28,9 +28,9 @@ def programs_of(build):
     return {re.sub(r"\.\d+of\d+$", "", entry) for entry in entries}  # a program may run in parts
 
 
-def num_python_tests():
+def num_python_tests(name="*_test"):
     # By their text: loaded, they would keep the programs of the first build that they saw.
-    return sum(len(re.findall(r"^    def test_", path.read_text(), re.M)) for path in (ROOT / "tests").rglob("*_test.py"))
+    return sum(len(re.findall(r"^    def test_", path.read_text(), re.M)) for path in (ROOT / "tests").rglob(f"{name}.py"))
 
 
 def is_own_crash(report):
@@ -39,10 +39,11 @@ def is_own_crash(report):
 
 class Sanitizer:
     """One build under sanitizers: its preset, what to call it, a factor on the counts of random tests, the defects of
-    tests/sanitizers/canary.cc that it has to find, and the CTest names of what does not run with the reason."""
+    tests/sanitizers/canary.cc that it has to find, and what does not run with the reason: CTest names, Python modules."""
 
-    def __init__(self, preset, words, scale, defects, left_out):
+    def __init__(self, preset, words, scale, defects, left_out, left_out_python=()):
         self.preset, self.words, self.scale, self.defects, self.left_out = preset, words, scale, defects, left_out
+        self.left_out_python = dict(left_out_python)
 
     def start(self, reports):
         """Makes all programs started from now on report into the folder `reports`."""
@@ -96,6 +97,8 @@ class Sanitizer:
         print(f"{self.words}: counts of random tests, and of cases that differ in their numbers alone, times {self.scale}")
         for name, reason in sorted(self.left_out.items()):
             print(f"{self.words}: left out {name} ({num_cases(build / 'tests' / name)} cases): {reason}")
+        for name, reason in sorted(self.left_out_python.items()):
+            print(f"{self.words}: left out {name} ({num_python_tests(name)} Python tests): {reason}")
         absent = sorted(programs_of(whole) - programs_of(build)) if whole else []
         if absent:
             cases = sum(num_cases(whole / "tests" / name) for name in absent)
@@ -108,7 +111,9 @@ class Sanitizer:
 ALL = (
     Sanitizer("tsan", "thread sanitizer", 0.5, ("race",), {"plan_oracle_test": "has one thread"}),
     Sanitizer("asan", "address and undefined-behaviour sanitizers", 0.5, ("overflow", "leak", "undefined"),
-              {"ui_live_window_test": "counts frames of a window, which ui_window_test opens, too"}),
+              {"ui_live_window_test": "counts frames of a window, which ui_window_test opens, too"},
+              dict.fromkeys(("export_folder_test", "memory_test", "processes_test", "strategies_test"),
+                            "trains for minutes what runtime_test, checkpoint_test, footprint_test and transport_test run here, too")),
 )
 
 
