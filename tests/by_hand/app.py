@@ -60,7 +60,8 @@ class App:
         self.log = pathlib.Path(folder) / "drawn.json"
         self.log.unlink(missing_ok=True)
         command = [str(program), "open", *([str(run)] if run else []), "--draw-log", str(self.log), "--frame-time", f"{frame_ms}ms"]
-        self.process = subprocess.Popen(command, cwd=folder, env=dict(desktop.environment, XDG_CONFIG_HOME=str(folder)), stderr=stderr)
+        self.process = subprocess.Popen(command, cwd=folder, env=dict(desktop.environment, XDG_CONFIG_HOME=str(folder)),
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL if stderr else None, stderr=stderr)
         self.window = self.wait("window", lambda: desktop.find_window("Shardscope"))
         self.wait("frame", self.log.exists)
 
