@@ -199,6 +199,21 @@ def fold_all(stage):
     app.until("lanes", lambda shown: height(shown) == tall)
 
 
+def order_ranks(stage):
+    """Drag the name of rank 0 under rank 1: its lanes stand there; Ctrl+[ moves the selected rank up again."""
+    app = opened(stage)
+    top = lambda shown, rank: shown.find("timeline", f"rank:{rank}").box[1]
+    shown = app.shown()
+    assert top(shown, 0) < top(shown, 1)
+    before = [top(shown, 0), top(shown, 1)]
+    name, lanes = app.item("timeline", "rank:0").box, app.item("timeline", "lanes").box
+    app.drag((name[0] + 8, name[1] + 8), (name[0] + 8, lanes[3] - 12))
+    app.until("rank 1 over rank 0", lambda shown: top(shown, 1) < top(shown, 0))
+    stage.take_picture()
+    app.key("ctrl+bracketleft")
+    app.until("as before", lambda shown: [top(shown, 0), top(shown, 1)] == before)
+
+
 def legend(stage):
     """Click the three colours: the legend of the timeline goes, and comes back."""
     app = opened(stage)
