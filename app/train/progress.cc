@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "app/say.h"
+#include "trace/base/token_rate.h"
 #include "trace/base/units.h"
 #include "trace/store/finisher.h"
 
@@ -31,11 +32,11 @@ std::string LossText(const runtime::StepReport& report) {
 }
 
 std::string ProgressText(const runtime::StepReport& report) {
-  const double seconds = static_cast<double>(report.step_ns) / 1e9;
-  std::string text = fmt::format(
-      "step {} ({} of {})  {}  {} tokens/s  {}", report.step, report.step + 1, report.steps,
-      LossText(report), FormatCount(static_cast<double>(report.tokens) / std::max(seconds, 1e-9)),
-      FormatDuration(report.step_ns));
+  const double rate =
+      TokensPerSecond(static_cast<double>(report.tokens), static_cast<double>(report.step_ns));
+  std::string text = fmt::format("step {} ({} of {})  {}  {} tokens/s  {}", report.step,
+                                 report.step + 1, report.steps, LossText(report), FormatCount(rate),
+                                 FormatDuration(report.step_ns));
   if (report.communication_ns > 0) {
     text += fmt::format("  exposed communication {} of {}", FormatDuration(report.exposed_ns),
                         FormatDuration(report.communication_ns));

@@ -35,38 +35,20 @@ bool IsShared(const std::string& key) { return key != "run.control_socket"; }
 }  // namespace
 
 Result<RunSummary> LiveTrainer::Run() {
-  const auto parameter = [this](const std::string& name) { return ranks_->FullParameter(name); };
-  if (dump_) dump_->AddParameters("init.", parameter);
+  if (dump_) AddParametersToDump("init.");
   Status status = ranks_->OnAll([this](int rank) { return RankLoop(rank); });
-  CloseCheckpoints(!status.ok());
+  checkpoints_.Close(!status.ok());
   RunSummary summary{.steps = ranks_->job().first_step};
   summary.last = reports_->Last();
   if (summary.last) summary.steps = summary.last->step + 1;
   summary.stopped_early = summary.steps < ranks_->job().training.steps;
   if (summary.stopped_early) summary.stop_signal = steering_->signal();
   steering_->SetFinished();
-  if (status.ok() && dump_) {
-    for (int64_t step = ranks_->job().first_step; step < summary.steps; ++step) {
-      for (int rank = 0; rank < ranks_->size(); ++rank) {
-        const auto& batches = ranks_->work(rank).kept_batches();
-        // Stages between the first and the last load none.
-        if (batches.empty()) continue;
-        dump_->AddBatch(step, rank, batches[static_cast<size_t>(step)]);
-      }
-    }
-    dump_->AddParameters("final.", parameter);
-    status = dump_->Write();
+  if (status.ok() && dump_) status = WriteDump(summary.steps);
+  if (status.ok()) {
+    status = checkpoints_.CheckLast(summary.steps, regimes_.Newest()->checkpoint_every);
   }
-  if (status.ok()) status = CheckLastCheckpoint(summary.steps);
-  if (!status.ok()) {
-    for (const int rank : ranks_->local()) {
-      if (ranks_->is_stuck()) trace_->AddUnfinished(rank);
-    }
-    trace_->Mark(summary.steps, "error", {.new_value = status.message()});
-    folder_->Log(
-        (is_leader() ? "error: " : fmt::format("rank {}: error: ", ranks_->first_local())) +
-        status.message());
-  }
+  if (!status.ok()) RecordError(summary.steps, status);
   const Status finished = trace_->Finish();
   control_.reset();
   summary.folder = folder_->path();
@@ -85,6 +67,33 @@ Result<RunSummary> LiveTrainer::Run() {
   return summary;
 }
 
+void LiveTrainer::AddParametersToDump(const std::string& prefix) {
+  dump_->AddParameters(prefix,
+                       [this](const std::string& name) { return ranks_->FullParameter(name); });
+}
+
+Status LiveTrainer::WriteDump(int64_t end_step) {
+  for (int64_t step = ranks_->job().first_step; step < end_step; ++step) {
+    for (int rank = 0; rank < ranks_->size(); ++rank) {
+      const auto& batches = ranks_->work(rank).kept_batches();
+      // Stages between the first and the last load none.
+      if (batches.empty()) continue;
+      dump_->AddBatch(step, rank, batches[static_cast<size_t>(step)]);
+    }
+  }
+  AddParametersToDump("final.");
+  return dump_->Write();
+}
+
+void LiveTrainer::RecordError(int64_t step, const Status& error) {
+  if (ranks_->is_stuck()) {
+    for (const int rank : ranks_->local()) trace_->AddUnfinished(rank);
+  }
+  trace_->Mark(step, "error", {.new_value = error.message()});
+  folder_->Log((is_leader() ? "error: " : fmt::format("rank {}: error: ", ranks_->first_local())) +
+               error.message());
+}
+
 Status LiveTrainer::RankLoop(int rank) {
   AskForShortSlices();
   const int64_t steps = ranks_->job().training.steps;
@@ -92,17 +101,7 @@ Status LiveTrainer::RankLoop(int rank) {
   int64_t step = ranks_->job().first_step;
   std::shared_ptr<const Regime> regime = Agree(rank, step);
   for (; step < steps; ++step) {
-    const bool is_new = of_rank_[static_cast<size_t>(rank)].entered != regime;
-    SHARDSCOPE_RETURN_IF_ERROR(Enter(rank, step, regime));
-    std::string_view pause = is_new ? PauseOf(regime->decision) : "";
-    const bool saves = SaveIfDue(rank, step, *regime, regime->decision.stop);
-    if (saves && pause.empty()) pause = Name(words::PauseCause::kCheckpoint);
-    while (regime->decision.pause) {
-      Result<std::shared_ptr<const Regime>> next = WaitAndAgree(rank, step);
-      if (!next.ok()) return next.status();
-      regime = *next;
-    }
-    if (!pause.empty()) trace_->EndPause(rank, step, pause);
+    SHARDSCOPE_ASSIGN_OR_RETURN(regime, EnterStep(rank, step, regime));
     if (regime->decision.stop) break;
     SHARDSCOPE_ASSIGN_OR_RETURN(const bool goes_on,
                                 evaluations_->RunIfDue(rank, step, *regime, /*is_end=*/false));
@@ -118,8 +117,22 @@ Status LiveTrainer::RankLoop(int rank) {
     SHARDSCOPE_RETURN_IF_ERROR(
         evaluations_->RunIfDue(rank, step, *regime, /*is_end=*/true).status());
   }
-  SaveIfDue(rank, step, *regime, /*is_end=*/true);
+  checkpoints_.SaveIfDue(rank, step, *regime, /*is_end=*/true);
   return Status::Ok();
+}
+
+Result<std::shared_ptr<const Regime>> LiveTrainer::EnterStep(int rank, int64_t step,
+                                                             std::shared_ptr<const Regime> regime) {
+  const bool is_new = of_rank_[static_cast<size_t>(rank)].entered != regime;
+  SHARDSCOPE_RETURN_IF_ERROR(Enter(rank, step, regime));
+  std::string_view pause = is_new ? PauseOf(regime->decision) : "";
+  const bool saves = checkpoints_.SaveIfDue(rank, step, *regime, regime->decision.stop);
+  if (saves && pause.empty()) pause = Name(words::PauseCause::kCheckpoint);
+  while (regime->decision.pause) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(regime, WaitAndAgree(rank, step));
+  }
+  if (!pause.empty()) trace_->EndPause(rank, step, pause);
+  return regime;
 }
 
 // All ranks come to the same.
@@ -211,7 +224,7 @@ Status LiveTrainer::Enter(int rank, int64_t step, const std::shared_ptr<const Re
     }
     transport::Barrier(&ranks_->transport(), rank);
     const StateLayout before = ranks_->work(rank).layout();
-    if (StateLayoutOf(*regime->schedule) != before) ReleaseCopy(rank);
+    if (StateLayoutOf(*regime->schedule) != before) checkpoints_.ReleaseCopy(rank);
     SHARDSCOPE_RETURN_IF_ERROR(ranks_->SetSchedule(rank, *regime->schedule));
     const StateLayout& after = ranks_->work(rank).layout();
     if (after != before) trace_->MoveState(rank, before, after);
@@ -221,7 +234,7 @@ Status LiveTrainer::Enter(int rank, int64_t step, const std::shared_ptr<const Re
   ranks_->SetHostLink(rank, config::GetHostLink(regime->config));
   if (rank == ranks_->first_local()) Apply(step, *regime);
   entered = regime;
-  if (regime->decision.checkpoint) SaveCheckpoint(rank, step, *regime);
+  if (regime->decision.checkpoint) checkpoints_.Save(rank, step, *regime);
   return Status::Ok();
 }
 
@@ -277,7 +290,7 @@ executor::PredictedPeaks LiveTrainer::PredictPeaks(const Regime& regime) const {
   const plan::Schedule& schedule = *regime.schedule;
   const int64_t shared_bytes = ranks_->shared_tensor_bytes();
   const std::vector<int64_t> issued = plan::PredictPeaks(schedule);
-  const std::vector<int64_t> executed = BoundsOf(schedule, HasCopyWith(regime.config));
+  const std::vector<int64_t> executed = BoundsOf(schedule, checkpoints_.HasCopyWith(regime.config));
   executor::PredictedPeaks peaks;
   // Some rank of the process also has the tables that they share: here that of the most.
   peaks.largest = {*std::ranges::max_element(issued),

@@ -1,28 +1,28 @@
-// LiveTrainer: the implementation of Trainer.
+// LiveTrainer: the implementation of Trainer. What ranks agree on for their next steps is in a
+// RegimeLog, what is recorded goes to a RunTrace, checkpoints are RunCheckpoints'; it has the loop
+// over steps (RankLoop), and starts and ends a run.
 #pragma once
 
-#include <atomic>
-#include <map>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
-#include "engine/checkpoint/checkpoint.h"
 #include "engine/footprint/advice.h"
-#include "engine/runtime/checkpoint/checkpoint_plan.h"
-#include "engine/runtime/checkpoint/checkpoint_writer.h"
 #include "engine/runtime/dump.h"
 #include "engine/runtime/evaluation_runner.h"
 #include "engine/runtime/measured_keys.h"
 #include "engine/runtime/ranks/ranks.h"
 #include "engine/runtime/regime_log.h"
+#include "engine/runtime/run_checkpoints.h"
 #include "engine/runtime/run_trace.h"
 #include "engine/runtime/schedule_cache.h"
 #include "engine/runtime/step_observer.h"
 #include "engine/runtime/trainer.h"
 #include "trace/base/mutex.h"
-#include "trace/base/process.h"
 
 namespace shardscope::runtime {
 
@@ -30,7 +30,8 @@ class LiveTrainer : public Trainer {
  public:
   explicit LiveTrainer(TrainerOptions options)
       : options_(std::move(options)),
-        stops_without_trace_(options_.config.Get("record.on_error") == "stop") {}
+        stops_without_trace_(options_.config.Get("record.on_error") == "stop"),
+        checkpoints_(options_) {}
 
   // live_trainer_start.cc. Nothing is created in the file system before all that can be wrong with
   // the input has been found.
@@ -49,19 +50,6 @@ class LiveTrainer : public Trainer {
     int signal = 0;  // that told it to stop
   };
 
-  // What the run goes on from.
-  struct Resume {
-    std::optional<checkpoint::Checkpoint> from;  // until it is loaded
-    std::vector<std::string> notes;              // for the user, once there is a log
-  };
-  // Where checkpoints are written.
-  struct CheckpointFolder {
-    std::string path;
-    FolderLock lock;
-    // The newest checkpoint, if it could not be written. The writer's, as long as there is one.
-    std::optional<CheckpointOutcome> lost;
-  };
-
   // live_trainer_start.cc
   Status CheckFiles() const;
   Status OpenRest();
@@ -78,11 +66,9 @@ class LiveTrainer : public Trainer {
   // Whether engine.memory_limit lets in what ranks can need with `config`.
   Status CheckLimit(const config::Config& config, const plan::Schedule& schedule,
                     const footprint::Question& question) const;
-  // Whether ranks keep a copy of their state for checkpoints with `config`, or have one already.
-  bool HasCopyWith(const config::Config& config) const;
   Result<footprint::Footprint> FootprintWith(const config::Config& config) const;
   // The most that the ranks of each program can hold of their own while they run `schedule`, with
-  // such a copy or without.
+  // a copy of their state for checkpoints or without.
   std::vector<int64_t> BoundsOf(const plan::Schedule& schedule, bool has_copy) const;
   // Error: what evaluates cannot be built, or does not fit.
   Status CheckEvaluation(const config::Config& config);
@@ -90,30 +76,13 @@ class LiveTrainer : public Trainer {
   // What is said beside the bytes where a rank comes to the limit while it trains.
   std::string ExplainOutOfMemory(int64_t wanted_bytes) const;
 
-  // live_trainer_checkpoint.cc. The checkpoint to go on from, before anything is created, and what
-  // it says of the job; then each rank's part of it.
-  Status OpenResume(Job* job);
-  Status LoadResume();
-  // Where checkpoints go. Removes what killed runs left there.
-  Status OpenCheckpointFolder();
-  void OpenCheckpoints();
-  CheckpointHead CheckpointHeadOf(int64_t step, const Regime& regime);
-  void SaveCheckpoint(int rank, int64_t step, const Regime& regime);
-  // Why the rank may not have a copy of its state; empty: it may.
-  std::string RefuseCopy(int rank, const Regime& regime) const;
-  // Before the rank's state moves: a copy of how it lies now is of no use.
-  void ReleaseCopy(int rank);
-  // If there is one due (CheckpointPlan).
-  bool SaveIfDue(int rank, int64_t step, const Regime& regime, bool is_end);
-  // When no rank saves any more: the last one is written.
-  void CloseCheckpoints(bool is_failed);
-  // After that, where rank 0 is: error if the run ended before step `steps` and its checkpoint is
-  // lost.
-  Status CheckLastCheckpoint(int64_t steps) const;
-
   // On the ranks' host threads.
   Status RankLoop(int rank);
   Status CheckInitialState(int rank);
+  // What comes before a step: `regime` comes into force, a checkpoint that is due, a pause. Returns
+  // what is in force then: another regime has ended a pause.
+  Result<std::shared_ptr<const Regime>> EnterStep(int rank, int64_t step,
+                                                  std::shared_ptr<const Regime> regime);
   Status RunStep(int rank, int64_t step, const Regime& regime);
   Result<std::shared_ptr<const Regime>> WaitAndAgree(int rank, int64_t step);
   // Rank 0's decision for `step`, agreed on by all ranks; returns the regime in force.
@@ -128,12 +97,17 @@ class LiveTrainer : public Trainer {
   // What processes of one run tell one another: rank 0's is the leader, which has folder, control
   // socket, log and markers; the others follow. All of it does nothing where the ranks are threads.
   bool has_processes() const { return options_.launch.has_value(); }
-  bool is_leader() const { return !options_.launch || options_.launch->rank == 0; }
+  bool is_leader() const { return options_.is_leader(); }
   // At the start: the leader's folder and run id, and whether all were given the same keys.
   Status AgreeOnRun();
   Status TakeRun(std::string_view text);
   // Rank 0's regime `number`, which the other processes do not have yet.
   void AgreeOnRegime(int rank, int64_t number);
+
+  // On the thread of Run(), once no rank works.
+  void AddParametersToDump(const std::string& prefix);
+  Status WriteDump(int64_t end_step);
+  void RecordError(int64_t step, const Status& error);
 
   // On rank 0's host thread.
   std::shared_ptr<const Regime> Decide(int64_t step);
@@ -161,15 +135,8 @@ class LiveTrainer : public Trainer {
   std::unique_ptr<StepReports> reports_;
   RegimeLog regimes_;
 
-  Resume resume_;
-  CheckpointFolder checkpoint_folder_;
-  std::unique_ptr<CheckpointWriter> checkpoints_;  // uses trace_; while ranks run
-  std::optional<CheckpointPlan> checkpoint_plan_;  // while and after ranks run
-  // What ranks have copied of their state for checkpoints: on all of them, and stays for the next
-  // one.
-  std::atomic<bool> has_copies_ = false;
-
-  Mutex message_mutex_;  // one message at a time; held while the user is told
+  Mutex message_mutex_;         // one message at a time; held while the user is told
+  RunCheckpoints checkpoints_;  // uses options_, and once started trace_, ranks_ and Message()
 
   struct OfRank {
     int64_t next_regime = 0;

@@ -55,7 +55,7 @@ Status LiveTrainer::Open(Job job) {
   };
   if (options_.launch) job.only_rank = options_.launch->rank;
   Status fits = CheckFiles();
-  if (fits.ok()) fits = OpenResume(&job);
+  if (fits.ok()) fits = checkpoints_.OpenResume(&job);
   if (fits.ok()) fits = options_.device->CheckFits(job);
   if (!fits.ok()) {
     transport->Abort(fits.message());
@@ -91,12 +91,12 @@ Status LiveTrainer::OpenRest() {
   for (const int rank : ranks_->local()) {
     ranks_->work(rank).set_on_control([this, rank](int64_t step) { AtControl(rank, step); });
   }
-  SHARDSCOPE_RETURN_IF_ERROR(LoadResume());
+  SHARDSCOPE_RETURN_IF_ERROR(checkpoints_.LoadResume(ranks_.get()));
   SHARDSCOPE_RETURN_IF_ERROR(OpenFolder());
-  if (is_leader()) SHARDSCOPE_RETURN_IF_ERROR(OpenCheckpointFolder());
+  if (is_leader()) SHARDSCOPE_RETURN_IF_ERROR(checkpoints_.OpenFolder(*folder_));
   SHARDSCOPE_RETURN_IF_ERROR(OpenControl());
   SHARDSCOPE_RETURN_IF_ERROR(AgreeOnRun());
-  if (!is_leader()) SHARDSCOPE_RETURN_IF_ERROR(OpenCheckpointFolder());
+  if (!is_leader()) SHARDSCOPE_RETURN_IF_ERROR(checkpoints_.OpenFolder(*folder_));
   SHARDSCOPE_RETURN_IF_ERROR(OpenTrace());
   evaluations_->Start(
       {.trace = trace_.get(),
@@ -110,7 +110,13 @@ Status LiveTrainer::OpenRest() {
           .steering = steering_.get(),
           .write_config = [this](config::Config config) { return WriteConfig(std::move(config)); },
           .on_message = [this](const std::string& text) { Message(text); }});
-  OpenCheckpoints();
+  checkpoints_.Start(
+      {.id = run_id_,
+       .ranks = ranks_.get(),
+       .trace = trace_.get(),
+       .bounds_with_copy =
+           [this](const plan::Schedule& schedule) { return BoundsOf(schedule, /*has_copy=*/true); },
+       .on_message = [this](const std::string& text) { Message(text); }});
   return Status::Ok();
 }
 
@@ -132,7 +138,7 @@ Status LiveTrainer::CheckLimit(const config::Config& config, const plan::Schedul
                                const footprint::Question& question) const {
   const int64_t limit_bytes = question.limit_bytes;
   if (limit_bytes == 0) return Status::Ok();
-  const std::vector<int64_t> bounds = BoundsOf(schedule, HasCopyWith(config));
+  const std::vector<int64_t> bounds = BoundsOf(schedule, checkpoints_.HasCopyWith(config));
   if (*std::ranges::max_element(bounds) <= limit_bytes) return Status::Ok();
   SHARDSCOPE_ASSIGN_OR_RETURN(const footprint::Footprint footprint, FootprintWith(config));
   return Status::Error(footprint::OutOfMemoryText(config, footprint, question));
@@ -151,14 +157,9 @@ std::string LiveTrainer::ExplainOutOfMemory(int64_t wanted_bytes) const {
                                question.limit_bytes);
 }
 
-bool LiveTrainer::HasCopyWith(const config::Config& config) const {
-  return options_.device->copies_take_memory() &&
-         (has_copies_ || footprint::WantsCheckpointCopy(config));
-}
-
 Result<footprint::Footprint> LiveTrainer::FootprintWith(const config::Config& config) const {
-  const auto copy = HasCopyWith(config) ? footprint::CheckpointCopy::kThere
-                                        : footprint::CheckpointCopy::kIfWanted;
+  const auto copy = checkpoints_.HasCopyWith(config) ? footprint::CheckpointCopy::kThere
+                                                     : footprint::CheckpointCopy::kIfWanted;
   if (config.Get("schedule.file").empty()) return footprint::FootprintOf(config, copy);
   SHARDSCOPE_ASSIGN_OR_RETURN(const auto written, ScheduleOf(config));
   return footprint::FootprintOf(config, copy, written.get());
@@ -176,7 +177,7 @@ Status LiveTrainer::CheckEvaluation(const config::Config& config) {
   if (!evaluations_->HasData()) return Status::Ok();
   SHARDSCOPE_ASSIGN_OR_RETURN(const auto schedule, evaluations_->ScheduleOf(config));
   const int64_t limit_bytes = config.GetInt("engine.memory_limit");
-  const std::vector<int64_t> bounds = BoundsOf(*schedule, HasCopyWith(config));
+  const std::vector<int64_t> bounds = BoundsOf(*schedule, checkpoints_.HasCopyWith(config));
   const int64_t needed_bytes = *std::ranges::max_element(bounds);
   if (limit_bytes == 0 || needed_bytes <= limit_bytes) return Status::Ok();
   return Status::Error(fmt::format(
@@ -297,11 +298,7 @@ Status LiveTrainer::OpenFolder() {
 }
 
 Status LiveTrainer::OpenTrace() {
-  RunTrace::Identity identity{.run_id = run_id_};
-  if (resume_.from) {
-    const checkpoint::Index& index = resume_.from->index();
-    identity.resumed = {index.run, index.step, resume_.from->folder()};
-  }
+  const RunTrace::Identity identity{.run_id = run_id_, .resumed = checkpoints_.resumed_from()};
   Result<std::unique_ptr<RunTrace>> trace =
       RunTrace::Open(options_, identity, *folder_, ranks_.get());
   if (!trace.ok()) return trace.status();

@@ -114,7 +114,7 @@ class RunTrace {
   void AddState(int rank, const StateLayout& layout, int sign, int64_t time_ns);
   void AddStepMemory(int rank);
   void AddRates(int64_t step, const StepOutcome& outcome, int64_t time_ns);
-  bool is_leader() const { return !options_.launch || options_.launch->rank == 0; }
+  bool is_leader() const { return options_.is_leader(); }
 
   const TrainerOptions& options_;
   Device& device_;

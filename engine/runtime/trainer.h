@@ -40,6 +40,9 @@ struct TrainerOptions {
   std::function<void(const StepReport&)> on_step;
   // One line for the user: changes, the bandwidth found, ... One at a time; where rank 0 is.
   std::function<void(const std::string&)> on_message;
+
+  // Whether this is rank 0's process: it has folder, control socket, log and markers of the run.
+  bool is_leader() const { return !launch || launch->rank == 0; }
 };
 
 // What a run that ended well leaves behind.

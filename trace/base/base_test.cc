@@ -5,6 +5,7 @@
 #include "trace/base/process.h"
 #include "trace/base/signed_text.h"
 #include "trace/base/text.h"
+#include "trace/base/token_rate.h"
 #include "trace/base/units.h"
 
 namespace shardscope {
@@ -85,6 +86,13 @@ TEST(Terminal, ShorteningCutsNoCharacter) {
   // Four characters are eight columns: one fits before the dots, and half of the next does not.
   EXPECT_EQ(Shortened("\u524d\u5411\u8ba1\u7b97", 8), "\u524d\u5411\u8ba1\u7b97");
   EXPECT_EQ(Shortened("\u524d\u5411\u8ba1\u7b97", 6), "\u524d...");
+}
+
+TEST(TokenRate, IsOfASecondAndNoneOfAStepWithoutTime) {
+  EXPECT_DOUBLE_EQ(TokensPerSecond(512, 100), 512 / 100e-9);
+  EXPECT_EQ(TokensPerSecond(3e6, 1.5e9), 2e6);
+  EXPECT_EQ(TokensPerSecond(0, 100), 0);
+  EXPECT_EQ(TokensPerSecond(512, 0), 0);
 }
 
 TEST(Heap, LargeBlocksAreMappingsHoweverManyWereFreed) {

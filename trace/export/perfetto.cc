@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trace/base/output_file.h"
+#include "trace/base/token_rate.h"
 #include "trace/export/chrome_writer.h"
 #include "trace/query/live_trace.h"
 #include "trace/query/snapshot.h"
@@ -106,11 +107,11 @@ class RankWriter {
       JsonMembers loss;
       loss.AddReal("loss", step.loss);
       if (!loss.empty()) writer_.Counter(Process(), "loss", step.end_ns, loss);
-      const double seconds = static_cast<double>(step.end_ns - step.start_ns) * 1e-9;
-      if (step.tokens > 0 && seconds > 0) {
-        writer_.Counter(
-            Process(), "tokens/s", step.end_ns,
-            JsonMembers().AddReal("tokens/s", static_cast<double>(step.tokens) / seconds));
+      const double rate = TokensPerSecond(static_cast<double>(step.tokens),
+                                          static_cast<double>(step.end_ns - step.start_ns));
+      if (rate > 0) {
+        writer_.Counter(Process(), "tokens/s", step.end_ns,
+                        JsonMembers().AddReal("tokens/s", rate));
       }
     }
   }

@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Goes up whenever the same files give other rows.
-constexpr int kImportVersion = 8;
+constexpr int kImportVersion = 9;
 
 Result<std::string> CacheFolder() {
   const char* const cache = std::getenv("XDG_CACHE_HOME");

@@ -117,7 +117,7 @@ Result<std::unique_ptr<LiveTrace>> FinishedTrace::OpenLarge(const store::RunFile
     SHARDSCOPE_ASSIGN_OR_RETURN(auto source, store::FinishedSource::Open(file, 0));
     if (source == nullptr) return std::unique_ptr<LiveTrace>();
     bytes += store::DatabaseBytes(file.FinishedPath());
-    bytes_of_rows += store::FinishedSource::BytesOfRows(file);
+    bytes_of_rows += source->BytesOfRows();
     SHARDSCOPE_ASSIGN_OR_RETURN(const int64_t ranks_of_file, source->NumRanks());
     num_ranks += ranks_of_file;
     trace->sources_.push_back(std::move(source));

@@ -215,6 +215,21 @@ TEST_F(RowChunksOfAFile, TakeLessThanHalfOfWhatRowsTake) {
   EXPECT_LT(BytesOfChunks(&reader->database()), DatabaseBytes(path_) - before);
 }
 
+TEST_F(RowChunksOfAFile, AreNotCountedAsRowsOfALargeFile) {
+  Pack();
+  const auto expect_bytes_of_rows = [&](int64_t bytes) {
+    const auto source = FinishedSource::Open(file_, 0);
+    ASSERT_TRUE(source.ok());
+    EXPECT_EQ((*source)->BytesOfRows(), bytes);
+    EXPECT_EQ(FinishedSource::BytesOfRows(file_), bytes);
+  };
+  ASSERT_LT(DatabaseBytes(path_), FinishedSource::kLargeBytes);
+  expect_bytes_of_rows(DatabaseBytes(path_));
+  Change("INSERT INTO meta VALUES('padding', hex(zeroblob(17 << 20)))");
+  ASSERT_GT(DatabaseBytes(path_), FinishedSource::kLargeBytes);
+  expect_bytes_of_rows(DatabaseBytes(path_) - Query("SELECT sum(length(data)) FROM row_chunk"));
+}
+
 TEST_F(RowChunksOfAFile, GoWhenTheirTableIsChanged) {
   Pack();
   Change("UPDATE op_run SET rank = 7 WHERE id = 300");

@@ -38,6 +38,11 @@ size_t MostRowsOf(const std::string& path) {
   return error ? 0 : bytes / kLeastRowBytes;
 }
 
+// What a file of so many bytes has beside its chunks. A damaged one may claim more than it has.
+int64_t WithoutChunks(int64_t bytes, Database* database) {
+  return bytes - std::min(BytesOfChunks(database), bytes / 2);
+}
+
 // Rows of a table that a statement gives, one after the other.
 class Cursor {
  public:
@@ -317,13 +322,17 @@ Result<std::unique_ptr<FinishedSource>> FinishedSource::OpenFile(const std::stri
   return source;
 }
 
-// A damaged file may claim more than it has.
+int64_t FinishedSource::BytesOfRows() {
+  const int64_t bytes = DatabaseBytes(reader_.database().path());
+  return bytes < kLargeBytes ? bytes : WithoutChunks(bytes, &reader_.database());
+}
+
+// Small files are not opened: they have no chunks.
 int64_t FinishedSource::BytesOfRows(const TraceFile& file) {
   const int64_t bytes = DatabaseBytes(file.FinishedPath());
   if (bytes < kLargeBytes) return bytes;
   Result<TraceReader> reader = TraceReader::Open(file.FinishedPath());
-  if (!reader.ok()) return bytes;
-  return bytes - std::min(BytesOfChunks(&reader->database()), bytes / 2);
+  return reader.ok() ? WithoutChunks(bytes, &reader->database()) : bytes;
 }
 
 Result<StepBounds> FinishedSource::Bounds() {

@@ -65,8 +65,10 @@ class FinishedSource {
   static Result<std::unique_ptr<FinishedSource>> OpenFile(const std::string& path);
   ~FinishedSource();
 
-  // What the rows of a finished file take of it: without what it has of them packed. An estimate in
-  // damaged files.
+  // What the rows take of the file: without what it has of them packed. An estimate in damaged
+  // files.
+  int64_t BytesOfRows();
+  // The same of a finished file that nobody has opened.
   static int64_t BytesOfRows(const TraceFile& file);
 
   bool cut() const { return cut_; }

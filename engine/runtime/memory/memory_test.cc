@@ -10,6 +10,7 @@
 
 #include "engine/runtime/memory/memory_pool.h"
 #include "engine/runtime/memory/tensor_memory.h"
+#include "engine/runtime/memory/tensor_memory_test_util.h"
 
 namespace shardscope::runtime {
 namespace {

@@ -85,6 +85,7 @@ TensorScope::TensorScope(const std::shared_ptr<MemoryPool>& pool)
     : before_(std::exchange(t_pool, &pool)) {}
 TensorScope::~TensorScope() { t_pool = before_; }
 
+// Declared in tensor_memory_test_util.h, for tests alone.
 int64_t UnscopedTensorBytes() { return unscoped_bytes; }
 
 TemporaryMemory::TemporaryMemory() { t_live_bytes = t_peak_bytes = 0; }

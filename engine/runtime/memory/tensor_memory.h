@@ -25,9 +25,6 @@ class TensorScope {
   const std::shared_ptr<MemoryPool>* const before_;
 };
 
-// Bytes of the tensors that were made outside any TensorScope.
-int64_t UnscopedTensorBytes();
-
 // What LibTorch allocates inside one op and gives back before it ends: from construction to
 // Finish(), on one thread. Do not nest.
 //

@@ -17,6 +17,7 @@
 #include "engine/runtime/cpu_device.h"
 #include "engine/runtime/memory/memory_pool.h"
 #include "engine/runtime/memory/tensor_memory.h"
+#include "engine/runtime/memory/tensor_memory_test_util.h"
 #include "engine/runtime/ranks/cpu_work_test_util.h"
 #include "engine/runtime/ranks/job_test_util.h"
 #include "engine/transport/gloo/gloo_transport.h"

@@ -230,8 +230,6 @@ std::vector<StepBreakdown> Breakdowns(const query::Snapshot& snapshot) {
   return result;
 }
 
-double TokensPerSecond(double tokens, double step_ns) { return Ratio(tokens, step_ns / 1e9); }
-
 double TokensPerSecond(const StepBreakdown& row) {
   return TokensPerSecond(static_cast<double>(row.tokens), static_cast<double>(row.step_ns));
 }

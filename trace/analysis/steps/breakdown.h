@@ -10,6 +10,7 @@
 
 #include "trace/analysis/steps/time_split.h"
 #include "trace/base/interval.h"
+#include "trace/base/token_rate.h"
 #include "trace/query/snapshot.h"
 
 namespace shardscope::analysis {
@@ -46,8 +47,7 @@ inline bool IsWarmUp(const StepBreakdown& row) { return row.step < row.timed_fro
 // loaded.
 int32_t TimedFrom(const query::Snapshot& snapshot);
 
-// 0 for an empty step.
-double TokensPerSecond(double tokens, double step_ns);
+using shardscope::TokensPerSecond;  // which the one below would hide
 // Of this rank alone.
 double TokensPerSecond(const StepBreakdown& row);
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -33,6 +34,19 @@ constexpr int64_t kEventsPerProgress = 1 << 12;
 // Newer versions of Kineto put waits for a stream into a row of their own: its number and this.
 constexpr int64_t kSyncRows = 1'000'000;
 constexpr size_t kMostNamesWithStream = 1024;
+
+// Of the rows of an export: tables never change, versions only bring new ones
+// (trace/schema/tables.py).
+bool HasKnownRows(int64_t schema) {
+  return schema >= schema::kFirstVersion && schema <= schema::kVersion;
+}
+
+// Made anew from the others once those are there.
+bool IsMadeAnew(std::string_view table) {
+  return std::ranges::any_of(schema::Tables(), [&](const schema::TableInfo& info) {
+    return info.derived && info.name == table;
+  });
+}
 
 // Of a file of one process what its events say.
 class Reader {
@@ -268,8 +282,9 @@ bool Reader::TakeRows(const Event& event) {
   const EventArguments& arguments = event.arguments;
   if (arguments.schema >= 0) schema_ = arguments.schema;
   if (arguments.is_launch_of_op >= 0 || arguments.schema >= 0) return true;
-  if (arguments.rows.empty() || (schema_ >= 0 && schema_ != schema::kVersion)) return false;
+  if (arguments.rows.empty() || (schema_ >= 0 && !HasKnownRows(schema_))) return false;
   for (const auto& [table, rows] : arguments.rows) {
+    if (IsMadeAnew(table)) continue;
     const Status taken =
         rows_.Take(fmt::format(R"({{"table":{},"rows":{}}})", Json(table).dump(), rows));
     if (taken.ok()) {
@@ -509,7 +524,7 @@ Recording Reader::Finish(const std::map<std::string, std::string>& values,
   if (parser.num_repaired() > 0)
     missed_["events with bytes that are no UTF-8, shown as ?"] += parser.num_repaired();
   if (texts.num_broken() > 0) missed_["places that are no JSON, passed over"] += texts.num_broken();
-  if (has_rows_ && schema_ == schema::kVersion) {
+  if (has_rows_ && HasKnownRows(schema_)) {
     (void)rows_.Take(R"({"state":"finished"})");
     recording_.rows = std::make_unique<store::RowBatch>();
     (void)rows_.TakeRows(recording_.rows.get());
