@@ -230,6 +230,10 @@ std::vector<StepBreakdown> Breakdowns(const query::Snapshot& snapshot) {
   return result;
 }
 
+double TokensPerSecond(double tokens, double step_ns) {
+  return shardscope::TokensPerSecond(tokens, step_ns);
+}
+
 double TokensPerSecond(const StepBreakdown& row) {
   return TokensPerSecond(static_cast<double>(row.tokens), static_cast<double>(row.step_ns));
 }

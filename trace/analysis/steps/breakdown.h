@@ -10,7 +10,6 @@
 
 #include "trace/analysis/steps/time_split.h"
 #include "trace/base/interval.h"
-#include "trace/base/token_rate.h"
 #include "trace/query/snapshot.h"
 
 namespace shardscope::analysis {
@@ -47,7 +46,8 @@ inline bool IsWarmUp(const StepBreakdown& row) { return row.step < row.timed_fro
 // loaded.
 int32_t TimedFrom(const query::Snapshot& snapshot);
 
-using shardscope::TokensPerSecond;  // which the one below would hide
+// 0 for an empty step.
+double TokensPerSecond(double tokens, double step_ns);
 // Of this rank alone.
 double TokensPerSecond(const StepBreakdown& row);
 
