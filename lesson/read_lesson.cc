@@ -18,13 +18,10 @@
 namespace shardscope::lesson {
 namespace {
 
+using config::ErrorAt;
 using config::LineOf;
 
 constexpr const char* kRunPlan = "run";  // the Schedule of the mini-run
-
-Status ErrorAt(int64_t line, const std::string& message) {
-  return Status::Error(fmt::format("{}: {}", line, message));
-}
 
 // `what` names the table in errors.
 Status CheckWords(const toml::table& table, const std::string& what,

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "trace/base/json_line.h"
 #include "trace/base/text.h"
 
 namespace shardscope::config {
@@ -30,11 +31,6 @@ std::optional<Json> ParseObject(std::string_view line) {
   Json json = Json::parse(line, nullptr, false);
   if (!json.is_object()) return std::nullopt;
   return json;
-}
-
-// Text that is no UTF-8 (a path, say) is sent with replacement characters rather than not at all.
-std::string Line(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::optional<int64_t> Integer(const Json& json, const char* name) {
@@ -123,7 +119,7 @@ Result<RunStatus> ReadStatus(const Json& json) {
 }  // namespace
 
 std::string PrintHello(std::string_view run) {
-  return Line({{"shardscope", kVersion}, {"run", run}});
+  return JsonLine({{"shardscope", kVersion}, {"run", run}});
 }
 
 Result<std::string> ParseHello(std::string_view line) {
@@ -142,7 +138,7 @@ std::string PrintRequest(const Request& request) {
   if (const auto* set = std::get_if<SetRequest>(&request.body)) json["set"] = set->values;
   if (const auto* act = std::get_if<DoRequest>(&request.body)) json["do"] = NameOf(act->action);
   if (const auto* get = std::get_if<GetRequest>(&request.body)) json["get"] = get->what;
-  return Line(json);
+  return JsonLine(json);
 }
 
 Result<Request> ParseRequest(std::string_view line) {
@@ -181,7 +177,7 @@ std::string PrintResponse(const Response& response) {
   if (response.applies_at >= 0) json["applies_at"] = response.applies_at;
   if (!response.ok) json["error"] = response.error;
   if (response.has_status) json["status"] = StatusJson(response.status);
-  return Line(json);
+  return JsonLine(json);
 }
 
 Result<Response> ParseResponse(std::string_view line) {

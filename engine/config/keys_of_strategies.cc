@@ -13,7 +13,8 @@ bool IsOfAccumulation(std::string_view key) {
 }
 
 bool Applies(std::string_view key, const plan::Strategy& strategy, std::string_view preset) {
-  const bool has_slots = preset == "double_buffer" && strategy.has_presets;
+  // As plan::HasSlots(): rules.cc refuses the preset where it means nothing.
+  const bool has_slots = preset == "double_buffer" && strategy.shards_as_fsdp();
   if (has_slots && key.starts_with("prefetch.")) return false;  // one unit ahead, always
   if (key == "preset") return strategy.has_presets;
   if (IsOfAccumulation(key)) {

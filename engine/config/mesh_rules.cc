@@ -7,6 +7,7 @@
 #include "engine/config/mesh_keys.h"
 #include "engine/config/rules.h"
 #include "engine/plan/conflicts.h"
+#include "trace/base/round_up.h"
 #include "trace/base/text.h"
 
 namespace shardscope::config {
@@ -57,11 +58,10 @@ Status CheckTensor(const Config& config, const plan::Strategy& strategy, int32_t
   }
   const int64_t seq = config.GetInt("model.seq");
   if (ranks == 1 || !config.GetBool(kKey) || seq % ranks == 0) return Status::Ok();
-  return Status::Error(
-      fmt::format("{} cannot be split among {} ranks along mesh.tensor, as {} asks for: set "
-                  "model.seq={}, or {}=false",
-                  Shown(config, "model.seq"), ranks, Shown(config, kKey),
-                  (seq + ranks - 1) / ranks * ranks, kKey));
+  return Status::Error(fmt::format(
+      "{} cannot be split among {} ranks along mesh.tensor, as {} asks for: set "
+      "model.seq={}, or {}=false",
+      Shown(config, "model.seq"), ranks, Shown(config, kKey), RoundUp(seq, int64_t{ranks}), kKey));
 }
 
 // What of a layer is split among the ranks along mesh.tensor.

@@ -34,10 +34,6 @@ struct Document {
   std::optional<std::set<std::string, std::less<>>> chosen;
 };
 
-Status ErrorAt(int64_t line, const std::string& message) {
-  return Status::Error(fmt::format("{}: {}", line, message));
-}
-
 std::optional<std::string> ScalarText(const toml::node& node) {
   if (const auto* text = node.as_string()) return text->get();
   if (const auto* number = node.as_integer()) return std::to_string(number->get());
@@ -180,9 +176,15 @@ Status Apply(const Document& document, Config* config) {
   return Status::Ok();
 }
 
+// In one line: the path of a socket comes from the environment, and no rule for values is asked.
 std::string Quoted(std::string_view text) {
   std::string quoted = "\"";
   for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) {
+      quoted += fmt::format("\\u{:04x}", byte);
+      continue;
+    }
     if (c == '"' || c == '\\') quoted += '\\';
     quoted += c;
   }

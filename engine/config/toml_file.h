@@ -26,4 +26,9 @@ Result<toml::table> ParseTomlFile(const std::string& path);
 
 inline int64_t LineOf(const toml::node& node) { return node.source().begin.line; }
 
+// To be put behind the file's name and a colon.
+inline Status ErrorAt(int64_t line, const std::string& message) {
+  return Status::Error(std::to_string(line) + ": " + message);
+}
+
 }  // namespace shardscope::config

@@ -66,6 +66,17 @@ TEST_F(Toml, WhatIsWrittenIsReadBackTheSame) {
   ExpectSame(Load(PrintToml(config)), config);
 }
 
+// XDG_RUNTIME_DIR may be any.
+TEST_F(Toml, ASocketsPathMayHaveAnyCharacter) {
+  Config config;
+  config.SetControlSocket("/run/a\nb\t\x7f \"c\" \\.sock");
+  const std::string path = File(PrintToml(config));
+  const auto again = LoadToml(path);
+  ASSERT_TRUE(again.ok()) << again.message();
+  ExpectSame(*again, config);
+  EXPECT_EQ(*ReadControlSocket(path), config.Get("run.control_socket"));
+}
+
 TEST_F(Toml, EveryKeyIsWrittenWithItsHelp) {
   const std::string text = PrintToml(Config());
   for (const KeyInfo& key : AllKeys()) EXPECT_THAT(text, HasSubstr("# " + key.help + "\n"));

@@ -3,17 +3,9 @@
 #include <utility>
 
 #include "engine/plan/optimizer_state.h"
+#include "trace/base/round_up.h"
 
 namespace shardscope::footprint {
-namespace {
-
-int64_t RoundUp(int64_t bytes) {
-  constexpr auto kStep = static_cast<int64_t>(kAlignment);
-  return (bytes + kStep - 1) / kStep * kStep;
-}
-
-}  // namespace
-
 UnitLayout::UnitLayout(const plan::Unit& unit, int num_ranks) : num_ranks_(num_ranks) {
   for (const plan::Parameter& parameter : unit.parameters) {
     ParameterLayout layout;
@@ -35,7 +27,8 @@ UnitLayout::UnitLayout(const plan::Unit& unit, int num_ranks) : num_ranks_(num_r
 int64_t UnitLayout::UnshardedOffset(size_t index, int64_t element_bytes) const {
   int64_t offset = 0;
   for (size_t i = 0; i < index; ++i) {
-    offset += RoundUp(num_ranks_ * parameters_[i].shard_elements() * element_bytes);
+    offset +=
+        RoundUp(num_ranks_ * parameters_[i].shard_elements() * element_bytes, int64_t{kAlignment});
   }
   return offset;
 }

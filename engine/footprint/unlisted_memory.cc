@@ -8,6 +8,7 @@
 
 #include "engine/footprint/unit_layout.h"
 #include "engine/model/model_memory.h"
+#include "trace/base/round_up.h"
 
 namespace shardscope::footprint {
 namespace {
@@ -113,10 +114,7 @@ plan::Unlisted UnlistedMemory(const model::ModelConfig& model, int64_t batch,
 
 int64_t CheckpointCopyBytes(const plan::Schedule& schedule, const plan::Unit& unit,
                             plan::DType master, bool is_rooted) {
-  const auto aligned = [](int64_t bytes) {
-    constexpr auto kBlock = static_cast<int64_t>(kAlignment);
-    return (bytes + kBlock - 1) / kBlock * kBlock;
-  };
+  const auto aligned = [](int64_t bytes) { return RoundUp(bytes, int64_t{kAlignment}); };
   const plan::StateTensors& kept = schedule.optimizer_state;
   const bool has_blocks = std::ranges::any_of(kept, [](const plan::StateTensor& tensor) {
     return tensor.form == plan::StateForm::kBlocks;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "trace/base/byte_rate.h"
+
 namespace shardscope::runtime {
 
 AutoBandwidth::AutoBandwidth(const plan::Schedule& schedule, Link link) : link_(link) {
@@ -20,30 +22,17 @@ AutoBandwidth::AutoBandwidth(const plan::Schedule& schedule, Link link) : link_(
 }
 
 void AutoBandwidth::Add(int64_t step, const StepTimes& times) {
-  if (step < kWarmUpSteps) return;
+  if (!steps_.Add(step)) return;
   for (const auto& [unit, duration_ns] : times.unit_forward_ns) {
     if (is_block_[static_cast<size_t>(unit)]) forwards_ns_.push_back(duration_ns);
   }
-  ++rank_steps_;
-}
-
-bool AutoBandwidth::IsReady(int num_ranks) const {
-  return rank_steps_ >= kMeasuredSteps * num_ranks;
-}
-
-int64_t AutoBandwidth::forward_ns() const {
-  if (forwards_ns_.empty()) return 0;
-  std::vector<int64_t> sorted = forwards_ns_;
-  const auto quartile = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 4);
-  std::nth_element(sorted.begin(), quartile, sorted.end());
-  return *quartile;
 }
 
 std::optional<double> AutoBandwidth::BytesPerSecond() const {
   const double transfer_ns =
       link_.share * static_cast<double>(forward_ns()) - static_cast<double>(link_.latency_ns);
   if (wire_bytes_ == 0 || transfer_ns <= 0) return std::nullopt;
-  return static_cast<double>(wire_bytes_) / transfer_ns * 1e9;
+  return shardscope::BytesPerSecond(wire_bytes_, transfer_ns);
 }
 
 }  // namespace shardscope::runtime

@@ -7,30 +7,26 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/runtime/measured_steps.h"
 #include "engine/runtime/step_observer.h"
 
 namespace shardscope::runtime {
 
 class SegmentTimes {
  public:
-  // As AutoBandwidth's: the first step of a run is slower than the rest.
-  static constexpr int64_t kWarmUpSteps = 1;
-  static constexpr int64_t kMeasuredSteps = 3;
-
   explicit SegmentTimes(size_t num_segments) : forwards_ns_(num_segments) {}
 
   // One rank's step.
   void Add(int64_t step, const StepTimes& times);
 
-  bool IsReady(int num_ranks) const { return rank_steps_ >= kMeasuredSteps * num_ranks; }
+  bool IsReady(int num_ranks) const { return steps_.IsReady(num_ranks); }
 
-  // By segment, in ns: the lower quartile, as whatever else runs on the machine makes forwards
-  // longer, never shorter. Empty if a segment has run on no rank of this process.
+  // By segment, in ns: the lower quartile. Empty if a segment has run on no rank of this process.
   std::vector<double> Costs() const;
 
  private:
   std::vector<std::vector<int64_t>> forwards_ns_;
-  int64_t rank_steps_ = 0;
+  MeasuredSteps steps_;
 };
 
 }  // namespace shardscope::runtime

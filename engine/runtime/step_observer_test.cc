@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/runtime/auto_bandwidth.h"
+#include "engine/runtime/segment_times.h"
 
 namespace shardscope::runtime {
 namespace {
@@ -84,6 +85,23 @@ TEST(AutoBandwidthTest, GivesTheGatherItsShareOfTheBlocksForward) {
   AutoBandwidth impossible(schedule, {.share = 0.6, .latency_ns = 120});
   impossible.Add(1, times);
   EXPECT_FALSE(impossible.BytesPerSecond().has_value());
+}
+
+TEST(SegmentTimesTest, TakesTheLowerQuartileOfEachSegment) {
+  StepTimes times;
+  times.segment_forward_ns = {{0, 100}, {1, 10}};
+  StepTimes disturbed;
+  disturbed.segment_forward_ns = {{0, 300}, {1, 50}};
+  SegmentTimes measuring(2);
+  measuring.Add(0, times);  // warm-up
+  EXPECT_TRUE(measuring.Costs().empty());
+  measuring.Add(1, disturbed);
+  measuring.Add(2, times);
+  EXPECT_FALSE(measuring.IsReady(1));
+  measuring.Add(3, times);
+  EXPECT_TRUE(measuring.IsReady(1));
+  EXPECT_FALSE(measuring.IsReady(2));
+  EXPECT_EQ(measuring.Costs(), (std::vector<double>{100, 10}));
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 
 #include "engine/torch_ranges/open_ranges.h"
 #include "engine/torch_ranges/torch_allocator.h"
+#include "trace/base/time.h"
 #include "trace/record/inject/allocator/allocator_event.h"
 
 namespace shardscope::torch_ranges {
@@ -76,7 +77,7 @@ std::array<bool, kMaxDevices> g_has_begun = {};
 int64_t MonotonicNs() {
   timespec time = {};
   clock_gettime(CLOCK_MONOTONIC, &time);
-  return time.tv_sec * 1'000'000'000 + time.tv_nsec;
+  return time.tv_sec * kNsPerSecond + time.tv_nsec;
 }
 
 int32_t ActionOf(TraceEntry::Action action) {
@@ -155,8 +156,8 @@ void OnEntry(const TraceEntry& entry) {
   }
 }
 
-// Once, after PyTorch has initialised CUDA (before, the allocator forgets who attached). What is
-// known of the calling thread's ranges goes with every event. Empty: attached; else why not.
+// Once, after PyTorch has initialised CUDA, which drops what was attached before. What is known of
+// the calling thread's ranges goes with every event. Empty: attached; else why not.
 std::string AttachToAllocator(ShardscopeAllocatorSink sink) {
   try {
     std::string why_not;

@@ -13,6 +13,7 @@
 #include "trace/base/time.h"
 #include "trace/base/units.h"
 #include "trace/base/wait.h"
+#include "trace/base/words.h"
 
 namespace shardscope::transport {
 namespace {
@@ -31,17 +32,22 @@ std::chrono::steady_clock::time_point TimePoint(int64_t monotonic_ns) {
   return std::chrono::steady_clock::time_point(std::chrono::nanoseconds(monotonic_ns));
 }
 
-std::string_view KindOf(const Announcement& announcement) {
+words::OpKind KindOf(const Announcement& announcement) {
+  using words::OpKind;
   const bool has_root = announcement.call.root != plan::kNone;
-  if (has_root && std::holds_alternative<std::span<const GatherPiece>>(announcement.pieces)) {
-    return "gather";
+  const Pieces& pieces = announcement.pieces;
+  if (std::holds_alternative<std::span<const GatherPiece>>(pieces)) {
+    return has_root ? OpKind::kGather : OpKind::kAllGather;
   }
-  if (has_root && std::holds_alternative<std::span<const AllReducePiece>>(announcement.pieces)) {
-    return "reduce";
+  if (std::holds_alternative<std::span<const ReducePiece>>(pieces)) return OpKind::kReduceScatter;
+  if (std::holds_alternative<std::span<const AllReducePiece>>(pieces)) {
+    return has_root ? OpKind::kReduce : OpKind::kAllReduce;
   }
-  static constexpr std::string_view kNames[] = {"all_gather", "reduce_scatter", "all_reduce",
-                                                "broadcast", "broadcast"};
-  return kNames[announcement.pieces.index()];
+  return OpKind::kBroadcast;
+}
+
+std::string NameOf(const Announcement& announcement) {
+  return std::string(Name(KindOf(announcement)));
 }
 
 std::vector<size_t> SizesOf(const Announcement& announcement) {
@@ -85,9 +91,8 @@ std::string Difference(const Announcement& a, const Announcement& b) {
 }
 
 std::string Describe(const Announcement& announcement) {
-  return "rank " + std::to_string(announcement.call.rank) + " called " +
-         std::string(KindOf(announcement)) + " for '" + std::string(announcement.call.op_name) +
-         "'";
+  return "rank " + std::to_string(announcement.call.rank) + " called " + NameOf(announcement) +
+         " for '" + std::string(announcement.call.op_name) + "'";
 }
 
 std::string Mismatch(std::span<const Announcement> announced) {
@@ -103,8 +108,7 @@ std::string Mismatch(std::span<const Announcement> announced) {
 
 Place PlaceOf(const Announcement& announcement) {
   const Call& call = announcement.call;
-  return {call.rank, std::string(KindOf(announcement)), std::string(call.op_name), call.op,
-          call.step};
+  return {call.rank, NameOf(announcement), std::string(call.op_name), call.op, call.step};
 }
 
 // Empty if all are at the same op, or at none of a Schedule.
@@ -264,8 +268,8 @@ std::string Rendezvous::WhoIsMissing() const {
   if (op != plan::kNone) place = "op " + std::to_string(op) + ", " + place;
   return Join(missing, "; ") + (waiting.size() == 1 ? "; rank " : "; ranks ") +
          Join(waiting, ", ") + (waiting.size() == 1 ? " waits" : " wait") + " for " +
-         (missing.size() == 1 ? "it" : "them") + " in " + std::string(KindOf(*announcement)) +
-         " '" + std::string(announcement->call.op_name) + "' (" + place +
+         (missing.size() == 1 ? "it" : "them") + " in " + NameOf(*announcement) + " '" +
+         std::string(announcement->call.op_name) + "' (" + place +
          "), longer than comm.timeout=" + FormatDuration(timeout_ns_);
 }
 

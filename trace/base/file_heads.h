@@ -2,9 +2,13 @@
 // whoever says what a file is that holds no trace.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 namespace shardscope {
+
+// So many bytes of a file are looked at, or all there are.
+inline constexpr size_t kHeadBytes = 64 << 10;
 
 // Traces of torch.profiler (Kineto), and other Chrome JSON.
 bool IsKineto(std::string_view head);

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <utility>
 
+#include "trace/base/round_up.h"
+
 namespace shardscope {
 namespace {
 
@@ -51,7 +53,7 @@ MappedFile::~MappedFile() {
 
 void MappedFile::Forget(size_t first, size_t count) const {
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  const size_t begin = (first + page - 1) / page * page;
+  const size_t begin = RoundUp(first, page);
   const size_t end = (first + count) / page * page;
   if (end <= begin || end > bytes_.size()) return;
   madvise(const_cast<std::byte*>(bytes_.data()) + begin, end - begin, MADV_DONTNEED);

@@ -5,8 +5,18 @@
 #include <cstdint>
 #include <set>
 
+#include "trace/base/byte_rate.h"
+
 namespace shardscope::words {
 namespace {
+
+TEST(ByteRate, IsOfASecondAndNoneWithoutTime) {
+  EXPECT_EQ(BytesPerSecond(3'000'000, 1.5e9), 2e6);
+  EXPECT_DOUBLE_EQ(BytesPerSecond(6000, 100), 6000 / 100e-9);
+  EXPECT_EQ(BytesPerSecond(0, 100), 0);
+  EXPECT_EQ(BytesPerSecond(6000, 0), 0);
+  EXPECT_EQ(BytesPerSecond(6000, -1), 0);
+}
 
 TEST(WireBytes, AreThoseOfARing) {
   EXPECT_EQ(WireBytes(OpKind::kAllGather, 400, 4), 300);

@@ -8,6 +8,7 @@
 #include "trace/base/output_file.h"
 #include "trace/base/output_folder.h"
 #include "trace/base/text.h"
+#include "trace/store/catalogue.h"
 #include "trace/store/database.h"
 #include "trace/store/run_source.h"
 
@@ -15,21 +16,6 @@ namespace shardscope::exports {
 namespace {
 
 constexpr size_t kCsvBufferBytes = 1 << 20;
-
-Result<std::vector<std::string>> NamesOf(store::Database* database, std::string_view types) {
-  SHARDSCOPE_ASSIGN_OR_RETURN(
-      store::Statement select,
-      database->Prepare(fmt::format("SELECT name FROM (SELECT type, name FROM sqlite_schema UNION "
-                                    "SELECT type, name FROM sqlite_temp_schema) WHERE type IN ({}) "
-                                    "AND name NOT LIKE 'sqlite_%' ORDER BY name",
-                                    types)));
-  std::vector<std::string> names;
-  while (true) {
-    SHARDSCOPE_ASSIGN_OR_RETURN(const bool row, select.Step());
-    if (!row) return names;
-    names.emplace_back(select.Text(0));
-  }
-}
 
 // `name` is one of the database's.
 Status WriteTable(store::Database* database, const std::string& name, const std::string& to) {
@@ -67,7 +53,7 @@ Status WriteCsv(const store::RunFiles& run, const std::string& to, const ExportO
   SHARDSCOPE_ASSIGN_OR_RETURN(store::Database database, store::OpenRunDatabase(run));
   if (!options.table.empty()) {
     SHARDSCOPE_ASSIGN_OR_RETURN(const std::vector<std::string> names,
-                                NamesOf(&database, "'table', 'view'"));
+                                store::NamesInDatabase(&database, "'table', 'view'"));
     if (std::ranges::find(names, options.table) == names.end()) {
       return Status::Error(fmt::format("--table {}: there is no such table or view; there are {}",
                                        options.table, Join(names, ", ")));
@@ -75,7 +61,8 @@ Status WriteCsv(const store::RunFiles& run, const std::string& to, const ExportO
     return WriteTable(&database, options.table, to);
   }
   SHARDSCOPE_RETURN_IF_ERROR(MakeFolder(to));
-  SHARDSCOPE_ASSIGN_OR_RETURN(const std::vector<std::string> views, NamesOf(&database, "'view'"));
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::vector<std::string> views,
+                              store::NamesInDatabase(&database, "'view'"));
   for (const std::string& view : views) {
     SHARDSCOPE_RETURN_IF_ERROR(WriteTable(&database, view, fmt::format("{}/{}.csv", to, view)));
   }

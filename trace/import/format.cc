@@ -10,12 +10,26 @@ namespace shardscope::imports {
 
 const std::vector<Format>& Formats() {
   static const std::vector<Format> formats = {
-      {"kineto", "a PyTorch profiler trace", IsKineto, ReadKineto, true},
-      {"memory_snapshot", "a PyTorch memory snapshot", IsMemorySnapshot, ReadMemorySnapshot, false,
-       true},
-      {"flight_recorder", "a dump of PyTorch's flight recorder", IsFlightRecorder,
-       ReadFlightRecorder, false, true},
-      {"nsys", "an SQLite export of Nsight Systems", IsNsys, ReadNsys, false, false, IsNsysFile},
+      {.key = "kineto",
+       .title = "a PyTorch profiler trace",
+       .recognises = IsKineto,
+       .read = ReadKineto,
+       .reads_beginnings = true},
+      {.key = "memory_snapshot",
+       .title = "a PyTorch memory snapshot",
+       .recognises = IsMemorySnapshot,
+       .read = ReadMemorySnapshot,
+       .is_addition = true},
+      {.key = "flight_recorder",
+       .title = "a dump of PyTorch's flight recorder",
+       .recognises = IsFlightRecorder,
+       .read = ReadFlightRecorder,
+       .is_addition = true},
+      {.key = "nsys",
+       .title = "an SQLite export of Nsight Systems",
+       .recognises = IsNsys,
+       .read = ReadNsys,
+       .confirms = IsNsysFile},
   };
   return formats;
 }

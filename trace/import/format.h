@@ -26,7 +26,8 @@ using TakeRecording = std::function<Status(Recording recording)>;
 struct Format {
   std::string_view key;    // kineto
   std::string_view title;  // "a PyTorch profiler trace"
-  // Whether the first bytes of a file are those of this format. 64 KiB, or all there is.
+  // Whether the first bytes of a file (kHeadBytes, trace/base/file_heads.h) are those of this
+  // format.
   bool (*recognises)(std::string_view head);
   Status (*read)(const Input& input, const ReadProgress& progress, const TakeRecording& take);
   // Whether the first bytes of an input are of use without the rest: Input::most_bytes is heeded.
@@ -36,9 +37,6 @@ struct Format {
   // Whether an input that begins like this format is of it: more than a head tells. Null: it is.
   bool (*confirms)(const Input& input) = nullptr;
 };
-
-// The bytes that `recognises` sees.
-inline constexpr size_t kHeadBytes = 64 << 10;
 
 const std::vector<Format>& Formats();
 

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "trace/base/file_heads.h"
 #include "trace/base/mutex.h"
 #include "trace/base/output_folder.h"
 #include "trace/base/parallel.h"

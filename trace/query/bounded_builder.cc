@@ -35,8 +35,7 @@ constexpr int64_t kStepsAhead = 3;
 constexpr int64_t kMostStepsBehind = 1000;
 
 bool IsSane(const schema::StepRow& row) {
-  return row.step >= 0 && IsStep(row.step) && SaneTime(row.start_ns) && SaneTime(row.end_ns) &&
-         row.start_ns <= row.end_ns;
+  return row.step >= 0 && IsStep(row.step) && SaneStretch(row.start_ns, row.end_ns);
 }
 
 // That a rank has finished last; -1: none.

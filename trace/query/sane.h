@@ -18,6 +18,9 @@ inline bool SaneBytes(int64_t bytes) { return bytes > -kMaxBytes && bytes < kMax
 
 // Nanoseconds. Differences of times do not overflow, nor sums of three parts of a step less a time.
 inline bool SaneTime(int64_t time_ns) { return time_ns >= 0 && time_ns < (int64_t{1} << 62); }
+inline bool SaneStretch(int64_t start_ns, int64_t end_ns) {
+  return SaneTime(start_ns) && SaneTime(end_ns) && start_ns <= end_ns;
+}
 inline bool SanePart(int64_t part_ns) { return part_ns >= 0 && part_ns < kMaxPartNs; }
 
 inline bool FitsInt32(int64_t value) {

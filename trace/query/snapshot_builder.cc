@@ -94,14 +94,12 @@ bool IsSane(const schema::StepPartRow& row) {
 }
 
 bool IsSane(const schema::StallRow& row) {
-  return IsStep(row.step) && SaneTime(row.start_ns) && SaneTime(row.end_ns) &&
-         row.start_ns <= row.end_ns;
+  return IsStep(row.step) && SaneStretch(row.start_ns, row.end_ns);
 }
 
 bool IsSane(const schema::SlowCollectiveRow& row) {
-  return IsStep(row.step) && SaneTime(row.started_ns) && SaneTime(row.ended_ns) &&
-         row.started_ns <= row.ended_ns && SaneTime(row.last_arrival_ns) &&
-         FitsInt32(row.last_rank);
+  return IsStep(row.step) && SaneStretch(row.started_ns, row.ended_ns) &&
+         SaneTime(row.last_arrival_ns) && FitsInt32(row.last_rank);
 }
 
 bool IsSane(const schema::MemoryPeakRow& row) {

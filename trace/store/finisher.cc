@@ -180,10 +180,7 @@ Result<std::string> CheckSegments(const TraceFile& file, const std::vector<int64
   std::string state;
   for (const int64_t segment : segments) {
     SHARDSCOPE_ASSIGN_OR_RETURN(TraceReader reader, TraceReader::Open(file.LivePath(segment)));
-    SHARDSCOPE_ASSIGN_OR_RETURN(
-        std::string value,
-        reader.database().QueryText("SELECT value FROM meta WHERE key = 'state'"));
-    state = std::move(value);
+    SHARDSCOPE_ASSIGN_OR_RETURN(state, reader.State());
   }
   return state;
 }

@@ -78,7 +78,8 @@ Status CannotRead(const Status& status) {
       fmt::format("cannot read {}; it may be cut or damaged: copy it again", status.message()));
 }
 
-// SQLite opens anything and complains later; the first bytes show it early.
+// sqlite3_open() succeeds with any file, and the first statement fails; the first bytes show it
+// early.
 Status CheckMagic(const std::string& path) {
   const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
   if (!file) return Status::Error(fmt::format("cannot open {}: {}", path, SystemError()));
@@ -217,6 +218,10 @@ Result<size_t> TraceReader::Drain(Statement* select, int64_t after, AnyRows* row
   }
   if (table.has_id) bytes_read_ = bytes;
   return count;
+}
+
+Result<std::string> TraceReader::State() {
+  return database_.QueryText("SELECT value FROM meta WHERE key = 'state'");
 }
 
 bool TraceReader::FileHas(size_t bytes) {

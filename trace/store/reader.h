@@ -31,6 +31,9 @@ class TraceReader {
   // Appends all rows of a table.
   Result<size_t> ReadAll(AnyRows* rows);
 
+  // One of words::TraceState, as the file gives it.
+  Result<std::string> State();
+
   Database& database() { return database_; }
   Database TakeDatabase() && { return std::move(database_); }
 

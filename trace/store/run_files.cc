@@ -72,7 +72,6 @@ bool IsNoFile(fs::file_type type) {
          type == fs::file_type::character || type == fs::file_type::block;
 }
 
-constexpr size_t kHeadBytes = 64 << 10;
 constexpr size_t kMostTableNames = 5;  // of another program's SQLite file
 
 constexpr std::string_view kSqliteMagic("SQLite format 3\0", 16);

@@ -165,9 +165,7 @@ Result<bool> FileSource::ReadTable(AnyRows* rows) {
 
 Status FileSource::ReadState() {
   if (segment_ > 0) return Status::Ok();
-  SHARDSCOPE_ASSIGN_OR_RETURN(
-      const std::string state,
-      reader_->database().QueryText("SELECT value FROM meta WHERE key = 'state'"));
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::string state, reader_->State());
   state_ = state == Name(words::TraceState::kCut) ? SourceState::kCut : SourceState::kFinished;
   return Status::Ok();
 }

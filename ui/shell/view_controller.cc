@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "trace/query/rows.h"
+#include "ui/animation.h"
 #include "ui/timeline/steps.h"
 
 namespace shardscope::shell {
@@ -154,7 +155,7 @@ void ViewController::Advance(const Extent& extent, double now_seconds) {
   const bool was_held = view_.held;
   view_.held = std::exchange(hold_, false) && view_.follow;
   if (animating_) {
-    const double t = std::clamp((now_seconds - animation_start_) / kAnimationSeconds, 0.0, 1.0);
+    const double t = std::clamp((now_seconds - animation_start_) / ui::kAnimationSeconds, 0.0, 1.0);
     const double eased = 1 - (1 - t) * (1 - t) * (1 - t);
     view_.start_ns = Between(from_.start_ns, goal_.start_ns, eased);
     view_.end_ns = Between(from_.end_ns, goal_.end_ns, eased);

@@ -28,7 +28,6 @@ ui::View Inside(const Extent& extent, ui::View view);
 
 class ViewController {
  public:
-  static constexpr double kAnimationSeconds = 0.15;
   static constexpr int64_t kMinimumSpanNs = 1'000;
   static constexpr size_t kMaximumUndo = 100;
 

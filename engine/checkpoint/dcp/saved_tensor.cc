@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -12,6 +11,7 @@
 #include "engine/checkpoint/dcp/torch_names.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/plan/model_description.h"
+#include "trace/base/number_at.h"
 #include "trace/base/pickle/unpickle.h"
 
 namespace shardscope::checkpoint {
@@ -22,15 +22,6 @@ using pickle::Document;
 using pickle::PickledName;
 using pickle::Value;
 using Kind = pickle::PickledName::Kind;
-
-// Little-endian; none beyond the end.
-template <typename Number>
-std::optional<Number> NumberAt(Bytes bytes, size_t at) {
-  if (at > bytes.size() || bytes.size() - at < sizeof(Number)) return std::nullopt;
-  Number number = 0;
-  std::memcpy(&number, bytes.data() + at, sizeof(Number));
-  return number;
-}
 
 Status Damaged() { return Status::Error("it is no archive of torch.save, or damaged"); }
 

@@ -18,6 +18,7 @@
 #include "engine/transport/left_out.h"
 #include "engine/transport/reduce.h"
 #include "trace/base/check.h"
+#include "trace/base/round_up.h"
 #include "trace/base/text.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
@@ -29,9 +30,7 @@ constexpr int64_t kForeverNs = 365 * 24 * 3600 * kNsPerSecond;
 constexpr int64_t kConnectNs = 60 * kNsPerSecond;  // for threads of one process
 constexpr int64_t kReasonNs = kNsPerSecond;  // how long a rank waits to learn why another went
 
-size_t AlignedUp(size_t bytes) {
-  return (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
-}
+size_t AlignedUp(size_t bytes) { return RoundUp(bytes, kScratchAlignment); }
 
 // Memory for what other ranks send to be summed, for the length of a call.
 class Scratch {
@@ -64,7 +63,7 @@ class Scratch {
 std::string PlaceKey(int rank) { return "place/" + std::to_string(rank); }
 
 Place PlaceOf(const Call& call, Kind kind) {
-  return {call.rank, NameOf(kind), std::string(call.op_name), call.op, call.step};
+  return {call.rank, std::string(NameOf(kind)), std::string(call.op_name), call.op, call.step};
 }
 
 std::string InWords(const Place& place) {
@@ -404,7 +403,8 @@ int64_t GlooTransport::Broadcast(int rank, int64_t value) {
 void GlooTransport::TellPlace(const Call& call, Kind kind) {
   store_->Set(PlaceKey(call.rank), std::to_string(call.communicator) + " " +
                                        std::to_string(call.step) + " " + std::to_string(call.op) +
-                                       " " + NameOf(kind) + " " + std::string(call.op_name));
+                                       " " + std::string(NameOf(kind)) + " " +
+                                       std::string(call.op_name));
 }
 
 std::optional<GlooTransport::ToldPlace> GlooTransport::ReadPlace(int rank) {

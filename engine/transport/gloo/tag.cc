@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "trace/base/hash.h"
+#include "trace/base/words.h"
 
 namespace shardscope::transport {
 namespace {
@@ -41,10 +42,19 @@ int TagOfAny(Kind kind, int communicator, std::span<const Piece> pieces,
 
 }  // namespace
 
-const char* NameOf(Kind kind) {
-  static constexpr const char* kNames[] = {"all_gather", "reduce_scatter", "all_reduce",
-                                           "all_reduce", "broadcast"};
-  return kNames[static_cast<size_t>(kind)];
+std::string_view NameOf(Kind kind) {
+  switch (kind) {
+    case Kind::kAllGather:
+      return Name(words::OpKind::kAllGather);
+    case Kind::kReduceScatter:
+      return Name(words::OpKind::kReduceScatter);
+    case Kind::kAllReduce:
+    case Kind::kAllReduceGather:
+      return Name(words::OpKind::kAllReduce);
+    case Kind::kBroadcast:
+      break;
+  }
+  return Name(words::OpKind::kBroadcast);
 }
 
 int TagOf(Kind kind, int communicator, std::span<const GatherPiece> pieces) {

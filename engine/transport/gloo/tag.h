@@ -10,7 +10,7 @@
 namespace shardscope::transport {
 
 enum class Kind : uint8_t { kAllGather, kReduceScatter, kAllReduce, kAllReduceGather, kBroadcast };
-const char* NameOf(Kind kind);
+std::string_view NameOf(Kind kind);
 
 // The communicator above, below a digest of what all ranks must agree on: kind, sizes of the
 // pieces, dtype, scale. In a communicator messages follow one another in order. Never negative.

@@ -12,8 +12,8 @@
 #include "trace/analysis/op_share.h"
 #include "trace/analysis/report/text_table.h"
 #include "trace/analysis/row_index.h"
+#include "trace/base/byte_rate.h"
 #include "trace/base/interval.h"
-#include "trace/base/time.h"
 #include "trace/base/units.h"
 
 namespace shardscope::analysis {
@@ -178,9 +178,7 @@ void CollectiveSums::Add(const CollectiveSums& other) {
 }
 
 double CollectiveSums::bus_bandwidth() const {
-  if (transfer_ns <= 0) return 0;
-  return static_cast<double>(wire_bytes) /
-         (static_cast<double>(transfer_ns) / double{kNsPerSecond});
+  return BytesPerSecond(wire_bytes, static_cast<double>(transfer_ns));
 }
 
 std::string PrintCollectives(const CollectiveTable& table) {

@@ -10,7 +10,7 @@
 
 #include "trace/analysis/plan_op_table.h"
 #include "trace/analysis/steps/rank_step.h"
-#include "trace/base/time.h"
+#include "trace/base/byte_rate.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -110,8 +110,7 @@ void SplitAtArrival(CollectiveRun* run) {
   run->wait_ns = run->last_arrival_ns - run->started_ns;
   run->transfer_ns = run->ended_ns - run->last_arrival_ns;
   if (run->transfer_ns <= 0) return;
-  run->bus_bandwidth = static_cast<double>(run->wire_bytes) /
-                       (static_cast<double>(run->transfer_ns) / double{kNsPerSecond});
+  run->bus_bandwidth = BytesPerSecond(run->wire_bytes, static_cast<double>(run->transfer_ns));
 }
 
 std::vector<CollectiveRun> Slowest(std::vector<CollectiveRun> runs) {

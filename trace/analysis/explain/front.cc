@@ -11,6 +11,7 @@
 #include "trace/analysis/capped_sum.h"
 #include "trace/analysis/collectives/collectives.h"
 #include "trace/analysis/derived.h"
+#include "trace/analysis/lower_median.h"
 #include "trace/analysis/row_index.h"
 #include "trace/analysis/steps/breakdown.h"
 #include "trace/base/interval.h"
@@ -160,6 +161,7 @@ int64_t DelayOf(const std::vector<RankStages>& ranks, const RankStages& rank,
   }
   const auto own = rank.times.find(stage);
   if (others.empty() || own == rank.times.end()) return 0;
+  // Not LowerMedian(): of two others the slower one, so that a delay is what neither needed.
   const auto middle = others.begin() + static_cast<std::ptrdiff_t>(others.size() / 2);
   std::nth_element(others.begin(), middle, others.end());
   return std::max<int64_t>(0, std::min(own->second.own_ns, front_ns) - *middle);
@@ -289,11 +291,9 @@ Front MakeFront(std::vector<FrontPart> parts) {
   const auto [largest_ns, second_ns] = LargestDelays(parts);
   front.parts = std::move(parts);
 
-  // Of two ranks the better one is the usual.
   std::vector<double> shares;
   for (const auto& [rank, rows] : of_ranks) shares.push_back(MedianShare(rows, step_ns));
-  std::sort(shares.begin(), shares.end());
-  const double usual = shares.empty() ? 0 : shares[(shares.size() - 1) / 2];
+  const double usual = LowerMedian(std::move(shares));
   std::set<int32_t> everywhere;  // ranks that are late in many stages, in none of them most
   for (const auto& [rank, rows] : of_ranks) {
     const double share = MedianShare(rows, step_ns);

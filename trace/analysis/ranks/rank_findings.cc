@@ -9,6 +9,7 @@
 
 #include "trace/analysis/capped_sum.h"
 #include "trace/analysis/collectives/hang.h"
+#include "trace/analysis/lower_median.h"
 #include "trace/analysis/steps/stalls.h"
 #include "trace/base/units.h"
 
@@ -281,13 +282,11 @@ RankFindings FindInRanks(const RankGrid& grid, const ScopedSteps& scope, const F
   }
   if (findings.ranks.empty()) return findings;
 
-  // Of two ranks the better one is the usual.
   Numbers means;
   for (const RankFigures& rank : findings.ranks) means.push_back(rank.late_ns);
-  const auto middle = means.begin() + static_cast<std::ptrdiff_t>((means.size() - 1) / 2);
-  std::nth_element(means.begin(), middle, means.end());
-  const double least_ns = std::max({kLeastLateRatio * *middle, double{kSmallestStallNs},
-                                    static_cast<double>(clock_residual_ns)});
+  const double least_ns =
+      std::max({kLeastLateRatio * LowerMedian(std::move(means)), double{kSmallestStallNs},
+                static_cast<double>(clock_residual_ns)});
   std::vector<const RankFigures*> late;
   for (const RankFigures& rank : findings.ranks) {
     const bool is_late = std::binary_search(late_in_most.begin(), late_in_most.end(), rank.rank);

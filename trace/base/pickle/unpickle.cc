@@ -231,7 +231,7 @@ Status Unpickler::TakeText(size_t size_bytes, ValueKind kind) {
   return Push(Value::Text(text, kind));
 }
 
-// Two's complement, little endian, as long as it likes.
+// Two's complement, little endian, of any length.
 Status Unpickler::TakeLong(size_t size_bytes) {
   SHARDSCOPE_ASSIGN_OR_RETURN(const uint64_t size, TakeNumber(size_bytes));
   SHARDSCOPE_ASSIGN_OR_RETURN(std::string_view digits, Take(size));

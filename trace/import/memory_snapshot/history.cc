@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "trace/base/round_up.h"
 #include "trace/base/units.h"
 
 namespace shardscope::imports {
@@ -18,8 +19,8 @@ constexpr int64_t kMostSumBytes = int64_t{1} << 47;
 
 int64_t SaneSize(int64_t bytes) { return std::clamp<int64_t>(bytes, 0, kMostBlockBytes); }
 
-int64_t RoundUp(int64_t bytes) {
-  return std::max((bytes + kMinBlockBytes - 1) / kMinBlockBytes, int64_t{1}) * kMinBlockBytes;
+int64_t BlockBytes(int64_t bytes) {
+  return std::max(RoundUp(bytes, kMinBlockBytes), kMinBlockBytes);
 }
 
 }  // namespace
@@ -29,7 +30,7 @@ RecordedAllocation DeviceHistory::NewBlock(int64_t address, int64_t bytes, int64
   block.allocated_ns = time_ns;
   block.address = address;
   block.requested_bytes = SaneSize(bytes);
-  block.block_bytes = RoundUp(block.requested_bytes);
+  block.block_bytes = BlockBytes(block.requested_bytes);
   block.device = device_;
   block.track = track_;
   return block;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "trace/base/text.h"
+#include "trace/base/time.h"
 #include "trace/import/memory_snapshot/annotations.h"
 #include "trace/import/memory_snapshot/history.h"
 #include "trace/import/pickle/document_file.h"
@@ -338,7 +339,7 @@ int64_t WrittenNs(const std::string& path) {
       facts.st_mtim.tv_sec > (int64_t{1} << 31)) {
     return 0;
   }
-  return int64_t{facts.st_mtim.tv_sec} * 1'000'000'000 + facts.st_mtim.tv_nsec;
+  return int64_t{facts.st_mtim.tv_sec} * kNsPerSecond + facts.st_mtim.tv_nsec;
 }
 
 }  // namespace

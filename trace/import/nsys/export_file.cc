@@ -6,6 +6,8 @@
 #include <array>
 #include <utility>
 
+#include "trace/base/time.h"
+
 namespace shardscope::imports {
 namespace {
 
@@ -14,7 +16,7 @@ constexpr std::array<std::string_view, 3> kMarks = {"META_DATA_EXPORT", "EXPORT_
                                                     "TARGET_INFO_SESSION_START_TIME"};
 
 // Of a file that says no time of day: times of rows are from 1 on.
-constexpr int64_t kUnknownStartNs = 1'000'000'000;
+constexpr int64_t kUnknownStartNs = kNsPerSecond;
 
 }  // namespace
 

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <concepts>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
+
+#include "trace/base/number_at.h"
 
 namespace shardscope::imports {
 namespace {
@@ -17,14 +18,6 @@ constexpr size_t kPayloadHeadBytes = 32;
 constexpr size_t kSchemaAt = 8;
 constexpr size_t kMostFields = 64;
 constexpr int kMostDepth = 3;
-
-template <typename Number>
-std::optional<Number> NumberAt(std::string_view bytes, uint64_t at) {
-  if (at > bytes.size() || bytes.size() - at < sizeof(Number)) return std::nullopt;
-  Number number;
-  std::memcpy(&number, bytes.data() + at, sizeof(number));
-  return number;
-}
 
 // Calls `take` with a value of the type that an entry's type stands for; not for texts, addresses
 // and others.

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "trace/base/json_line.h"
 #include "trace/base/words.h"
 #include "trace/schema/ddl.h"
 
@@ -18,11 +19,6 @@ using Json = nlohmann::json;
 
 constexpr size_t kRowsPerLine = 1000;
 constexpr int kProtocol = 1;
-
-std::string Line(const Json& json) {
-  // A name that is not UTF-8 must not end the stream.
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
 
 std::string_view NameOf(SourceState state) {
   switch (state) {
@@ -130,7 +126,8 @@ Status CheckHello(const Json& line) {
 }  // namespace
 
 std::string TailHello(std::string_view run_name) {
-  return Line({{"shardscope_tail", kProtocol}, {"schema", schema::kVersion}, {"run", run_name}});
+  return JsonLine(
+      {{"shardscope_tail", kProtocol}, {"schema", schema::kVersion}, {"run", run_name}});
 }
 
 std::string TailGroup(const RowBatch& batch, SourceState state) {
@@ -145,13 +142,13 @@ std::string TailGroup(const RowBatch& batch, SourceState state) {
         rows.Write(i, &sink);
         line["rows"].push_back(sink.Take());
       }
-      text += Line(line);
+      text += JsonLine(line);
     }
   }
-  return text + Line({{"state", NameOf(state)}});
+  return text + JsonLine({{"state", NameOf(state)}});
 }
 
-std::string TailError(std::string_view message) { return Line({{"error", message}}); }
+std::string TailError(std::string_view message) { return JsonLine({{"error", message}}); }
 
 Status TailDecoder::Take(std::string_view text) {
   const Json line = Json::parse(text, nullptr, false);

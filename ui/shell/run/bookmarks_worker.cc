@@ -5,6 +5,8 @@
 #include <chrono>
 #include <utility>
 
+#include "trace/base/time.h"
+
 namespace shardscope::shell {
 namespace {
 
@@ -61,7 +63,7 @@ void BookmarksWorker::Run() {
 BookmarksWorker::FileLook BookmarksWorker::LookAtFile() const {
   struct stat file = {};
   if (stat(file_.c_str(), &file) != 0) return {};
-  return {int64_t{file.st_mtim.tv_sec} * 1'000'000'000 + file.st_mtim.tv_nsec, file.st_size,
+  return {int64_t{file.st_mtim.tv_sec} * kNsPerSecond + file.st_mtim.tv_nsec, file.st_size,
           file.st_ino};
 }
 

@@ -6,10 +6,11 @@
 #include <cmath>
 #include <utility>
 
+#include "ui/animation.h"
+
 namespace shardscope::timeline {
 namespace {
 
-constexpr double kAnimationSeconds = 0.15;
 constexpr float kDragThreshold = 4;
 constexpr double kPanSharePerSecond = 1.2;
 constexpr double kZoomPerSecond = 4;
@@ -68,7 +69,7 @@ Range AxisInput::Goal(const ui::Context& context) const {
 void AxisInput::Go(const ui::Context& context, Range range, bool animate, bool keep_follow,
                    ui::Commands* commands) {
   goal_ = range;
-  goal_until_ = animate ? context.time_seconds + kAnimationSeconds : -1;
+  goal_until_ = animate ? context.time_seconds + ui::kAnimationSeconds : -1;
   commands->push_back(ui::SetView{range.start_ns, range.end_ns, animate, keep_follow});
 }
 

@@ -10,6 +10,8 @@
 #include <optional>
 #include <string_view>
 
+#include "trace/base/round_up.h"
+
 namespace shardscope::inject {
 namespace {
 
@@ -105,10 +107,6 @@ bool IsText(uint64_t type) {
 
 std::string NameOf(const char* name) {
   return name == nullptr ? "" : std::string(name, strnlen(name, kMaxNameBytes));
-}
-
-uint64_t RoundUp(uint64_t offset, uint64_t alignment) {
-  return (offset + alignment - 1) / alignment * alignment;
 }
 
 // Places the entries of a schema one after the other.

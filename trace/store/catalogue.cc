@@ -1,0 +1,22 @@
+#include "trace/store/catalogue.h"
+
+#include <fmt/format.h>
+
+namespace shardscope::store {
+
+Result<std::vector<std::string>> NamesInDatabase(Database* database, std::string_view types) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(
+      Statement select,
+      database->Prepare(fmt::format("SELECT name FROM (SELECT type, name FROM sqlite_schema UNION "
+                                    "SELECT type, name FROM sqlite_temp_schema) WHERE type IN ({}) "
+                                    "AND name NOT LIKE 'sqlite_%' ORDER BY name",
+                                    types)));
+  std::vector<std::string> names;
+  while (true) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(const bool row, select.Step());
+    if (!row) return names;
+    names.emplace_back(select.Text(0));
+  }
+}
+
+}  // namespace shardscope::store
