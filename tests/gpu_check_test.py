@@ -36,7 +36,8 @@ class AcceptanceTest(unittest.TestCase):
         off = [line.replace(" 4.", " 4.01") for line in LOSSES]
         for name, wrong, figure in (
                 ("parity_cpu", {"parity-gpu": off}, "largest_relative_difference"), ("parity_cpu", {"parity-gpu": []}, "0 steps"),
-                ("parity_cpu", {"parity-blocks": off}, "with_logits_in_blocks"),
+                ("parity_cpu", {"parity-blocks": off}, "with_logits_in_blocks"), ("parity_cpu", {"parity-adapters-gpu": off}, "of_adapters"),
+                ("parity_cpu", {"parity-offload": off}, "of_offload"),
                 ("schedules_bitwise", {"bits-fsdp1-1": off}, "different"), ("join_rate", {"joined": 9_980}, "joined_share"),
                 ("join_rate", {"kernels": 0, "joined": 0}, "kernels"), ("clock_skew", {"before_launch_us": 51.0}, "before_launch_us"),
                 ("clock_skew", {"after_step_us": 60.0}, "after_step_us"),

@@ -115,7 +115,6 @@ TEST(Offload, IsRefusedWhereNothingComesAndGoes) {
   EXPECT_THAT(refused({{"strategy", "zero2"}}),
               HasSubstr("set offload=optimizer, strategy=full, or offload=none"));
   EXPECT_THAT(refused({{"preset", "double_buffer"}}), HasSubstr("set preset=fsdp2"));
-  EXPECT_THAT(refused({{"run.device", "cuda"}}), HasSubstr("set run.device=cpu"));
 }
 
 // It paces copies, no collective.
@@ -305,7 +304,6 @@ const BadInput kBadInputs[] = {
     {{"model.kind=llama", "lora.rank=4", "lora.targets=q_proj,k_proj,q_proj"}, {"q_proj twice"}},
     {{"lora.rank=4", "lora.targets=,"}, {"lora.targets", "nothing would be trained", "all"}},
     {{"lora.rank=4", "train.frozen=head"}, {"train.frozen=head", "lora.rank=4", "leave it out"}},
-    {{"lora.rank=4", "run.device=cuda", "transport=local"}, {"lora.rank=4", "run.device=cpu"}},
     {{"lora.rank=4", "strategy=tensor", "tensor.async=true"},
      {"lora.rank=4", "tensor.async=true", "tensor.async=false"}},
     {{"train.frozen=block9"}, {"train.frozen=block9", "no module block9", "block0 to block3"}},

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/config/device.h"
 #include "engine/config/rules.h"
 #include "trace/base/text.h"
 
@@ -115,9 +114,6 @@ Status CheckFineTuning(const Config& config) {
     return Status::Error(fmt::format("{} does not go with {}, {}: set {}, or leave {} out",
                                      Shown(config, key), Shown(config, other), why, remedy, key));
   };
-  if (GetDevice(config) == DeviceKind::kCuda) {
-    return refuse("run.device", "on which all parameters are trained", "run.device=cpu");
-  }
   const bool shares_layers = Applies("mesh.tensor", *plan::FindStrategy(config.Get("strategy")));
   if (shares_layers && config.GetBool("tensor.async")) {
     return refuse("tensor.async", "which makes gradients of whole layers under a collective",

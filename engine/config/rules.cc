@@ -137,9 +137,6 @@ Status CheckOffload(const Config& config) {
     case plan::Conflict::kOffload:
       break;
   }
-  if (GetDevice(config) != DeviceKind::kCpu) {
-    return refuse("run.device", "on which it is not there yet", "run.device=cpu");
-  }
   return Status::Ok();
 }
 
@@ -231,6 +228,12 @@ Status CheckDevice(const Config& config) {
         "pipeline.schedule=interleaved has ranks that send to each other at once, which they can "
         "on "
         "the CPU only: set pipeline.schedule=1f1b, or run.device=cpu");
+  for (const std::string_view key : {"link.host.bandwidth", "link.host.latency"}) {
+    if (device != DeviceKind::kCuda || !MustHaveEffect(config, key)) continue;
+    return Status::Error(
+        fmt::format("{} emulates a link that a GPU has, and does not go with {}: leave it out",
+                    Shown(config, key), Shown(config, "run.device")));
+  }
   if (device == DeviceKind::kCuda && (transport == "shared_memory" || transport == "gloo"))
     return Status::Error(fmt::format(
         "{} moves the memory of the host and does not go with {}: use nccl, local or emulated",

@@ -96,5 +96,16 @@ TEST(RulesTest, AFaultIsOfAStepThatTheRunHas) {
   EXPECT_FALSE(FindKey("train.steps")->live);
 }
 
+// Whose link to the host's memory is a real one.
+TEST(RulesTest, AGpuTrainsAdaptersAndOffloads) {
+  for (const char* setting :
+       {"lora.rank=4", "train.frozen=embedding", "offload=all", "offload=optimizer"}) {
+    EXPECT_EQ(RuleError({"run.device=cuda", setting}), "");
+  }
+  EXPECT_EQ(RuleError({"run.device=cuda", "link.host.bandwidth=2 GB/s"}),
+            "link.host.bandwidth=2GB/s emulates a link that a GPU has, and does not go with "
+            "run.device=cuda: leave it out");
+}
+
 }  // namespace
 }  // namespace shardscope::config

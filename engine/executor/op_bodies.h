@@ -68,6 +68,11 @@ class OpBodies {
   // on the stream).
   virtual void Run(const OpContext& context) = 0;
 
+  // On a GPU, of an op that the host does when the op's stream comes to it: that work, for which
+  // Run is not called. It may throw as Run does, and asks nothing of the device, on one of whose
+  // threads it runs; buffers that the op frees may be given back before. Empty: there is none.
+  virtual std::function<void()> HostWork(const OpContext& /*context*/) { return nullptr; }
+
   // After Run of an op that frees `buffer`; on a GPU possibly later, once memory of the stream that
   // allocated it may be handed out again (engine/cuda/device/reuse.h), and always within the step.
   // Returns the bytes given back.

@@ -31,8 +31,14 @@ def parity_cpu(lab):
     cpu = lab.losses("parity-cpu", "run.device=cpu", "run.ranks=3", "transport=shared_memory", *SMALL, f"train.steps={STEPS}")
     gpu = lab.losses("parity-gpu", *UNEVEN, *SMALL, f"train.steps={STEPS}")
     blocks = lab.losses("parity-blocks", *UNEVEN, *SMALL, f"train.steps={STEPS}", "train.logits_block=100")
+    adapters = ("lora.rank=8", f"train.steps={STEPS}")
+    cpu_adapters = lab.losses("parity-adapters-cpu", "run.device=cpu", "run.ranks=3", "transport=shared_memory", *SMALL, *adapters)
+    gpu_adapters = lab.losses("parity-adapters-gpu", *UNEVEN, *SMALL, *adapters)
+    offload = lab.losses("parity-offload", *UNEVEN, *SMALL, f"train.steps={STEPS}", "offload=all")
     return {"largest_relative_difference": largest_difference(gpu, cpu), "of_gradient_norm": largest_difference(gpu, cpu, 1),
-            "with_logits_in_blocks": largest_difference(blocks, cpu), "steps": len(gpu)}
+            "with_logits_in_blocks": largest_difference(blocks, cpu), "of_adapters": largest_difference(gpu_adapters, cpu_adapters),
+            "of_adapters_gradient_norm": largest_difference(gpu_adapters, cpu_adapters, 1), "of_offload": largest_difference(offload, cpu),
+            "steps": len(gpu)}
 
 
 def schedules_bitwise(lab):

@@ -33,7 +33,8 @@ class Check:
 
 CHECKS = (
     Check("parity_cpu", "fp32 losses beside those of the CPU engine", checks_engine.parity_cpu,
-          (Limit("largest_relative_difference", "<=", 1e-4), Limit("with_logits_in_blocks", "<=", 1e-4), Limit("steps", ">=", 10))),
+          (Limit("largest_relative_difference", "<=", 1e-4), Limit("with_logits_in_blocks", "<=", 1e-4), Limit("of_adapters", "<=", 1e-4),
+           Limit("of_offload", "<=", 1e-4), Limit("steps", ">=", 10))),
     Check("schedules_bitwise", "schedules that do the same arithmetic, bit for bit", checks_engine.schedules_bitwise,
           (Limit("different", "==", 0), Limit("schedules", ">=", 8))),
     Check("join_rate", "kernels of the steps that were joined to an op", checks_tracing.join_rate,

@@ -71,6 +71,7 @@ void CudaRunner::Begin() {
   stream_of_ = streams_.Of(*step_context_.schedule);
   if (!has_log()) clock_.Anchor();
   states_.assign(step_context_.program->ops.size(), {});
+  host_calls_.clear();
   allocated_.clear();
   freed_.clear();
   last_host_wait_ = {};
@@ -173,8 +174,28 @@ void CudaRunner::RunBodies(const OpContext& context) {
   for (const BufferId id : op.allocates) {
     allocated_.push_back({id, context.index, options_.bodies->Allocate(context, id)});
   }
-  options_.bodies->Run(context);
+  if (std::function<void()> work = options_.bodies->HostWork(context)) {
+    HostCall& call = host_calls_[context.index];
+    call.work = std::move(work);
+    Check(api_, "cudaLaunchHostFunc",
+          api_.LaunchHostFunc(context.device_stream, &CudaRunner::DoHostCall, &call));
+  } else {
+    options_.bodies->Run(context);
+  }
   if (!options_.free_late) GiveBack(op.frees, context.issued_ns);
+}
+
+void CudaRunner::DoHostCall(void* argument) {
+  HostCall& call = *static_cast<HostCall*>(argument);
+  call.started_ns = MonotonicNs();
+  const int64_t cpu_from_ns = ThreadCpuNs();
+  try {
+    call.work();
+  } catch (...) {
+    call.error = std::current_exception();
+  }
+  call.cpu_ns = ThreadCpuNs() - cpu_from_ns;
+  call.ended_ns = MonotonicNs();
 }
 
 void CudaRunner::GiveBack(const std::vector<BufferId>& buffers, int64_t issued_ns) {
@@ -195,6 +216,10 @@ void CudaRunner::SynchronizeAll() {
     index = static_cast<OpIndex>(states_.size()) - 1;
     for (const Stream stream : stream_of_) {
       Check(api_, "cudaStreamSynchronize", api_.StreamSynchronize(stream));
+    }
+    for (const auto& [op, call] : host_calls_) {
+      index = op;
+      if (call.error != nullptr) std::rethrow_exception(call.error);
     }
     GiveBack(plan_.frees_at_end, MonotonicNs());
     FindTimes();
@@ -225,6 +250,10 @@ void CudaRunner::FindTimes() {
       intervals[op] = {clock_.TimeOf(states_[op].started), clock_.TimeOf(states_[op].ended)};
     }
     if (is_recording() && options_.on_clock) options_.on_clock(now_ns, clock_.uncertainty_ns());
+  }
+  for (const auto& [op, call] : host_calls_) {
+    intervals[static_cast<size_t>(op)] = {call.started_ns, call.ended_ns};
+    State(op).cpu_ns += call.cpu_ns;
   }
   for (size_t op = 0; op < states_.size(); ++op) {
     FindTimesOf(static_cast<OpIndex>(op), intervals[op], now_ns);

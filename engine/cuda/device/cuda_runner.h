@@ -8,12 +8,16 @@
 //   host dependency                       the host waits for the event behind the other op
 //   host ops (stream 0)                   the host waits for what they depend on; their copies go
 //                                         to a stream of their own, which others wait for
+//   work of the host on a stream          cudaLaunchHostFunc: a thread of CUDA does it when the
+//     (OpBodies::HostWork)                stream comes to it, one after the other for all streams
+//                                         of a GPU; what it throws fails the step at its end
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -74,6 +78,16 @@ class CudaRunner : public executor::StepRunner {
     executor::HostWait host_wait;  // the last one before it was issued
     executor::OpTimes times;       // once the step is over
   };
+
+  // Work of the host on a stream, and how it went.
+  struct HostCall {
+    std::function<void()> work;
+    int64_t started_ns = 0;
+    int64_t ended_ns = 0;
+    int64_t cpu_ns = 0;
+    std::exception_ptr error;
+  };
+  static void DoHostCall(void* call);
 
   // A buffer that was given back, when the host issued that.
   struct Freed {
@@ -137,7 +151,8 @@ class CudaRunner : public executor::StepRunner {
   DevicePlan plan_;
   std::vector<Stream> stream_of_;  // by StreamIndex
   std::vector<OpState> states_;
-  std::vector<plan::OpIndex> freed_by_;  // by buffer
+  std::map<plan::OpIndex, HostCall> host_calls_;  // addresses are stable
+  std::vector<plan::OpIndex> freed_by_;           // by buffer
   std::vector<Allocated> allocated_;
   std::vector<Freed> freed_;
   int64_t step_start_ns_ = 0;

@@ -11,6 +11,7 @@
 #include "engine/plan/policy.h"
 #include "engine/plan/uniform_model.h"
 #include "engine/plan/validate.h"
+#include "trace/base/time.h"
 
 namespace shardscope::cuda {
 namespace {
@@ -198,6 +199,73 @@ TEST(CudaRunner, ARankThatThrowsEndsTheOthers) {
   EXPECT_EQ(run.violations, "");
   EXPECT_EQ(run.left.streams, 0);
   EXPECT_EQ(run.left.events, 0);
+}
+
+Policy OffloadedPolicy(plan::Offload offload, const char* strategy) {
+  Policy policy;
+  policy.strategy = plan::FindStrategy(strategy);
+  policy.reshard_after_forward = policy.strategy->reshards_after_forward;
+  policy.mesh = plan::MeshOf(plan::MeshDimension::kShard, 2);
+  policy.offload = offload;
+  return policy;
+}
+
+// The toys' numbers of what the host updates are right only if its work comes in stream order.
+TEST(CudaRunner, TheHostWorksWhenItsStreamComesToIt) {
+  for (const auto& [offload, strategy] :
+       {std::pair{plan::Offload::kAll, "full"}, std::pair{plan::Offload::kOptimizer, "full"},
+        std::pair{plan::Offload::kOptimizer, "zero2"}}) {
+    for (const bool clips : {true, false}) {
+      for (uint64_t seed = 0; seed < 6; ++seed) {
+        Policy policy = OffloadedPolicy(offload, strategy);
+        policy.update.clips = clips || offload != plan::Offload::kAll;
+        policy.micro_batches = 1 + static_cast<int>(seed % 2);
+        const Schedule schedule = Build(policy);
+        SCOPED_TRACE(schedule.name + ", seed " + std::to_string(seed));
+        DeviceToyOptions options{.memory = seed < 3 ? ToyMemory::kPool : ToyMemory::kCaching};
+        options.fake.seed = seed;
+        const DeviceToyRun run = RunOnDevice(schedule, options);
+        ExpectClean(run);
+        EXPECT_EQ(run.persistent, OnCpu(schedule, options.steps));
+        ExpectOrders(schedule.ProgramOf(0), *run.sinks[0]);
+        ExpectBalanced(*run.sinks[0]);
+      }
+    }
+  }
+}
+
+TEST(CudaRunner, WorkOfTheHostHasItsOwnTimes) {
+  const Schedule schedule = Build(OffloadedPolicy(plan::Offload::kOptimizer, "full"));
+  constexpr int64_t kWorkNs = 2 * kNsPerMs;
+  DeviceToyOptions options{.steps = 1};
+  options.on_run = [&](const executor::OpContext& context) {
+    if (context.op().kind != plan::OpKind::kOptimizer) return;
+    SleepUntilNs(MonotonicNs() + kWorkNs);
+  };
+  const DeviceToyRun run = RunOnDevice(schedule, options);
+  ExpectClean(run);
+  int num_updates = 0;
+  for (const auto& [index, time] : run.sinks[0]->times()) {
+    const plan::Op& op = schedule.ProgramOf(0).ops[static_cast<size_t>(index)];
+    if (op.kind != plan::OpKind::kOptimizer) continue;
+    EXPECT_GE(time.ended_ns - time.started_ns, kWorkNs / 2);  // what it waits for ends by events
+    ++num_updates;
+  }
+  EXPECT_GT(num_updates, 0);
+}
+
+TEST(CudaRunner, WhatTheHostsWorkThrowsFailsTheStep) {
+  const Schedule schedule = Build(OffloadedPolicy(plan::Offload::kAll, "full"));
+  DeviceToyOptions options{.steps = 1};
+  options.on_run = [](const executor::OpContext& context) {
+    const bool is_it = context.rank == 1 && context.op().kind == plan::OpKind::kGradNorm;
+    if (is_it) throw std::runtime_error("on purpose");
+  };
+  const DeviceToyRun run = RunOnDevice(schedule, options);
+  EXPECT_THAT(run.statuses[1].message(),
+              AllOf(StartsWith("rank 1, step 0, op "), HasSubstr("on purpose")));
+  EXPECT_EQ(run.violations, "");
+  EXPECT_EQ(run.left.streams, 0);
 }
 
 // Steps of several Schedules on one executor: the streams of the first serve the others.

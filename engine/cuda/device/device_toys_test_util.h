@@ -85,6 +85,8 @@ class DeviceToyBodies : public executor::OpBodies {
 
   int64_t Allocate(const executor::OpContext& context, plan::BufferId buffer) override;
   void Run(const executor::OpContext& context) override;
+  // Of the stream on which the host updates.
+  std::function<void()> HostWork(const executor::OpContext& context) override;
   int64_t Free(const executor::OpContext& context, plan::BufferId buffer) override;
 
   // Ops that throw, for tests.
@@ -107,7 +109,8 @@ class DeviceToyBodies : public executor::OpBodies {
   static void Fill(const Cell& cell, uint64_t value);
   void Enqueue(Stream stream, std::function<void()> work);
   uint64_t* Slot();
-  void MixOnDevice(const executor::OpContext& context, uint64_t* mixed);
+  std::function<void()> Mixing(const executor::OpContext& context, uint64_t* mixed);
+  std::function<void()> Writing(const executor::OpContext& context, const uint64_t* mixed);
   // What ToyBodies makes of all ranks' numbers.
   uint64_t* Exchange(const executor::OpContext& context, uint64_t* mixed);
   Cell& CellOf(plan::BufferId buffer) { return cells_[static_cast<size_t>(buffer)]; }
@@ -222,17 +225,34 @@ inline void DeviceToyBodies::Run(const executor::OpContext& context) {
   if (on_run) on_run(context);
   if (op.kind == plan::OpKind::kControl) exchange_->Meet(executor::ToyMeetingOf(context), {});
   uint64_t* mixed = Slot();
-  MixOnDevice(context, mixed);
+  Enqueue(context.device_stream, Mixing(context, mixed));
   if (op.communicator != plan::kNone) mixed = Exchange(context, mixed);
+  Enqueue(context.device_stream, Writing(context, mixed));
+}
+
+inline std::function<void()> DeviceToyBodies::HostWork(const executor::OpContext& context) {
+  const auto stream = static_cast<size_t>(context.op().stream);
+  if (context.schedule->streams[stream].role != plan::StreamRole::kHostOptimizer) return nullptr;
+  uint64_t* const mixed = Slot();
+  return [context, hook = on_run, mix = Mixing(context, mixed), write = Writing(context, mixed)] {
+    if (hook) hook(context);
+    mix();
+    write();
+  };
+}
+
+inline std::function<void()> DeviceToyBodies::Writing(const executor::OpContext& context,
+                                                      const uint64_t* mixed) {
   std::vector<Cell> written;
-  for (const plan::BufferId buffer : op.writes) written.push_back(CellOf(buffer));
-  Enqueue(context.device_stream, [written, mixed] {
+  for (const plan::BufferId buffer : context.op().writes) written.push_back(CellOf(buffer));
+  return [written, mixed] {
     for (const Cell& cell : written) Fill(cell, Mix(Read(cell), *mixed));
-  });
+  };
 }
 
 // What ToyBodies mixes from the op and what it reads.
-inline void DeviceToyBodies::MixOnDevice(const executor::OpContext& context, uint64_t* mixed) {
+inline std::function<void()> DeviceToyBodies::Mixing(const executor::OpContext& context,
+                                                     uint64_t* mixed) {
   const plan::Op& op = context.op();
   uint64_t seed = Mix(static_cast<uint64_t>(op.kind), static_cast<uint64_t>(op.phase));
   seed = Mix(seed, static_cast<uint64_t>(op.segment));
@@ -241,10 +261,10 @@ inline void DeviceToyBodies::MixOnDevice(const executor::OpContext& context, uin
     if (CellOf(buffer).words == nullptr) throw std::runtime_error("reads what is not there");
     read.push_back(CellOf(buffer));
   }
-  Enqueue(context.device_stream, [read, seed, mixed] {
+  return [read, seed, mixed] {
     *mixed = seed;
     for (const Cell& cell : read) *mixed = Mix(*mixed, Read(cell));
-  });
+  };
 }
 
 inline uint64_t* DeviceToyBodies::Exchange(const executor::OpContext& context, uint64_t* mixed) {

@@ -43,6 +43,7 @@ void FindStreamsAndEvents(Resolver* resolver, RuntimeApi* api) {
   resolver->Find("cudaStreamDestroy", &api->StreamDestroy);
   resolver->Find("cudaStreamSynchronize", &api->StreamSynchronize);
   resolver->Find("cudaStreamWaitEvent", &api->StreamWaitEvent);
+  resolver->Find("cudaLaunchHostFunc", &api->LaunchHostFunc);
   resolver->Find("cudaEventCreateWithFlags", &api->EventCreateWithFlags);
   resolver->Find("cudaEventDestroy", &api->EventDestroy);
   resolver->Find("cudaEventRecord", &api->EventRecord);

@@ -39,6 +39,7 @@ struct RuntimeApi {
   Code (*StreamDestroy)(Stream stream) = nullptr;
   Code (*StreamSynchronize)(Stream stream) = nullptr;
   Code (*StreamWaitEvent)(Stream stream, Event event, unsigned flags) = nullptr;
+  Code (*LaunchHostFunc)(Stream stream, void (*work)(void*), void* argument) = nullptr;
 
   Code (*EventCreateWithFlags)(Event* event, unsigned flags) = nullptr;
   Code (*EventDestroy)(Event event) = nullptr;

@@ -1,12 +1,14 @@
 #include "engine/cuda/runtime/cuda_work.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -40,15 +42,42 @@ void CudaWork::OnSchedule(const plan::Schedule& schedule) {
   const plan::Program& program = schedule.ProgramOf(rank_);
   blocks_.clear();
   blocks_.resize(program.buffers.size());
+  PlaceHostBuffers(schedule);
   if (!place_.uses_pool) return;
   placement_ = PlaceBuffers(schedule, program, [this](const auto& buffer) {
-    const bool takes_place =
-        IsBlock(buffer.kind) && !buffer.persistent && buffer.slot == plan::kNone;
+    const bool takes_place = IsBlock(buffer.kind) && !buffer.persistent &&
+                             buffer.slot == plan::kNone && !IsInHostMemory(buffer);
     return takes_place ? buffer.bytes + GapOf(buffer) : 0;
   });
   pool_.clear();  // before the new one is taken
   OnDevice([&] {
     pool_ = c10::GetAllocator(device_.type())->allocate(static_cast<size_t>(placement_.bytes));
+  });
+}
+
+bool CudaWork::IsInHostMemory(const plan::Buffer& buffer) const {
+  if (!updates_on_host_ || buffer.persistent) return false;
+  return plan::MemoryCategoryOf(buffer.kind) == MemoryCategory::kHost ||
+         buffer.kind == BufferKind::kNorm || buffer.kind == BufferKind::kFoundInf;
+}
+
+// At places of their own: memory of an allocator would go to somebody else when the host has issued
+// what frees it, long before the GPU is there.
+void CudaWork::PlaceHostBuffers(const plan::Schedule& schedule) {
+  updates_on_host_ = std::ranges::any_of(schedule.streams, [](const plan::Stream& stream) {
+    return stream.role == plan::StreamRole::kHostOptimizer;
+  });
+  const plan::Program& program = schedule.ProgramOf(rank_);
+  host_placement_ = Placement{.offsets = std::vector(program.buffers.size(), kNotPlaced)};
+  host_pool_ = at::Tensor();  // before the new one is taken
+  if (!updates_on_host_) return;
+  host_placement_ = PlaceBuffers(schedule, program, [this](const plan::Buffer& buffer) {
+    return IsInHostMemory(buffer) ? buffer.bytes : 0;
+  });
+  if (host_placement_.bytes == 0) return;
+  const at::TensorOptions options(at::kByte);
+  OnDevice([&] {
+    host_pool_ = at::empty({host_placement_.bytes}, options.pinned_memory(!device_.is_cpu()));
   });
 }
 
@@ -67,6 +96,7 @@ int64_t CudaWork::Finish() {
   rank_context_.transport->ThrowIfAborted();
   OnDevice([&] {
     outcome_.loss = outcome_.tokens > 0 ? loss_.item<double>() : 0;
+    if (updates_on_host_) return;  // which knows the others
     outcome_.grad_norm = norm_.item<double>();
     outcome_.found_inf = found_inf_.item<double>() > 0;
   });
@@ -112,6 +142,7 @@ int64_t CudaWork::Allocate(const OpContext& context, BufferId id) {
 }
 
 void CudaWork::TakeBlock(BufferId id, int64_t bytes) {
+  if (IsPlacedOnHost(id)) return;
   if (!place_.uses_pool) {
     BlockAt(id) = c10::GetAllocator(device_.type())->allocate(static_cast<size_t>(bytes));
     return;
@@ -122,6 +153,23 @@ void CudaWork::TakeBlock(BufferId id, int64_t bytes) {
 }
 
 void CudaWork::GiveBlock(BufferId id, int64_t /*bytes*/) { BlockAt(id).clear(); }
+
+// What is placed on the host is there for HostWork() after the buffer was given back.
+std::byte* CudaWork::BlockOf(BufferId id) {
+  if (!IsPlacedOnHost(id)) return static_cast<std::byte*>(BlockAt(id).get());
+  return static_cast<std::byte*>(host_pool_.mutable_data_ptr()) +
+         host_placement_.offsets[static_cast<size_t>(id)];
+}
+
+// All that such an op needs stays where it is until the step ends: units, and buffers at their
+// places on the host.
+std::function<void()> CudaWork::HostWork(const OpContext& context) {
+  const plan::Stream& stream = context.schedule->streams[static_cast<size_t>(context.op().stream)];
+  if (stream.role != plan::StreamRole::kHostOptimizer) return nullptr;
+  OpContext on_host = context;
+  on_host.device_stream = nullptr;
+  return [this, on_host] { Run(on_host); };
+}
 
 void CudaWork::Run(const OpContext& context) {
   runtime::ComputeOnOneThread();
@@ -155,16 +203,19 @@ void CudaWork::AddLoss(const OpContext& context, const at::Tensor& loss) {
 }
 
 void CudaWork::GradNorm(const OpContext& context) {
-  ScalarAt(context.op().writes.front()).copy_(GradientSquares(units_));
+  if (updates_on_host_) return GradNormOnHost(context);
+  ScalarAt(context.op().writes.front()).copy_(GradientSquares(units_, device_));
 }
 
 // The norm of what is not finite is not finite: no need to look at each number.
 void CudaWork::Unscale(const OpContext& context) {
-  const at::Tensor is_finite = at::isfinite(GradientSquares(units_));
+  if (updates_on_host_) return UnscaleOnHost(context);
+  const at::Tensor is_finite = at::isfinite(GradientSquares(units_, device_));
   ScalarAt(context.op().writes.front()).copy_(is_finite.logical_not());
 }
 
 void CudaWork::Optimizer(const OpContext& context) {
+  if (updates_on_host_) return OptimizerOnHost(context);
   const runtime::UpdateArgs args = UpdateOf(context.step);
   if (!scalars_ || scalars_step_ != context.step || scalars_stream_ != context.device_stream) {
     const BufferId squares = Find(context, context.op().reads, BufferKind::kNorm);

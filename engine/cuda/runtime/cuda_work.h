@@ -3,6 +3,12 @@
 // work on its stream, the host waits for nothing, and what the host needs to know of a step it
 // reads when the step has ended.
 //
+// Offload: gradients, state and weights that the host updates lie in pinned memory of the host.
+// Copies of them are the GPU's work on streams of their own; what the host does with them (adding
+// up, norm, update) is HostWork(), which a thread of CUDA does when the stream comes to it, so that
+// no thread that issues waits. That thread is one for all streams of a GPU: virtual ranks update
+// one after the other.
+//
 // Memory: buffers come from LibTorch's allocator of the device, or lie in one block at the places
 // that PlaceBuffers() chose. A buffer of the allocator belongs to the stream that was current when
 // it was allocated, and is given back when the executor says so (engine/cuda/device/reuse.h);
@@ -42,6 +48,7 @@ class CudaWork final : public runtime::RankOps {
 
   int64_t Allocate(const executor::OpContext& context, plan::BufferId buffer) override;
   void Run(const executor::OpContext& context) override;
+  std::function<void()> HostWork(const executor::OpContext& context) override;
 
   int64_t allocated_bytes() const override { return memory_.live_bytes(); }
   int64_t reserved_bytes() const override;
@@ -53,9 +60,7 @@ class CudaWork final : public runtime::RankOps {
   void OnSchedule(const plan::Schedule& schedule) override;
   void TakeBlock(plan::BufferId buffer, int64_t bytes) override;
   void GiveBlock(plan::BufferId buffer, int64_t bytes) override;
-  std::byte* BlockOf(plan::BufferId buffer) override {
-    return static_cast<std::byte*>(BlockAt(buffer).get());
-  }
+  std::byte* BlockOf(plan::BufferId buffer) override;
   void CountMemory(plan::MemoryCategory category, int64_t bytes) override;
   void AddLoss(const executor::OpContext& context, const at::Tensor& loss) override;
   // Throws if the gradient was not finite and no scaler skips the step, or if the transport was
@@ -72,6 +77,14 @@ class CudaWork final : public runtime::RankOps {
  private:
   // As RankOps::Guarded, and what LibTorch says of a CUDA error as the executor's own calls would.
   static void OnDevice(const std::function<void()>& work);
+
+  // Of the running Schedule: whether the host updates, and which transient buffers are in its
+  // memory: those of what it updates, and the scalars that it writes, which the GPU reaches there.
+  bool IsInHostMemory(const plan::Buffer& buffer) const;
+  bool IsPlacedOnHost(plan::BufferId buffer) const {
+    return host_placement_.offsets[static_cast<size_t>(buffer)] != kNotPlaced;
+  }
+  void PlaceHostBuffers(const plan::Schedule& schedule);
 
   // What the allocator handed out and is not counted yet; counts it.
   int64_t CountUnaccounted();
@@ -94,6 +107,9 @@ class CudaWork final : public runtime::RankOps {
   std::vector<c10::DataPtr> blocks_;  // by BufferId, of transient buffers
   Placement placement_;               // with uses_pool
   c10::DataPtr pool_;
+  bool updates_on_host_ = false;
+  Placement host_placement_;  // of transient buffers in the host's memory
+  at::Tensor host_pool_;      // pinned where there is a GPU
 };
 
 }  // namespace shardscope::cuda

@@ -7,13 +7,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <limits>
 #include <map>
 #include <string>
 
-#include "engine/executor/cpu_runner.h"
-#include "engine/runtime/cpu_device.h"
+#include "engine/cuda/runtime/cpu_as_gpu_test_util.h"
 #include "engine/runtime/ranks/job_test_util.h"
 #include "trace/base/time.h"
 
@@ -26,71 +24,6 @@ using plan::Preset;
 using plan::Strategy;
 using runtime::TestResult;
 using runtime::TestRun;
-
-// The CPU in the place of a GPU.
-class CpuAsGpu final : public runtime::CpuDevice {
- public:
-  explicit CpuAsGpu(const model::ModelConfig& config, bool uses_pool = false)
-      : CpuDevice(runtime::CpuOptions()),
-        place_{.model = &model_, .uses_pool = uses_pool},
-        model_(config, at::kCPU) {}
-  std::unique_ptr<runtime::RankWork> MakeWork(int rank, const runtime::RankContext& rank_context,
-                                              model::Sampler sampler) override {
-    return std::make_unique<CudaWork>(rank, place_, rank_context, std::move(sampler));
-  }
-
- private:
-  const DevicePlace place_;
-  const DeviceModel model_;
-};
-
-TestResult TrainOnDevice(const TestRun& run,
-                         const std::function<void(runtime::Ranks&)>& at_end = nullptr,
-                         bool uses_pool = false) {
-  const Result<plan::Schedule> schedule =
-      plan::BuildSchedule(runtime::DescriptionOf(run), runtime::PolicyOf(run));
-  EXPECT_TRUE(schedule.ok()) << schedule.message();
-  runtime::NullSink sink;
-  CpuAsGpu device(run.model, uses_pool);
-  auto made = runtime::Ranks::Make(
-      runtime::JobOf(run),
-      transport::MakeSharedMemoryTransport(run.training.num_ranks, 60 * kNsPerSecond), &sink,
-      &device);
-  EXPECT_TRUE(made.ok()) << made.message();
-  runtime::Ranks& ranks = **made;
-  EXPECT_TRUE(ranks.OnAll([&](int rank) { return ranks.SetSchedule(rank, *schedule); }).ok());
-  for (int rank = 0; run.jitter && rank < ranks.size(); ++rank) {
-    ranks.runner(rank).set_delay_hook([](const executor::OpContext& context) {
-      const int64_t delay_us = (context.index * 7919 + context.rank * 104729 + context.step) % 300;
-      SleepUntilNs(MonotonicNs() + delay_us * kNsPerUs);
-    });
-  }
-  TestResult result;
-  for (int64_t step = 0; step < run.training.steps; ++step) {
-    const Status status = ranks.OnAll([&](int rank) {
-      ranks.work(rank).BeginStep(run.training.learning_rate);
-      const Status ran = ranks.runner(rank).RunStep(step);
-      EXPECT_TRUE(!ran.ok() || ranks.work(rank).EndStep() == 0);
-      return ran;
-    });
-    EXPECT_TRUE(status.ok()) << status.message();
-    if (!status.ok()) return result;
-    double loss = 0;
-    int num_losses = 0;
-    for (int rank = 0; rank < ranks.size(); ++rank) {
-      const runtime::StepOutcome& outcome = ranks.work(rank).outcome();
-      loss += outcome.loss;
-      num_losses += outcome.tokens > 0 ? 1 : 0;
-    }
-    result.losses.push_back(loss / num_losses);
-    result.norms.push_back(ranks.work(0).outcome().grad_norm);
-  }
-  for (const plan::Parameter& parameter : model::AllParameters(run.model)) {
-    result.parameters[parameter.name] = ranks.FullParameter(parameter.name);
-  }
-  if (at_end) at_end(ranks);
-  return result;
-}
 
 struct Training {
   int ranks;

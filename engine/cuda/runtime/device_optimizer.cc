@@ -18,16 +18,14 @@
 
 namespace shardscope::cuda {
 
-at::Tensor GradientSquares(std::span<const runtime::ShardedUnit> units) {
+at::Tensor GradientSquares(std::span<const runtime::ShardedUnit> units, at::Device device) {
   std::vector<at::Tensor> gradients;
-  at::TensorOptions options;
   for (const runtime::ShardedUnit& unit : units) {
     for (const runtime::ShardedUnit::Slice& slice : unit.CountedSlices()) {
-      options = slice.gradient.options();
       if (slice.gradient.numel() > 0) gradients.push_back(slice.gradient);
     }
   }
-  if (gradients.empty()) return at::zeros({1}, options.dtype(at::kDouble));
+  if (gradients.empty()) return at::zeros({1}, at::TensorOptions(at::kDouble).device(device));
   const at::ScalarType wide = gradients.front().element_size() == 8 ? at::kDouble : at::kFloat;
   return at::stack(at::_foreach_norm(gradients, 2, wide)).to(at::kDouble).square().sum().view({1});
 }

@@ -13,8 +13,9 @@
 
 namespace shardscope::cuda {
 
-// Sum of squares of all gradients' slices, one fp64 on their device.
-at::Tensor GradientSquares(std::span<const runtime::ShardedUnit> units);
+// Sum of squares of all gradients' slices, one fp64 on `device`, where they lie; 0 if nothing of
+// the units is trained.
+at::Tensor GradientSquares(std::span<const runtime::ShardedUnit> units, at::Device device);
 
 // What one update needs; tensors of one element.
 struct DeviceUpdate {

@@ -2,6 +2,7 @@
 #include "engine/cuda/runtime/device_optimizer.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
@@ -48,7 +49,7 @@ TEST_P(FusedTest, EqualsOursOverManySteps) {
       SetGradient(&ours, static_cast<uint64_t>(step));
       SetGradient(&fused, static_cast<uint64_t>(step));
       const double squares = ours.GradientSquares();
-      const at::Tensor device_squares = GradientSquares({&fused, 1});
+      const at::Tensor device_squares = GradientSquares({&fused, 1}, at::kCPU);
       EXPECT_NEAR(device_squares.item<double>(), squares, 1e-6 * squares);
       ours.Update({.learning_rate = 1e-2,
                    .gradient_scale = model::ClipScale(std::sqrt(squares), clip),
@@ -70,7 +71,24 @@ TEST_P(FusedTest, AGradientThatIsNotFiniteShowsInTheNorm) {
   ShardedUnit unit = MakeUnit(GetParam());
   SetGradient(&unit, 1);
   unit.gradient()[3] = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_TRUE(std::isnan(GradientSquares({&unit, 1}).item<double>()));
+  EXPECT_TRUE(std::isnan(GradientSquares({&unit, 1}, at::kCPU).item<double>()));
+}
+
+// A stage of a pipeline, or a rank beside others that have the adapters whole.
+TEST(DeviceGradients, HaveNoSquaresWhereNothingIsTrained) {
+  const model::ModelConfig config{
+      .layers = 1, .dim = 24, .heads = 3, .seq = 16, .frozen = {"blocks"}};
+  const plan::ModelDescription description = model::DescribeModel(config, {}, 1);
+  ShardedUnit unit(description.units[1], {.shard_ranks = 2, .shard_index = 1}, {});
+  unit.Initialize(model::DrawnParameters(config, 5));
+  const at::Tensor before = unit.parameters().clone();
+  const at::Tensor squares = GradientSquares({&unit, 1}, at::kCPU);
+  EXPECT_EQ(squares.scalar_type(), at::kDouble);
+  EXPECT_EQ(squares.numel(), 1);
+  EXPECT_EQ(squares.item<double>(), 0);
+  const DeviceUpdate update{.squares = squares, .clip = 1, .args = {.learning_rate = 1e-2}};
+  UpdateFused(update.args, ScalarsOf(update), &unit);
+  EXPECT_TRUE(at::equal(unit.parameters(), before));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FusedTest, testing::Values(plan::DType::kFp32, plan::DType::kFp64),

@@ -33,9 +33,9 @@ class CpuWork final : public RankOps {
   std::byte* BlockOf(plan::BufferId buffer) override { return BlockAt(buffer); }
   void AddLoss(const executor::OpContext& context, const at::Tensor& loss) override;
   int64_t Finish() override;
-  void Unscale(const executor::OpContext& context) override;
-  void GradNorm(const executor::OpContext& context) override;
-  void Optimizer(const executor::OpContext& context) override;
+  void Unscale(const executor::OpContext& context) override { UnscaleOnHost(context); }
+  void GradNorm(const executor::OpContext& context) override { GradNormOnHost(context); }
+  void Optimizer(const executor::OpContext& context) override { OptimizerOnHost(context); }
   void Communicate(const executor::OpContext& context, const Collective& collective) override;
   void Forward(const executor::OpContext& context) override;
   void Backward(const executor::OpContext& context) override;

@@ -34,6 +34,10 @@ class FaultyBodies : public executor::OpBodies {
   // In place of a fault's op dies, never returns, or does nothing. A compute op that is late takes
   // longer: it keeps its slot meanwhile, and on a GPU only its host waits.
   void Run(const executor::OpContext& context) override;
+  // Of the host on a GPU's stream: it is never late.
+  std::function<void()> HostWork(const executor::OpContext& context) override {
+    return FaultAt(context) == nullptr ? bodies_->HostWork(context) : nullptr;
+  }
   int64_t Free(const executor::OpContext& context, plan::BufferId buffer) override {
     return bodies_->Free(context, buffer);
   }

@@ -3,15 +3,13 @@
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <map>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "engine/model/reference_model.h"
 #include "engine/runtime/cpu_device.h"
-#include "engine/runtime/ranks/job_test_util.h"
+#include "engine/runtime/ranks/frozen_test_util.h"
 #include "trace/base/mutex.h"
 #include "trace/base/time.h"
 
@@ -22,91 +20,6 @@ using plan::BufferKind;
 using plan::FindStrategy;
 using plan::OpKind;
 using plan::Preset;
-
-// What is trained of the model.
-enum class Trains : uint8_t {
-  kAdapters,      // of a llama
-  kGptAdapters,   // of a gpt
-  kLastAdapters,  // of MLPs alone, behind an attention that is frozen and needs no backward
-  kTied,          // adapters where head and embedding are one
-  kHead,
-  kSome,  // a block's MLP and the head's neighbour in other units
-};
-
-struct FrozenCase {
-  const char* strategy;
-  int ranks;
-  Preset preset = Preset::kFsdp2;
-  int64_t micro_batches = 2;
-  int stages = 0;
-  int tensor = 0;
-};
-
-TestRun MakeRun(const FrozenCase& tested, Trains trains) {
-  TestRun run;
-  run.model.dtype = plan::DType::kFp64;
-  run.training.num_ranks = tested.ranks;
-  run.training.micro_batches = tested.micro_batches;
-  run.training.steps = 3;
-  run.policy.strategy = FindStrategy(tested.strategy);
-  run.policy.preset = tested.preset;
-  run.policy.reshard_after_forward = run.policy.strategy->reshards_after_forward;
-  run.stages = tested.stages;
-  run.tensor = tested.tensor;
-  if (trains != Trains::kGptAdapters) MakeLlama(&run, trains == Trains::kTied);
-  const int stages = PolicyOf(run).units.stages;
-  if (stages > 1) run.model.layers = stages + 1;
-  if (PolicyOf(run).units.tensor_ranks == 2) run.model.heads = run.model.heads == 3 ? 4 : 24;
-  model::Lora& lora = run.model.lora;
-  switch (trains) {
-    case Trains::kAdapters:
-      lora = {.rank = 3, .alpha = 6, .targets = {"q", "k", "v", "o", "gate", "up", "down"}};
-      break;
-    case Trains::kGptAdapters:
-      lora = {.rank = 2, .alpha = 6, .targets = {"qkv", "projection", "up", "down"}};
-      break;
-    case Trains::kLastAdapters:
-      lora = {.rank = 2, .alpha = 3, .targets = {"down"}};
-      break;
-    case Trains::kTied:
-      lora = {.rank = 3, .alpha = 6, .targets = {"q", "v"}};
-      break;
-    case Trains::kHead:
-      run.model.frozen = {"embedding", "blocks"};
-      break;
-    case Trains::kSome:
-      run.model.frozen = {"embedding", "block0", "block1.attention"};
-      break;
-  }
-  return run;
-}
-
-plan::Schedule FrozenSchedule(const TestRun& run) {
-  Result<plan::Schedule> schedule = plan::BuildSchedule(DescriptionOf(run), PolicyOf(run));
-  EXPECT_TRUE(schedule.ok()) << schedule.message();
-  return schedule.ok() ? *std::move(schedule) : plan::Schedule();
-}
-
-// Of a run that has trained: all is as the reference has it, and what is frozen has its bits.
-void ExpectFrozen(const TestRun& run) {
-  SCOPED_TRACE(FrozenSchedule(run).name);
-  const TestResult sharded = Train(run);
-  const TestResult reference = TrainReference(run);
-  ASSERT_EQ(sharded.losses.size(), reference.losses.size());
-  EXPECT_LE(LargestDifference(sharded.parameters, reference.parameters), 1e-10);
-  for (size_t step = 0; step < reference.losses.size(); ++step) {
-    EXPECT_NEAR(sharded.losses[step], reference.losses[step], 1e-10 * reference.losses[step]);
-    EXPECT_NEAR(sharded.norms[step], reference.norms[step], 1e-10 * reference.norms[step]);
-  }
-  const model::ParameterMap before =
-      model::InitialParameters(run.model, PolicyOf(run).master_dtype, run.training.seed);
-  for (const plan::Parameter& parameter : model::AllParameters(run.model)) {
-    const at::Tensor& was = before.at(parameter.name);
-    const at::Tensor now = sharded.parameters.at(parameter.name).contiguous();
-    const bool is_same = std::memcmp(was.const_data_ptr(), now.const_data_ptr(), was.nbytes()) == 0;
-    EXPECT_EQ(is_same, parameter.is_frozen) << parameter.name;
-  }
-}
 
 class FrozenTest : public testing::TestWithParam<FrozenCase> {};
 
@@ -147,12 +60,10 @@ INSTANTIATE_TEST_SUITE_P(Strategies, FrozenTest, testing::ValuesIn(kFrozenCases)
 TEST_P(FrozenTest, TrainsAsTheReference) {
   for (const Trains trains : {Trains::kAdapters, Trains::kGptAdapters, Trains::kLastAdapters,
                               Trains::kTied, Trains::kHead, Trains::kSome}) {
-    const TestRun run = MakeRun(GetParam(), trains);
-    const bool has_no_root =
-        PolicyOf(run).units.stages > 1 || run.policy.preset == Preset::kDoubleBuffer;
-    if (run.model.tied && has_no_root) continue;
+    const TestRun run = FrozenRun(GetParam(), trains);
+    if (run.model.tied && !CanBeTied(run)) continue;
     SCOPED_TRACE("trains " + std::to_string(static_cast<int>(trains)));
-    ExpectFrozen(run);
+    ExpectFrozen(run, Train(run));
   }
 }
 
@@ -195,7 +106,7 @@ int64_t Elements(const plan::Unit& unit, int64_t ranks, bool is_trained) {
 TEST(Frozen, HasNoGradientNoReductionAndNoState) {
   for (const char* strategy : {"full", "grad_op", "ddp", "zero2", "no_shard"}) {
     for (const Trains trains : {Trains::kAdapters, Trains::kHead, Trains::kSome}) {
-      const TestRun run = MakeRun({strategy, 2}, trains);
+      const TestRun run = FrozenRun({strategy, 2}, trains);
       const plan::Schedule schedule = FrozenSchedule(run);
       SCOPED_TRACE(schedule.name + " trains " + std::to_string(static_cast<int>(trains)));
       const int64_t ranks = run.policy.strategy->shards_optimizer ? 2 : 1;
@@ -248,7 +159,7 @@ TEST(Frozen, HasNoGradientNoReductionAndNoState) {
 
 // As autograd does: what comes before the first parameter that is trained has no backward.
 TEST(Frozen, BackwardEndsWhereNothingBeforeIsTrained) {
-  const TestRun run = MakeRun({"full", 2}, Trains::kLastAdapters);
+  const TestRun run = FrozenRun({"full", 2}, Trains::kLastAdapters);
   const plan::Schedule schedule = FrozenSchedule(run);
   std::set<int32_t> backward;
   std::set<int32_t> gathered;
@@ -271,23 +182,23 @@ TEST(Frozen, BackwardEndsWhereNothingBeforeIsTrained) {
 TEST(Frozen, GoesWithOtherOptions) {
   for (const Trains trains : {Trains::kAdapters, Trains::kLastAdapters}) {
     for (const char* strategy : {"zero1", "zero2"}) {
-      TestRun zero = MakeRun({strategy, 2}, trains);
+      TestRun zero = FrozenRun({strategy, 2}, trains);
       zero.policy.offload = plan::Offload::kOptimizer;
-      ExpectFrozen(zero);
+      ExpectFrozen(zero, Train(zero));
     }
-    TestRun run = MakeRun({"full", 2}, trains);
+    TestRun run = FrozenRun({"full", 2}, trains);
     run.policy.checkpointing.mode = plan::Checkpointing::kEvery;
-    ExpectFrozen(run);
+    ExpectFrozen(run, Train(run));
     run.policy.checkpointing.mode = plan::Checkpointing::kProducts;
     run.policy.offload = plan::Offload::kAll;
-    ExpectFrozen(run);
+    ExpectFrozen(run, Train(run));
     run.policy.offload = plan::Offload::kOptimizer;
-    ExpectFrozen(run);
+    ExpectFrozen(run, Train(run));
     run.policy.offload = plan::Offload::kNone;
     run.policy.accumulation.sync = plan::GradientSync::kNoSync;
     run.policy.accumulation.reshards = false;
-    ExpectFrozen(run);
-    run = MakeRun({"full", 2}, trains);
+    ExpectFrozen(run, Train(run));
+    run = FrozenRun({"full", 2}, trains);
     run.model.dtype = plan::DType::kBf16;
     run.state_form = plan::StateForm::kBlocks;
     const TestResult sharded = Train(run);
@@ -298,7 +209,7 @@ TEST(Frozen, GoesWithOtherOptions) {
 
 // The state of what is trained moves with the weights, and nothing else has any.
 TEST(Frozen, MovesToOtherLayouts) {
-  TestRun run = MakeRun({"full", 2}, Trains::kAdapters);
+  TestRun run = FrozenRun({"full", 2}, Trains::kAdapters);
   TestRun other = run;
   other.policy.strategy = FindStrategy("zero2");
   other.policy.reshard_after_forward = false;

@@ -17,8 +17,9 @@ void RankOps::Cast(const OpContext& context) {
       .copy_(FlatView(UnitMemoryOf(context, op.reads.front(), job_->master), 0, elements));
 }
 
-// Between the host's memory and the rank's, at the speed of the link between them: the bytes move,
-// and the op ends no earlier than the link would.
+// Between the host's memory and the rank's. On the CPU at the speed of an emulated link: the bytes
+// move, and the op ends no earlier than the link would. A GPU has a link, and the copy is only put
+// on its stream: both sides lie where that needs no wait of the host.
 void RankOps::CopyAcross(const OpContext& context) {
   const plan::Op& op = context.op();
   const int64_t started_ns = MonotonicNs();
@@ -35,17 +36,21 @@ void RankOps::CopyAcross(const OpContext& context) {
     RenewOwnRows(context);
   } else {
     const auto bytes_at = [&](BufferId id) {
-      return FlatView({MemoryOf(context, id), at::kByte, device_}, 0, bytes);
+      UnitMemory memory = UnitMemoryOf(context, id, job_->master);
+      memory.type = at::kByte;
+      return FlatView(memory, 0, bytes);
     };
-    bytes_at(op.writes.front()).copy_(bytes_at(op.reads.front()));
+    bytes_at(op.writes.front()).copy_(bytes_at(op.reads.front()), /*non_blocking=*/true);
   }
+  if (!device_.is_cpu()) return;
   std::optional<transport::Link>& link =
       op.kind == OpKind::kCopyToDevice ? host_links_.to_device : host_links_.to_host;
   constexpr int kRank[] = {0};
   if (link) SleepUntilNs(link->Reserve(kRank, started_ns, bytes));
 }
 
-// Of whole parameters: what an update has changed.
+// Of whole parameters: what an update has changed. Out of the host's memory a GPU takes it as it
+// is, and casts it there: the host would cast what is not updated yet.
 void RankOps::RenewOwnRows(const OpContext& context) {
   const plan::Op& op = context.op();
   const ShardedUnit& unit = units_[static_cast<size_t>(op.unit)];
@@ -53,7 +58,7 @@ void RankOps::RenewOwnRows(const OpContext& context) {
       SlotsOf(GradientLayout(op.unit), layout_.ShardIndexOf(rank_),
               UnitMemoryOf(context, op.writes.front(), job_->model.dtype));
   for (size_t index = 0; index < slots.size(); ++index) {
-    slots[index].copy_(unit.SliceOf(index).parameters);
+    slots[index].copy_(unit.SliceOf(index).parameters.to(device_, /*non_blocking=*/true));
   }
 }
 

@@ -69,7 +69,7 @@ void RankOps::MakeUnits() {
     units_.back().Initialize(*source);
     units_.back().MoveTo(device_);
   }
-  if (IsOffloaded(layout_)) LeaveHostMemory();
+  if (IsOffloaded(layout_) && device_.is_cpu()) LeaveHostMemory();
   CountState(1);
 }
 
@@ -90,7 +90,7 @@ void RankOps::MoveState(StateLayout layout) {
   }
   layout_ = move.layout();
   units_ = move.Finish(device_);
-  if (IsOffloaded(layout_)) LeaveHostMemory();
+  if (IsOffloaded(layout_) && device_.is_cpu()) LeaveHostMemory();
   segment_parameters_ = MapParameters(job_->model, layout_);
   CountState(1);
 }
@@ -286,7 +286,10 @@ UnitMemory RankOps::GradientMemory(const OpContext& context, BufferId id) {
 }
 
 UnitMemory RankOps::UnitMemoryOf(const OpContext& context, BufferId id, plan::DType dtype) {
-  return {MemoryOf(context, id), model::ScalarTypeOf(dtype), device_};
+  const bool is_on_host =
+      plan::MemoryCategoryOf(context.buffer(id).kind) == plan::MemoryCategory::kHost;
+  return {MemoryOf(context, id), model::ScalarTypeOf(dtype),
+          is_on_host ? at::Device(at::kCPU) : device_};
 }
 
 void RankOps::Guarded(const std::function<void()>& work) {

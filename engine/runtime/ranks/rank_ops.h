@@ -111,6 +111,11 @@ class RankOps : public RankWork {
   double LearningRate(int64_t step) const {
     return model::LearningRateAt(job_->training, learning_rate_, step);
   }
+  // What the host does with gradients and state in its memory; norm and whether it is finite are
+  // there too.
+  void UnscaleOnHost(const executor::OpContext& context);
+  void GradNormOnHost(const executor::OpContext& context);
+  void OptimizerOnHost(const executor::OpContext& context);
   // What the optimizer's update takes, but for the gradient's factor.
   UpdateArgs UpdateOf(int64_t step) const {
     return {.optimizer = job_->training.optimizer,

@@ -277,12 +277,18 @@ std::vector<ShardedUnit::Slice> ShardedUnit::CountedSlices() const {
 }
 
 void ShardedUnit::MoveTo(at::Device device) {
-  for (at::Tensor* tensor : {&parameters_, &gradient_, &whole_parameters_, &whole_gradient_}) {
+  const bool is_pinned = is_on_host_ && !device.is_cpu();
+  for (at::Tensor* tensor : {&whole_parameters_, &whole_gradient_, &device_shard_}) {
     if (tensor->defined()) *tensor = tensor->to(device);
   }
+  const auto move_kept = [&](at::Tensor* tensor) {
+    if (tensor->defined()) *tensor = is_pinned ? tensor->pin_memory() : tensor->to(device);
+  };
+  move_kept(&parameters_);
+  move_kept(&gradient_);
   for (StateSlice& all : state_) {
-    all.values = all.values.to(device);
-    if (all.scales.defined()) all.scales = all.scales.to(device);
+    move_kept(&all.values);
+    move_kept(&all.scales);
   }
 }
 

@@ -55,6 +55,7 @@ class ShardedUnit {
   // Gives the parameters their values, of which it reads those that it keeps, a block at a time.
   // While it is in the host's memory.
   void Initialize(const model::ParameterSource& source);
+  // What is the host's stays in its memory, pinned where `device` is a GPU.
   void MoveTo(at::Device device);
 
   const UnitLayout& layout() const { return layout_; }
