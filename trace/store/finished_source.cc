@@ -315,9 +315,7 @@ Result<std::unique_ptr<FinishedSource>> FinishedSource::OpenFile(const std::stri
   SHARDSCOPE_ASSIGN_OR_RETURN(TraceReader reader, TraceReader::Open(path));
   std::unique_ptr<FinishedSource> source(new FinishedSource());
   source->reader_ = std::move(reader);
-  SHARDSCOPE_ASSIGN_OR_RETURN(
-      const std::string state,
-      source->reader_.database().QueryText("SELECT value FROM meta WHERE key = 'state'"));
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::string state, source->reader_.State());
   source->cut_ = state == Name(words::TraceState::kCut);
   return source;
 }

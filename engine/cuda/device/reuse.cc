@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/plan/checks/happens_before.h"
+#include "trace/base/round_up.h"
 
 namespace shardscope::cuda {
 namespace {
@@ -80,8 +81,7 @@ Placement PlaceBuffers(const plan::Schedule& schedule, const Program& program,
   std::vector<size_t> todo;
   for (size_t id = 0; id < lifetimes.size(); ++id) {
     if (lifetimes[id].allocate == plan::kNone) continue;
-    const int64_t asked = bytes_to_place(program.buffers[id]);
-    bytes[id] = (asked + kPlaceAlignment - 1) / kPlaceAlignment * kPlaceAlignment;
+    bytes[id] = RoundUp<int64_t>(bytes_to_place(program.buffers[id]), kPlaceAlignment);
     if (bytes[id] > 0) todo.push_back(id);
   }
   std::stable_sort(todo.begin(), todo.end(),

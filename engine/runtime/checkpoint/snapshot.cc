@@ -9,6 +9,7 @@
 #include <new>
 
 #include "engine/model/safetensors.h"
+#include "trace/base/round_up.h"
 
 namespace shardscope::runtime {
 namespace {
@@ -123,8 +124,7 @@ void Snapshot::MakeRoom() {
   int64_t end = 0;
   const auto place = [&](const at::Tensor& source) {
     const int64_t begin = end;
-    constexpr auto kAlignment = static_cast<int64_t>(footprint::kAlignment);
-    end += (static_cast<int64_t>(source.nbytes()) + kAlignment - 1) / kAlignment * kAlignment;
+    end += RoundUp<int64_t>(static_cast<int64_t>(source.nbytes()), footprint::kAlignment);
     return begin;
   };
   for (Part& part : parts_) {

@@ -13,6 +13,7 @@
 #include "trace/analysis/derived.h"
 #include "trace/analysis/op_share.h"
 #include "trace/base/check.h"
+#include "trace/base/token_rate.h"
 #include "trace/query/find_track.h"
 
 namespace shardscope::analysis {
