@@ -53,7 +53,7 @@ Status WriteCsv(const store::RunFiles& run, const std::string& to, const ExportO
   SHARDSCOPE_ASSIGN_OR_RETURN(store::Database database, store::OpenRunDatabase(run));
   if (!options.table.empty()) {
     SHARDSCOPE_ASSIGN_OR_RETURN(const std::vector<std::string> names,
-                                store::NamesInDatabase(&database, "'table', 'view'"));
+                                store::NamesInDatabase(&database, {"table", "view"}));
     if (std::ranges::find(names, options.table) == names.end()) {
       return Status::Error(fmt::format("--table {}: there is no such table or view; there are {}",
                                        options.table, Join(names, ", ")));
@@ -62,7 +62,7 @@ Status WriteCsv(const store::RunFiles& run, const std::string& to, const ExportO
   }
   SHARDSCOPE_RETURN_IF_ERROR(MakeFolder(to));
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::vector<std::string> views,
-                              store::NamesInDatabase(&database, "'view'"));
+                              store::NamesInDatabase(&database, {"view"}));
   for (const std::string& view : views) {
     SHARDSCOPE_RETURN_IF_ERROR(WriteTable(&database, view, fmt::format("{}/{}.csv", to, view)));
   }

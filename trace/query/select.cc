@@ -42,8 +42,8 @@ std::vector<std::string> NamesFrom(store::Database* database, const std::string&
 }
 
 // None if they cannot be read.
-std::vector<std::string> NamesOfType(store::Database* database, std::string_view types) {
-  Result<std::vector<std::string>> names = store::NamesInDatabase(database, types);
+std::vector<std::string> NamesOfType(store::Database* database, std::string_view type) {
+  Result<std::vector<std::string>> names = store::NamesInDatabase(database, {type});
   return names.ok() ? std::move(*names) : std::vector<std::string>();
 }
 
@@ -74,8 +74,8 @@ std::string DidYouMean(const std::string& name, const std::vector<std::string>& 
 // SQLite's `error` on `sql`. Of an unknown table it adds the tables and views that there are, of an
 // unknown column the columns of those that the statement names, and the nearest name of both.
 std::string WithNames(const std::string& error, const std::string& sql, store::Database* database) {
-  const std::vector<std::string> tables = NamesOfType(database, "'table'");
-  const std::vector<std::string> views = NamesOfType(database, "'view'");
+  const std::vector<std::string> tables = NamesOfType(database, "table");
+  const std::vector<std::string> views = NamesOfType(database, "view");
   std::vector<std::string> both = views;
   both.insert(both.end(), tables.begin(), tables.end());
   if (const auto table = NameAfter(error, kNoTable)) {

@@ -1,16 +1,18 @@
 #include "trace/store/catalogue.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace shardscope::store {
 
-Result<std::vector<std::string>> NamesInDatabase(Database* database, std::string_view types) {
-  SHARDSCOPE_ASSIGN_OR_RETURN(
-      Statement select,
-      database->Prepare(fmt::format("SELECT name FROM (SELECT type, name FROM sqlite_schema UNION "
-                                    "SELECT type, name FROM sqlite_temp_schema) WHERE type IN ({}) "
-                                    "AND name NOT LIKE 'sqlite_%' ORDER BY name",
-                                    types)));
+Result<std::vector<std::string>> NamesInDatabase(Database* database,
+                                                 std::initializer_list<std::string_view> types) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(Statement select,
+                              database->Prepare(fmt::format(
+                                  "SELECT name FROM (SELECT type, name FROM sqlite_schema UNION "
+                                  "SELECT type, name FROM sqlite_temp_schema) WHERE type IN ('{}') "
+                                  "AND name NOT LIKE 'sqlite_%' ORDER BY name",
+                                  fmt::join(types, "', '"))));
   std::vector<std::string> names;
   while (true) {
     SHARDSCOPE_ASSIGN_OR_RETURN(const bool row, select.Step());

@@ -1,6 +1,7 @@
 // What a database holds, by name.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,7 +11,8 @@
 
 namespace shardscope::store {
 
-// In order, temporary ones too, without SQLite's own. `types`: in SQL, "'table', 'view'".
-Result<std::vector<std::string>> NamesInDatabase(Database* database, std::string_view types);
+// In order, temporary ones too, without SQLite's own. `types`: "table", "view".
+Result<std::vector<std::string>> NamesInDatabase(Database* database,
+                                                 std::initializer_list<std::string_view> types);
 
 }  // namespace shardscope::store

@@ -3,9 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -187,6 +189,7 @@ void CudaRunner::RunBodies(const OpContext& context) {
 
 void CudaRunner::DoHostCall(void* argument) {
   HostCall& call = *static_cast<HostCall*>(argument);
+  call.is_running = true;
   call.started_ns = MonotonicNs();
   const int64_t cpu_from_ns = ThreadCpuNs();
   try {
@@ -196,6 +199,7 @@ void CudaRunner::DoHostCall(void* argument) {
   }
   call.cpu_ns = ThreadCpuNs() - cpu_from_ns;
   call.ended_ns = MonotonicNs();
+  call.is_running = false;
 }
 
 void CudaRunner::GiveBack(const std::vector<BufferId>& buffers, int64_t issued_ns) {
@@ -233,6 +237,10 @@ void CudaRunner::SynchronizeAll() {
 // are those of the failure once more.
 void CudaRunner::LeaveAll() {
   for (const Stream stream : stream_of_) api_.StreamSynchronize(stream);
+  // After an error of the device these come back at once, while CUDA's thread may be in a call.
+  for (const auto& [op, call] : host_calls_) {
+    while (call.is_running) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   api_.GetLastError();
 }
 
@@ -253,7 +261,7 @@ void CudaRunner::FindTimes() {
   }
   for (const auto& [op, call] : host_calls_) {
     intervals[static_cast<size_t>(op)] = {call.started_ns, call.ended_ns};
-    State(op).cpu_ns += call.cpu_ns;
+    State(op).cpu_ns = call.cpu_ns;
   }
   for (size_t op = 0; op < states_.size(); ++op) {
     FindTimesOf(static_cast<OpIndex>(op), intervals[op], now_ns);

@@ -9,8 +9,8 @@
 //   host ops (stream 0)                   the host waits for what they depend on; their copies go
 //                                         to a stream of their own, which others wait for
 //   work of the host on a stream          cudaLaunchHostFunc: a thread of CUDA does it when the
-//     (OpBodies::HostWork)                stream comes to it, one after the other for all streams
-//                                         of a GPU; what it throws fails the step at its end
+//     (OpBodies::HostWork)                stream comes to it, as a rule one after the other for
+//                                         all of a GPU; what it throws fails the step at its end
 #pragma once
 
 #include <atomic>
@@ -86,6 +86,7 @@ class CudaRunner : public executor::StepRunner {
     int64_t ended_ns = 0;
     int64_t cpu_ns = 0;
     std::exception_ptr error;
+    std::atomic<bool> is_running = false;
   };
   static void DoHostCall(void* call);
 

@@ -81,7 +81,7 @@ class OneRank : public testing::Test {
     return status;
   }
 
-  const Schedule schedule_ = SmallSchedule();
+  Schedule schedule_ = SmallSchedule();
   DeviceExchange exchange_;
   DeviceToyBodies bodies_{&exchange_, ToyMemory::kCaching};
   executor::KeepingSink sink_;
@@ -145,6 +145,25 @@ TEST_F(OneRank, TimesAreThoseOfTheLog) {
   EXPECT_EQ(unknown.ready_ns, unknown.started_ns);
   EXPECT_EQ(unknown.ended_ns, unknown.started_ns);
   EXPECT_GT(unknown.issued_ns, base_ns);
+}
+
+// Of which no log of the device knows anything.
+TEST_F(OneRank, WorkOfTheHostHasItsOwnTimes) {
+  constexpr int64_t kWorkNs = 2 * kNsPerMs;
+  schedule_.streams.push_back({"host_optimizer", plan::StreamRole::kHostOptimizer});
+  plan::Op update;
+  update.kind = plan::OpKind::kOptimizer;
+  update.stream = 3;
+  update.dependencies = {{plan::DependencyKind::kEvent, 2}};
+  schedule_.programs[0].ops.push_back(update);
+  bodies_.on_run = [](const executor::OpContext& context) {
+    if (context.index == 6) SleepUntilNs(MonotonicNs() + kWorkNs);
+  };
+  ASSERT_TRUE(RunSmall().ok());
+  const executor::OpTimes& times = sink_.times().at(6);
+  EXPECT_GE(times.ended_ns - times.started_ns, kWorkNs / 2);
+  const executor::OpTimes& copy = sink_.times().at(3);  // of the GPU
+  EXPECT_EQ(copy.ended_ns, copy.started_ns);
 }
 
 // Given intervals that lie in the step.

@@ -6,8 +6,8 @@
 // Offload: gradients, state and weights that the host updates lie in pinned memory of the host.
 // Copies of them are the GPU's work on streams of their own; what the host does with them (adding
 // up, norm, update) is HostWork(), which a thread of CUDA does when the stream comes to it, so that
-// no thread that issues waits. That thread is one for all streams of a GPU: virtual ranks update
-// one after the other.
+// no thread that issues waits. As a rule that thread is one for all streams of a GPU: virtual ranks
+// update one after the other.
 //
 // Memory: buffers come from LibTorch's allocator of the device, or lie in one block at the places
 // that PlaceBuffers() chose. A buffer of the allocator belongs to the stream that was current when

@@ -1,5 +1,5 @@
-// Offload with the bodies for a device, on the CPU: against the unsharded reference, with the
-// host's work as an op of its stream, or as what a GPU's runner is given for it.
+// Offload with the bodies for a device, on the CPU, and the host's work as a GPU's runner is given
+// it: against the unsharded reference.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -99,7 +99,7 @@ TEST(DeviceOffload, UpdatesEarlyWithoutClippingAndGoesWithAScaler) {
   ExpectAsReference(run, TrainOnDevice(run));
 }
 
-// Runs nothing but what a GPU's runner would run.
+// Which ops are the host's.
 TEST(DeviceOffload, TheHostsWorkIsThatOfTheStreamOnWhichItUpdates) {
   const runtime::TestRun run = OffloadRun({"full", 1, Offload::kAll});
   const auto schedule = plan::BuildSchedule(runtime::DescriptionOf(run), runtime::PolicyOf(run));

@@ -67,7 +67,8 @@ class RankWork : public executor::OpBodies {
   virtual const StepOutcome& outcome() const = 0;
   virtual const model::GradientScaler& scaler() const = 0;  // of the next step
 
-  // What the rank keeps between steps; its tensors lie on the rank's device.
+  // What the rank keeps between steps; its tensors lie on the rank's device or, offloaded,
+  // in the host's memory.
   virtual const StateLayout& layout() const = 0;
   virtual std::span<ShardedUnit> units() = 0;  // of the layout
 
@@ -126,7 +127,8 @@ class Device {
       const config::Config& config, const std::optional<config::Launch>& launch) = 0;
   virtual std::unique_ptr<RankWork> MakeWork(int rank, const RankContext& rank_context,
                                              model::Sampler sampler) = 0;
-  // `bodies` and `sink` outlive it.
+  // `bodies` and `sink` outlive its steps. It goes after the bodies: what they have may need its
+  // streams until it is given back.
   virtual std::unique_ptr<executor::StepRunner> MakeRunner(int rank, executor::OpBodies* bodies,
                                                            executor::ExecutionSink* sink) = 0;
   // First thing on each thread that works for `rank`, before MakeWork too.

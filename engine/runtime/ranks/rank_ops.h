@@ -64,7 +64,8 @@ class RankOps : public RankWork {
     model::TokenBatch tokens;  // of BufferKind::kBatch
   };
 
-  // `model` computes on `device`, where shards and buffers lie; borrowed.
+  // `model` computes on `device`, where shards and buffers lie unless the host
+  // has them; borrowed.
   RankOps(int rank, const model::SegmentModel* model, at::Device device,
           const RankContext& rank_context, model::Sampler sampler);
 

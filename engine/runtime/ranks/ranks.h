@@ -75,9 +75,11 @@ class Ranks {
 
  private:
   struct Rank {
+    // Goes last: LibTorch's allocator of pinned memory remembers the streams of its copies, and
+    // puts an event on each when `work` gives the memory back.
+    std::unique_ptr<executor::StepRunner> runner;
     std::unique_ptr<RankWork> work;
     std::unique_ptr<FaultyBodies> faulty;  // calls `work`
-    std::unique_ptr<executor::StepRunner> runner;
   };
 
   Ranks(Job job, std::unique_ptr<transport::Transport> transport, Device* device,
