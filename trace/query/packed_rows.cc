@@ -1,6 +1,7 @@
 #include "trace/query/packed_rows.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "trace/query/gpu.h"
 #include "trace/query/rows.h"
@@ -9,16 +10,22 @@ namespace shardscope::query {
 
 template <Packable Row>
 PackedRows<Row>::PackedRows(std::span<const Row> rows) {
-  std::vector<std::array<int64_t, kColumns>> values;
-  values.reserve(rows.size());
-  for (const Row& row : rows) values.push_back(Packing<Row>::Split(row));
+  // Column by column: each is looked at twice.
+  const auto all = std::make_unique_for_overwrite<int64_t[]>(kColumns * rows.size());
+  const auto values = [&](size_t at) {
+    return std::span<int64_t>(all.get() + at * rows.size(), rows.size());
+  };
+  for (size_t row = 0; row < rows.size(); ++row) {
+    const std::array<int64_t, kColumns> split = Packing<Row>::Split(rows[row]);
+    for (size_t at = 0; at < kColumns; ++at) values(at)[row] = split[at];
+  }
   size_t size = 0;
   for (size_t at = 0; at < kColumns; ++at) {
     int64_t smallest = INT64_MAX;
     int64_t largest = INT64_MIN;
-    for (const auto& row : values) {
-      smallest = std::min(smallest, row[at]);
-      largest = std::max(largest, row[at]);
+    for (const int64_t value : values(at)) {
+      smallest = std::min(smallest, value);
+      largest = std::max(largest, value);
     }
     Column& column = columns_[at];
     column.smallest = static_cast<uint64_t>(smallest);
@@ -33,9 +40,9 @@ PackedRows<Row>::PackedRows(std::span<const Row> rows) {
     const Column& column = columns_[at];
     if (column.width == 0) continue;
     uint8_t* to = bytes_.data() + column.offset;
-    for (const auto& row : values) {
+    for (const int64_t value : values(at)) {
       // What 8 bytes are too many for this value, the next ones write over.
-      const uint64_t word = static_cast<uint64_t>(row[at]) - column.smallest;
+      const uint64_t word = static_cast<uint64_t>(value) - column.smallest;
       std::memcpy(to, &word, sizeof(word));
       to += column.width;
     }

@@ -113,6 +113,25 @@ bool IsSane(const schema::FrontPartRow& row) {
 
 bool IsSane(const schema::PathPartRow& row) { return IsStep(row.step) && SanePart(row.path_ns); }
 
+// Parses words, of which a row mostly has that of the row before.
+template <typename Value>
+class WordParser {
+ public:
+  explicit WordParser(std::optional<Value> (*parse)(std::string_view)) : parse_(parse) {}
+  std::optional<Value> operator()(std::string_view word) {
+    if (word != word_) {
+      word_ = word;
+      value_ = parse_(word);
+    }
+    return value_;
+  }
+
+ private:
+  std::optional<Value> (*const parse_)(std::string_view);
+  std::string word_;
+  std::optional<Value> value_ = parse_({});
+};
+
 // Rows of equal keys keep their order.
 template <typename Row, typename Key>
 void SortBy(Key key, std::vector<Row>* rows) {
@@ -138,6 +157,7 @@ void SnapshotBuilder::Extend(int64_t from_ns, int64_t to_ns) {
 RankRows* SnapshotBuilder::RowsOfRank(int64_t rank) {
   if (rank < 0 || rank > kMaxRank) return nullptr;
   std::vector<RankRows>& ranks = current_.ranks;
+  if (newest_rank_ < ranks.size() && ranks[newest_rank_].rank == rank) return &ranks[newest_rank_];
   auto place = std::lower_bound(ranks.begin(), ranks.end(), rank,
                                 [](const RankRows& rows, int64_t r) { return rows.rank < r; });
   if (place == ranks.end() || place->rank != rank) {
@@ -145,6 +165,7 @@ RankRows* SnapshotBuilder::RowsOfRank(int64_t rank) {
     place = ranks.insert(place, RankRows{});
     place->rank = Int32(rank);
   }
+  newest_rank_ = static_cast<size_t>(place - ranks.begin());
   return &*place;
 }
 
@@ -283,6 +304,7 @@ void SnapshotBuilder::AddPlan(const store::RowBatch& batch) {
 }
 
 void SnapshotBuilder::AddOpRuns(const store::RowBatch& batch) {
+  WordParser<BlockingKind> parse_kind(&ParseBlockingKind);
   for (const schema::OpRunRow& row : batch.Get<schema::OpRunRow>()) {
     RankRows* rows = RowsOfRank(row.rank);
     const bool sane = rows != nullptr && IsStepOfOp(row.step) && SaneTime(row.issued_ns) &&
@@ -290,7 +312,7 @@ void SnapshotBuilder::AddOpRuns(const store::RowBatch& batch) {
                       SaneTime(row.ended_ns) && row.started_ns <= row.ended_ns &&
                       SaneTime(row.slot_wait_ns) && row.slot_wait_ns <= row.started_ns &&
                       current_.plan_ops.contains(row.plan_op);
-    const std::optional<BlockingKind> kind = ParseBlockingKind(row.blocking_kind);
+    const std::optional<BlockingKind> kind = parse_kind(row.blocking_kind);
     if (!sane || !kind) {
       Refuse();
       continue;
@@ -374,9 +396,10 @@ void SnapshotBuilder::AddEvaluations(const store::RowBatch& batch) {
 }
 
 void SnapshotBuilder::AddCollectives(const store::RowBatch& batch) {
+  WordParser<Truth> parse_truth(&ParseTruth);
   for (const schema::CollectiveRow& row : batch.Get<schema::CollectiveRow>()) {
     RankRows* rows = RowsOfRank(row.rank);
-    const std::optional<Truth> truth = ParseTruth(row.truth);
+    const std::optional<Truth> truth = parse_truth(row.truth);
     if (rows == nullptr || !truth || !IsStepOfOp(row.step) || !FitsInt32(row.group_size)) {
       Refuse();
       continue;
@@ -404,9 +427,10 @@ uint64_t SnapshotBuilder::MemoryUnit(std::string_view name) {
 }
 
 void SnapshotBuilder::AddMemory(const store::RowBatch& batch) {
+  WordParser<MemoryCategory> parse_category(&ParseMemoryCategory);
   for (const schema::MemoryEventRow& row : batch.Get<schema::MemoryEventRow>()) {
     RankRows* rows = RowsOfRank(row.rank);
-    const std::optional<MemoryCategory> category = ParseMemoryCategory(row.category);
+    const std::optional<MemoryCategory> category = parse_category(row.category);
     if (rows == nullptr || !category || !IsStepOfOp(row.step) || !SaneTime(row.issued_ns) ||
         !SaneTime(row.executed_ns) || !SaneCount(row.bytes)) {
       Refuse();

@@ -1,6 +1,7 @@
 // SnapshotBuilder: rows of a Source into Snapshots. Owner and only user: one reader thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -73,6 +74,7 @@ class SnapshotBuilder {
   std::map<std::string, int32_t, std::less<>> communicator_index_;
   std::map<std::string, uint64_t, std::less<>> memory_unit_index_;
   bool has_time_ = false;
+  size_t newest_rank_ = 0;  // that RowsOfRank() gave, as an index: neighbouring rows are of one
   int64_t refused_ = 0;
   GpuSnapshotBuilder gpu_builder_{this};
 };

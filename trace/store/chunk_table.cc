@@ -244,11 +244,8 @@ Result<bool> RowChunks::Read(AnyRows* rows) {
   // Pages that point at one another would give rows without end.
   if (count > rows_left_) return Damaged("repeats itself");
   rows_left_ -= count;
-  for (size_t i = before; i < rows->size(); ++i) {
-    const int64_t id = rows->IdOf(i);
-    if (id <= read_id_) return Damaged("repeats itself");
-    read_id_ = id;
-  }
+  if (!rows->IdsAscend(before, read_id_)) return Damaged("repeats itself");
+  if (count > 0) read_id_ = rows->IdOf(rows->size() - 1);
   return true;
 }
 

@@ -20,6 +20,14 @@ class TableRows final : public TypedRows<Row> {
     if constexpr (OfTable::kHasId) return rows[index].id.value();
     return 0;
   }
+  bool IdsAscend(size_t first, int64_t before) const override {
+    for (size_t i = first; i < rows.size(); ++i) {
+      const int64_t id = TableRows::IdOf(i);
+      if (id <= before) return false;
+      before = id;
+    }
+    return true;
+  }
   void MoveTo(AnyRows* to) override {
     std::vector<Row>& target = static_cast<TypedRows<Row>*>(to)->rows;
     if (target.empty()) {

@@ -56,6 +56,8 @@ class AnyRows {
   virtual void Write(size_t index, schema::FieldSink* fields) const = 0;
   // 0 where the table has no ids.
   virtual int64_t IdOf(size_t index) const = 0;
+  // Whether the ids from row `first` on ascend, the first of them above `before`.
+  virtual bool IdsAscend(size_t first, int64_t before) const = 0;
 
   // Moves all rows to the end of others of the same table.
   virtual void MoveTo(AnyRows* to) = 0;

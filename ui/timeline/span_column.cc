@@ -69,12 +69,15 @@ void DensityPyramid::Add(int64_t start_ns, int64_t end_ns, size_t slot) {
     levels_.erase(levels_.begin());
     ++finest_shift_;
   }
+  const auto all = static_cast<float>(end_ns - start_ns);
   for (size_t level = 0; level < levels_.size(); ++level) {
     const int shift = finest_shift_ + static_cast<int>(level);
     Level& bins = levels_[level];
     const auto last = static_cast<size_t>((end_ns - origin_ns_) >> shift);
     if (bins.size() <= last * num_slots_) bins.resize((last + 1) * num_slots_);
-    for (auto bin = static_cast<size_t>((start_ns - origin_ns_) >> shift); bin <= last; ++bin) {
+    const auto first = static_cast<size_t>((start_ns - origin_ns_) >> shift);
+    if (first == last) bins[last * num_slots_ + slot] += all;  // as mostly
+    for (size_t bin = first; first < last && bin <= last; ++bin) {
       const int64_t bin_start = origin_ns_ + (static_cast<int64_t>(bin) << shift);
       const int64_t bin_end = bin_start + (int64_t{1} << shift);
       const int64_t busy = std::min(end_ns, bin_end) - std::max(start_ns, bin_start);
