@@ -105,6 +105,22 @@ class BlocksTest : public testing::Test {
   void Press(ImGuiKeyChord chord) {
     EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) { test->KeyPress(chord); }));
   }
+  // With the mouse over the lanes of a rank, at a time of the step.
+  void PressOverLanes(ImGuiKeyChord chord, int rank, int64_t time_ms) {
+    EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+      const ui::Box minimap = harness_.log().Find("timeline", "minimap")->box;
+      const ui::DrawnItem* name = harness_.log().Find("timeline", "rank:" + std::to_string(rank));
+      ASSERT_NE(name, nullptr);
+      const ui::View& view = harness_.context().view;
+      const double share = static_cast<double>(time_ms * kBlocksMs - view.start_ns) /
+                           static_cast<double>(view.end_ns - view.start_ns);
+      test->MouseMoveToPos({minimap.x0 + (minimap.x1 - minimap.x0) * static_cast<float>(share),
+                            (name->box.y0 + name->box.y1) / 2});
+      test->Yield(2);
+      EXPECT_EQ(harness_.context().hover_rank, rank);
+      test->KeyPress(chord);
+    }));
+  }
 
   const query::TestFolder folder_;
   Harness harness_;
@@ -122,21 +138,19 @@ TEST_F(BlocksTest, AKeyShowsThePeakOfTheRankThatTakesMost) {
 }
 
 TEST_F(BlocksTest, OverALaneAKeyShowsThatRankAtThatTime) {
-  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
-    const ui::Box minimap = harness_.log().Find("timeline", "minimap")->box;
-    const ui::DrawnItem* rank = harness_.log().Find("timeline", "rank:0");
-    ASSERT_NE(rank, nullptr);
-    const ui::View& view = harness_.context().view;
-    const double share = static_cast<double>(140 * kBlocksMs - view.start_ns) /
-                         static_cast<double>(view.end_ns - view.start_ns);
-    test->MouseMoveToPos({minimap.x0 + (minimap.x1 - minimap.x0) * static_cast<float>(share),
-                          (rank->box.y0 + rank->box.y1) / 2});
-    test->Yield(2);
-    EXPECT_EQ(harness_.context().hover_rank, 0);
-    test->KeyPress(ImGuiKey_M);
-  }));
+  PressOverLanes(ImGuiKey_M, 0, 140);
   ASSERT_TRUE(Shows("live", kShard + kGathered));
   EXPECT_EQ(std::get<int64_t>(Drawn("rank")->value), 0);  // rank 1 takes more
+}
+
+TEST_F(BlocksTest, OverALaneAKeyComparesWithThatTime) {
+  ClickMemory(0, 180, false);
+  ASSERT_TRUE(Shows("live", kShard));
+  EXPECT_EQ(Drawn("went"), nullptr);
+  PressOverLanes(ImGuiMod_Shift | ImGuiKey_M, 0, 140);
+  ASSERT_TRUE(Shows("went", kGathered));
+  EXPECT_EQ(std::get<int64_t>(Drawn("came")->value), 0);
+  EXPECT_EQ(std::get<int64_t>(Drawn("live")->value), kShard);
 }
 
 TEST_F(BlocksTest, AClickIntoMemoryShowsThatMomentAndOneOnABlockItsOp) {

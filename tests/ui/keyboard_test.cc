@@ -3,25 +3,18 @@
 #include <gtest/gtest.h>
 #include <imgui_internal.h>
 
+#include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <initializer_list>
-#include <memory>
 #include <set>
 #include <string>
 #include <thread>
 #include <utility>
-#include <variant>
-#include <vector>
 
-#include "engine/config/config.h"
-#include "engine/config/control_server.h"
 #include "tests/lesson/lesson_snapshot.h"
 #include "tests/ui/harness.h"
-#include "trace/base/mutex.h"
-#include "trace/query/trace_test_util.h"
+#include "tests/ui/steered_run_test_util.h"
 #include "ui/shell/panel_windows.h"
-#include "ui/values.h"
 
 namespace shardscope::ui_test {
 namespace {
@@ -139,6 +132,21 @@ TEST_F(KeyboardTest, SpaceClicksWhatHasTheFocus) {
   ASSERT_FALSE(harness_.context().critical_path.is_on);
   PressOn("timeline", "##critical_path", {ImGuiKey_Space});
   EXPECT_TRUE(harness_.context().critical_path.is_on);
+}
+
+TEST_F(KeyboardTest, ShiftAndTabGoBack) {
+  harness_.shell().Post(ui::FocusPanel{"timeline"});
+  harness_.Frames(8);
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    const auto focus_after = [&](ImGuiKeyChord chord) {
+      test->KeyPress(chord);
+      test->Yield(2);
+      return ImGui::GetFocusID();
+    };
+    const ImGuiID first = focus_after(ImGuiKey_Tab);
+    EXPECT_NE(focus_after(ImGuiKey_Tab), first);
+    EXPECT_EQ(focus_after(ImGuiMod_Shift | ImGuiKey_Tab), first);
+  }));
 }
 
 TEST_F(KeyboardTest, GoesOverTheCellsOfRanks) {
@@ -274,70 +282,8 @@ TEST_F(KeyboardTest, WhatFieldsLeaveAloneGoesPastThem) {
   EXPECT_NE(harness_.log().Find("runs", "error"), nullptr);
 }
 
-constexpr double kPatienceSeconds = 30;
-
-// A live run of four steps that takes all it is asked for, without a training.
-class SteeredTest : public testing::Test {
+class SteeredTest : public SteeredRunTest {
  protected:
-  SteeredTest() : recorder_(query::OpenRecorder(folder_.path())) {
-    constexpr int64_t kMs = 1'000'000;
-    const query::PlanOpId op = query::AddPlanOp(recorder_.get(), "f", "forward", "compute");
-    for (int64_t step = 0; step < 4; ++step) {
-      const int64_t start_ns = (step + 1) * 10 * kMs;
-      recorder_->Record(query::OpAt(op, 0, step, start_ns, start_ns + 8 * kMs));
-      schema::StepRow row;
-      row.step = step;
-      row.start_ns = start_ns;
-      row.end_ns = start_ns + 10 * kMs;
-      recorder_->Record(row);
-    }
-  }
-  void SetUp() override {
-    {
-      const MutexLock lock(mutex_);
-      status_.state = "training";
-      status_.values = config::Config().Values();
-    }
-    auto server = config::ControlServer::Listen(
-        "steered", [this](const config::Request& request) { return Answer(request); });
-    ASSERT_TRUE(server.ok()) << server.message();
-    server_ = std::move(server).value();
-    config::Config config;
-    config.SetControlSocket(server_->socket_path());
-    std::ofstream(folder_.path() + "/run.toml") << config::PrintToml(config);
-    ASSERT_TRUE(harness_.shell().Open(folder_.path()).ok());
-    ASSERT_TRUE(harness_.Until(
-        [&] {
-          const ui::Context& context = harness_.context();
-          return ui::CanSteer(context) && !context.control.status.values.empty() &&
-                 context.snapshot->ranks.size() == 1 &&
-                 context.snapshot->ranks[0].steps.size() == 4;
-        },
-        kPatienceSeconds));
-  }
-
-  config::Response Answer(const config::Request& request) {
-    const MutexLock lock(mutex_);
-    config::Response response{.id = request.id, .ok = true};
-    if (const auto* set = std::get_if<config::SetRequest>(&request.body)) {
-      for (const auto& [key, value] : set->values) {
-        asked_.push_back(key + "=" + value);
-        status_.values[key] = value;
-      }
-      response.applies_at = 4;
-    } else if (std::holds_alternative<config::DoRequest>(request.body)) {
-      asked_.emplace_back("an action");
-    } else {
-      response.has_status = true;
-      response.status = status_;
-    }
-    return response;
-  }
-  // Of all requests that came.
-  std::vector<std::string> Asked() {
-    const MutexLock lock(mutex_);
-    return asked_;
-  }
   // Presses the chords, each of which may ask for something, on the slider.
   void PressOnSlider(std::initializer_list<ImGuiKeyChord> chords) {
     harness_.shell().Post(ui::FocusPanel{"run_control"});
@@ -350,18 +296,6 @@ class SteeredTest : public testing::Test {
       }
     }));
   }
-  bool WaitForAsked(const std::vector<std::string>& wanted) {
-    return harness_.Until([&] { return Asked().size() >= wanted.size(); }, kPatienceSeconds) &&
-           Asked() == wanted;
-  }
-
-  query::TestFolder folder_;
-  std::unique_ptr<record::Recorder> recorder_;
-  Mutex mutex_;
-  std::vector<std::string> asked_ GUARDED_BY(mutex_);
-  config::RunStatus status_ GUARDED_BY(mutex_);
-  std::unique_ptr<config::ControlServer> server_;
-  Harness harness_;
 };
 
 TEST_F(SteeredTest, ArrowsAloneTurnTheSliderThatHasTheKeyboardByOne) {
@@ -389,7 +323,7 @@ TEST_F(SteeredTest, WithTheLensAnArrowDoesOneThing) {
   harness_.shell().Post(ui::OpenLens{1});
   harness_.shell().Post(ui::PlayLens{false});
   ASSERT_TRUE(
-      harness_.Until([&] { return harness_.context().lens.moment.has_value(); }, kPatienceSeconds));
+      harness_.Until([&] { return harness_.context().lens.moment.has_value(); }, kSteeredSeconds));
   const ui::LensState& lens = harness_.context().lens;
   harness_.shell().Post(ui::SeekLens{lens.start_ns});
   PressOnSlider({ImGuiKey_RightArrow});

@@ -96,15 +96,31 @@ TEST_F(StartPageTest, ThePaletteIsDrivenByKeysAlone) {
     // The marked one stays in sight however far down it is.
     for (int i = 0; i < 30; ++i) test->KeyPress(ImGuiKey_DownArrow);
     test->Yield(3);
-    const ui::DrawnItem* marked = nullptr;
-    for (const ui::DrawnItem& item : harness_.log().items()) {
-      if (item.panel == "palette" && item.id.starts_with("marked:")) marked = &item;
-    }
-    ASSERT_NE(marked, nullptr);
+    const auto marked = [&]() -> const ui::DrawnItem* {
+      const auto& items = harness_.log().items();
+      const auto found = std::ranges::find_if(items, [](const ui::DrawnItem& item) {
+        return item.panel == "palette" && item.id.starts_with("marked:");
+      });
+      return found == items.end() ? nullptr : &*found;
+    };
+    ASSERT_NE(marked(), nullptr);
     const ImGuiWindow* window = ImGui::FindWindowByName("##palette");
     ASSERT_NE(window, nullptr);
-    EXPECT_GE(marked->box.y0, window->Pos.y);
-    EXPECT_LE(marked->box.y1, window->Pos.y + window->Size.y);
+    EXPECT_GE(marked()->box.y0, window->Pos.y);
+    EXPECT_LE(marked()->box.y1, window->Pos.y + window->Size.y);
+    const auto marked_after = [&](ImGuiKey key) {
+      test->KeyPress(key);
+      test->Yield(2);
+      return marked() == nullptr ? std::string() : marked()->id;
+    };
+    const std::string low = marked()->id;
+    const std::string over_it = marked_after(ImGuiKey_UpArrow);
+    EXPECT_NE(over_it, low);
+    EXPECT_EQ(marked_after(ImGuiKey_DownArrow), low);
+    const std::string a_page_up = marked_after(ImGuiKey_PageUp);
+    EXPECT_NE(a_page_up, low);
+    EXPECT_NE(a_page_up, over_it);
+    EXPECT_EQ(marked_after(ImGuiKey_PageDown), low);
     test->KeyPress(ImGuiKey_Escape);
   }));
 }
@@ -149,6 +165,15 @@ TEST_F(StartPageTest, ARunThatWasOpenIsListedWithAPictureOfItsSteps) {
   ASSERT_NE(run, runs.end());
   EXPECT_EQ(run->picture.front(), (ui::PictureBar{4e6, 0, 6e6}));
   EXPECT_EQ(run->picture.back(), (ui::PictureBar{6e6, 0, 4e6}));
+  // Its row opens it.
+  ASSERT_EQ(harness_.context().snapshot, nullptr);
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(PlaceOf(harness_, "runs", "run:" + path));
+    test->MouseClick();
+    test->Yield(4);
+  }));
+  EXPECT_EQ(harness_.context().path, path);
+  EXPECT_NE(harness_.context().snapshot, nullptr);
 }
 
 }  // namespace

@@ -155,6 +155,21 @@ TEST_F(StatesTest, TheOverlapPanelHasALineForEachChange) {
   EXPECT_TRUE(std::is_sorted(lines.begin(), lines.end()));
 }
 
+TEST_F(StatesTest, ABarOfTheOverlapLeadsToItsStep) {
+  Open(*analysis::MakeLessonSnapshot(2, 24, 12));
+  const query::Step step = harness_.context().snapshot->FindRank(0)->steps[18];
+  const ui::View& view = harness_.context().view;
+  ASSERT_LT(view.end_ns, step.end_ns);  // it is around the change
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(PlaceOf(harness_, "overlap", "compute:18"));
+    test->MouseClick();
+    test->SleepNoSkip(0.5F, 1.0F / 60);
+  }));
+  EXPECT_LE(view.start_ns, step.start_ns);
+  EXPECT_GE(view.end_ns, step.end_ns);
+  EXPECT_LT(view.end_ns - view.start_ns, 2 * (step.end_ns - step.start_ns));
+}
+
 TEST_F(StatesTest, ARunThatFailedIsNotCalledFinished) {
   query::Snapshot run = *analysis::MakeLessonSnapshot(2, 24, 12);
   run.state = query::TraceState::kFinished;

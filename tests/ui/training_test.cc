@@ -269,10 +269,16 @@ TEST(Training, ThatCannotStartSaysWhy) {
   const std::string folder = testing::TempDir() + "/shardscope_training_error_test";
   std::filesystem::remove_all(folder);
   Harness harness({}, BinDir());
-  ui::StartRun start;
-  start.folder = folder;
-  start.values = {{"data.path", "/no/such/text"}};
-  harness.shell().Post(start);
+  // In the form, and with its button.
+  EXPECT_TRUE(harness.Drive([&](ImGuiTestContext* test) {
+    test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_N);
+    test->Yield(5);
+    test->SetRef("//###runs");
+    test->ItemInputValue("**/##folder", folder.c_str());
+    test->ItemInputValue("**/##search", "data.path");
+    test->ItemInputValue("**/data.path/##value", "/no/such/text");
+    test->ItemClick("**/start");
+  }));
   ASSERT_TRUE(
       harness.Until([&] { return !harness.context().start_error.empty(); }, kPatienceSeconds));
   EXPECT_THAT(harness.context().start_error, testing::HasSubstr("/no/such/text"));
