@@ -17,8 +17,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr double kSeconds = 60;  // of the worst machine
-constexpr int64_t kMs = 1'000'000;
+constexpr double kSqlSeconds = 60;  // of the worst machine
+constexpr int64_t kSqlMs = 1'000'000;
 
 // Two ranks, three steps of one op of 4 ms each, its name "F block0".
 class SqlTest : public testing::Test {
@@ -40,27 +40,28 @@ class SqlTest : public testing::Test {
     const auto op = query::AddPlanOp(recorder.get(), "F block0", "forward", "compute");
     for (int64_t step = 0; step < 3; ++step) {
       for (int64_t rank = 0; rank < 2; ++rank) {
-        const int64_t start_ns = (100 + 10 * step) * kMs;
-        record::OpRecord run = query::OpAt(op, rank, step, start_ns, start_ns + 4 * kMs);
+        const int64_t start_ns = (100 + 10 * step) * kSqlMs;
+        record::OpRecord run = query::OpAt(op, rank, step, start_ns, start_ns + 4 * kSqlMs);
         run.run.track = tracks[static_cast<size_t>(rank)];
         recorder->Record(run);
         schema::StepRow row;
         row.rank = rank;
         row.step = step;
         row.start_ns = start_ns;
-        row.end_ns = start_ns + 9 * kMs;
+        row.end_ns = start_ns + 9 * kSqlMs;
         recorder->Record(row);
       }
     }
     SHARDSCOPE_CHECK(recorder->Finish().ok());
     SHARDSCOPE_CHECK(harness_.shell().Open(folder_.path()).ok());
-    EXPECT_TRUE(harness_.Until([this] { return !harness_.context().snapshot->loading; }, kSeconds));
+    EXPECT_TRUE(
+        harness_.Until([this] { return !harness_.context().snapshot->loading; }, kSqlSeconds));
     harness_.Frames(4);
   }
 
   const ui::DrawnItem* Drawn(const char* id) const { return harness_.log().Find("sql", id); }
   bool Shown(const char* id) {
-    return harness_.Until([&] { return Drawn(id) != nullptr; }, kSeconds);
+    return harness_.Until([&] { return Drawn(id) != nullptr; }, kSqlSeconds);
   }
   void Click(const std::string& id) {
     EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
@@ -92,8 +93,8 @@ TEST_F(SqlTest, AClickOnAViewListsItsRowsAndOneOnARowShowsItsOp) {
   EXPECT_EQ(harness_.context().selection.rank, 1);
   EXPECT_EQ(harness_.context().selection.op_run,
             harness_.context().snapshot->ranks[1].op_runs[2].id);
-  EXPECT_TRUE(harness_.Until([this] { return Drawn("rows") == nullptr; }, kSeconds));
-  EXPECT_LT(harness_.context().view.end_ns - harness_.context().view.start_ns, 10 * kMs);
+  EXPECT_TRUE(harness_.Until([this] { return Drawn("rows") == nullptr; }, kSqlSeconds));
+  EXPECT_LT(harness_.context().view.end_ns - harness_.context().view.start_ns, 10 * kSqlMs);
 }
 
 TEST_F(SqlTest, ColumnsAreAsWideAsTheirRowsAndNotOnlyTheFirst) {
@@ -131,7 +132,7 @@ TEST_F(SqlTest, SaysWhatIsWrongAndKeepsWhatWasTyped) {
     test->KeyCharsReplace("SELECT rank FROM v_steps");
     test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_1);  // away while it is typed, and back
   }));
-  EXPECT_TRUE(harness_.Until([this] { return Drawn("table:v_step") == nullptr; }, kSeconds));
+  EXPECT_TRUE(harness_.Until([this] { return Drawn("table:v_step") == nullptr; }, kSqlSeconds));
   EXPECT_TRUE(
       harness_.Drive([](ImGuiTestContext* test) { test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_4); }));
   ASSERT_TRUE(Shown("table:v_step"));
@@ -154,7 +155,7 @@ TEST_F(SqlTest, SaysWhatIsWrongAndKeepsWhatWasTyped) {
         const ui::DrawnItem* error = Drawn("error");
         return error != nullptr && error->text.find("only read") != std::string::npos;
       },
-      kSeconds));
+      kSqlSeconds));
   EXPECT_EQ(harness_.context().sql.history.size(), 2u);
 }
 
