@@ -200,14 +200,14 @@ def fold_all(stage):
 
 
 def order_ranks(stage):
-    """Drag the name of rank 0 under rank 1: its lanes stand there; Ctrl+[ moves the selected rank up again."""
+    """Drag the name of rank 0 under rank 1: its lanes stand there; Ctrl+[ moves the rank under the mouse up again."""
     app = opened(stage)
     top = lambda shown, rank: shown.find("timeline", f"rank:{rank}").box[1]
     shown = app.shown()
-    assert top(shown, 0) < top(shown, 1)
     before = [top(shown, 0), top(shown, 1)]
-    name, lanes = app.item("timeline", "rank:0").box, app.item("timeline", "lanes").box
-    app.drag((name[0] + 8, name[1] + 8), (name[0] + 8, lanes[3] - 12))
+    assert before[0] < before[1]
+    x, y = app.item("timeline", "rank:0").middle
+    app.drag((x, y), (x, round(y + 1.8 * (before[1] - before[0]))))
     app.until("rank 1 over rank 0", lambda shown: top(shown, 1) < top(shown, 0))
     stage.take_picture()
     app.key("ctrl+bracketleft")
