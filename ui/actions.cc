@@ -4,7 +4,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -256,23 +258,34 @@ constexpr std::array<MakeCommands, sizeof...(kIndices)> ShowPanels(
 
 constexpr auto kShowPanels = ShowPanels(std::make_index_sequence<kPanelList.size()>());
 
-// In the order of the palette and of the list of keys; the panels' stand between the others.
-std::vector<Action> MakeActions() {
+// Ctrl+1 to Ctrl+9, letters, and then those without a key.
+std::vector<Action> ActionsOfPanels() {
   std::vector<Action> actions;
-  size_t next_panel = 0;
-  const auto add = [&](std::span<const Action> others, std::string_view then_panels_before) {
-    actions.insert(actions.end(), others.begin(), others.end());
-    for (; next_panel < kPanelList.size(); ++next_panel) {
-      const PanelInfo& panel = kPanelList[next_panel];
-      if (panel.id == then_panels_before) return;
-      if (!panel.command) continue;
-      actions.push_back({*panel.command, panel.chord, panel.key_name, kShowPanels[next_panel]});
-    }
+  for (size_t at = 0; at < kPanelList.size(); ++at) {
+    const PanelInfo& panel = kPanelList[at];
+    if (!panel.command) continue;
+    actions.push_back({*panel.command, panel.chord, panel.key_name, kShowPanels[at]});
+  }
+  const auto order = [](const Action& action) {
+    const std::string_view key = action.key_name;
+    return std::tuple(key.empty(), key.size() == 1, key);
   };
-  add(kRunAndView, "bookmarks");
-  add(kTablesAndPictures, "run_control");
-  add(kMoreSteps, "");  // all that are left
-  add(kApp, "");
+  std::stable_sort(actions.begin(), actions.end(), [&order](const Action& a, const Action& b) {
+    return order(a) < order(b);
+  });
+  return actions;
+}
+
+// In the order of the palette and of the list of keys.
+std::vector<Action> MakeActions() {
+  std::vector<Action> actions(std::begin(kRunAndView), std::end(kRunAndView));
+  const auto add = [&actions](const auto& others) {
+    actions.insert(actions.end(), std::begin(others), std::end(others));
+  };
+  add(ActionsOfPanels());
+  add(kTablesAndPictures);
+  add(kMoreSteps);
+  add(kApp);
   return actions;
 }
 

@@ -43,16 +43,16 @@ TEST(Actions, EveryPanelIsShownByAnAction) {
 }
 
 // Panels are asked for together, and what is done with them stands after them.
-TEST(Actions, PanelsStandBetweenTheOthers) {
+TEST(Actions, PanelsStandBetweenTheOthersInTheOrderOfTheirKeys) {
   std::vector<Text> titles;
   for (const Action& action : AllActions()) titles.push_back(action.title);
   const auto place = [&](Text title) { return std::ranges::find(titles, title) - titles.begin(); };
   EXPECT_EQ(place(Text::kCommandTimeline), place(Text::kCommandClear) + 1);
-  EXPECT_EQ(place(Text::kCommandSaveTable), place(Text::kCommandSchedule) + 1);
-  EXPECT_EQ(place(Text::kCommandBookmarks), place(Text::kCommandAllLanes) + 1);
-  EXPECT_EQ(place(Text::kCommandBeside), place(Text::kCommandCompare) + 1);
-  EXPECT_EQ(place(Text::kCommandRunControl), place(Text::kCommandAllSteps) + 1);
-  EXPECT_EQ(place(Text::kCommandScope), place(Text::kCommandDetails) + 1);
+  EXPECT_EQ(place(Text::kCommandRuns), place(Text::kCommandTimeline) + 1);
+  EXPECT_EQ(place(Text::kCommandSchedule), place(Text::kCommandAdvice) + 1);
+  EXPECT_EQ(place(Text::kCommandSteps), place(Text::kCommandSchedule) + 1);
+  EXPECT_EQ(place(Text::kCommandCompare), place(Text::kCommandSteps) + 1);
+  EXPECT_EQ(place(Text::kCommandSaveTable), place(Text::kCommandDetails) + 1);
   EXPECT_EQ(titles.back(), Text::kCommandQuit);
 }
 

@@ -1,6 +1,6 @@
 // Text: every sentence and label of the app in English and Chinese. The strings stand in
-// ui/catalogue/, one file a panel; `{}` are fmt placeholders, the same number in both languages. Op
-// names and keys are never translated.
+// texts.inc of each panel and in ui/catalogue/; `{}` are fmt placeholders, the same number in both
+// languages. Op names and keys are never translated.
 #pragma once
 
 #include <fmt/format.h>

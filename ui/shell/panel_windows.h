@@ -13,6 +13,7 @@
 #include "ui/context.h"
 #include "ui/draw_log.h"
 #include "ui/panel.h"
+#include "ui/panel_list.h"
 #include "ui/text.h"
 
 namespace shardscope::shell {
@@ -20,8 +21,6 @@ namespace shardscope::shell {
 // Part of the name of the layout file: raise it when the default layout changes, so that old files
 // are not used.
 inline constexpr int kLayoutVersion = 5;
-
-enum class DockSlot { kLeft, kCenterTop, kCenterBottom, kRightTop, kRightBottom };
 
 // Splits the dock space as in the default layout and puts every panel of panel_windows.h into its
 // slot.
@@ -48,7 +47,7 @@ bool FitColumns(const ColumnsFor& before, const ColumnsFor& now, WantedColumns* 
 struct PanelWindow {
   const char* id;  // "timeline": what FocusPanel and the draw log call it
   ui::Text title;
-  DockSlot slot;
+  ui::DockSlot slot;
   bool has_table;  // while it lists something
   std::unique_ptr<ui::Panel> (*make)();
 };
