@@ -108,7 +108,7 @@ def plan_beside(stage):
     app = stage.live()
     app.key("x")
     shown = app.until("the plan", lambda shown: shown.find("timeline", "plan") and shown.find("timeline", "plan_ops"))
-    assert "plans" in shown.text("timeline", "plan")
+    assert "planned" in shown.text("timeline", "plan")
     stage.take_picture()
     app.key("x")
     app.until("no plan", lambda shown: not shown.find("timeline", "plan"))
