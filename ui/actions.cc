@@ -270,9 +270,8 @@ std::vector<Action> ActionsOfPanels() {
     const std::string_view key = action.key_name;
     return std::tuple(key.empty(), key.size() == 1, key);
   };
-  std::stable_sort(actions.begin(), actions.end(), [&order](const Action& a, const Action& b) {
-    return order(a) < order(b);
-  });
+  std::stable_sort(actions.begin(), actions.end(),
+                   [&order](const Action& a, const Action& b) { return order(a) < order(b); });
   return actions;
 }
 

@@ -1,12 +1,8 @@
 // The panel Lessons, done as a learner would: the list, a quiz, a mini-run, a wrong answer with the
-// way to the timeline, the right one, and what is remembered; and each lesson from its row in the
-// list to its last answer.
+// way to the timeline, the right one, and what is remembered; and each lesson's page and quiz.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 
@@ -16,7 +12,6 @@
 #include "tests/ui/harness.h"
 #include "trace/query/trace_test_util.h"
 #include "ui/shell/settings.h"
-#include "ui/values.h"
 
 namespace shardscope::ui_test {
 namespace {
@@ -24,25 +19,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-constexpr double kLessonSeconds = 120;   // of the worst machine
-constexpr size_t kStepsBeforeATurn = 6;  // of a knob: so that the run shows what it did before
-
-// The mini-runs of every so many lessons are trained where everything costs more (sanitizers).
-size_t LessonsPerMiniRun() {
-  const char* scale = std::getenv("SHARDSCOPE_TEST_SCALE");
-  const double share = scale == nullptr ? 1 : std::atof(scale);
-  return share <= 0 ? 1 : static_cast<size_t>(std::max(std::round(1 / share), 1.0));
-}
-
-// The op run, on whatever rank it is.
-ui::SelectOp SelectionOf(const query::Snapshot& snapshot, int64_t op_run) {
-  for (const query::RankRows& rows : snapshot.ranks) {
-    for (const query::OpRun& run : rows.op_runs) {
-      if (run.id == query::OpRunId(op_run)) return {run.id, rows.rank};
-    }
-  }
-  return {};
-}
+constexpr double kLessonSeconds = 120;  // of the worst machine
 
 // Runs of lessons are in ./runs.
 class LessonsTest : public testing::Test {
@@ -68,25 +45,17 @@ class LessonsTest : public testing::Test {
     }));
     harness->Frames(2);
   }
-  // Gives the answer as the panel of the lesson takes it, and has it checked. `part`: "task" or
-  // "quiz".
-  static void Answer(Harness* harness, const lesson::Question& question, const std::string& part,
-                     const std::string& answer) {
-    if (question.kind == lesson::QuestionKind::kChoice) {
-      Click(harness, part + "/" + answer + "/##choice");
-    } else if (question.kind == lesson::QuestionKind::kNumber) {
+  // Gives the answer to the quiz as its panel takes it, and has it checked.
+  static void Answer(Harness* harness, const lesson::Question& quiz, const std::string& answer) {
+    if (quiz.kind == lesson::QuestionKind::kChoice) {
+      Click(harness, "quiz/" + answer + "/##choice");
+    } else {
       EXPECT_TRUE(harness->Drive([&](ImGuiTestContext* test) {
         test->SetRef("//###lessons");
-        test->ItemInputValue((part + "/##answer").c_str(), answer.c_str());
+        test->ItemInputValue("quiz/##answer", answer.c_str());
       }));
-    } else if (question.kind == lesson::QuestionKind::kOp) {
-      const ui::SelectOp op = SelectionOf(*harness->context().snapshot, std::atoll(answer.c_str()));
-      EXPECT_FALSE(op.op_run.is_none()) << answer;
-      harness->shell().Post(op);
-      harness->Frames(3);
-      EXPECT_NE(Drawn(*harness, "selected"), nullptr);
     }
-    Click(harness, part + "/check");
+    Click(harness, "quiz/check");
   }
   static bool Says(Harness* harness, const std::string& id, const std::string& text) {
     return harness->Until(
@@ -96,64 +65,18 @@ class LessonsTest : public testing::Test {
         },
         kLessonSeconds);
   }
-  // A wrong answer, and the right one.
-  static void AnswerBoth(Harness* harness, const lesson::Lesson& one, lesson::Exercise exercise) {
-    const lesson::Question& question = lesson::QuestionOf(one, exercise);
-    const bool quiz = exercise == lesson::Exercise::kQuiz;
-    const std::string part = quiz ? "quiz" : "task";
-    const auto answers = lesson::AnswersOf(one, exercise, harness->context().lessons.run);
+  // A wrong answer to the quiz, and the right one.
+  static void AnswerBoth(Harness* harness, const lesson::Lesson& one) {
+    const lesson::Question& quiz = lesson::QuestionOf(one, lesson::Exercise::kQuiz);
+    const auto answers = lesson::AnswersOf(one, lesson::Exercise::kQuiz, "");
     ASSERT_TRUE(answers.ok()) << answers.message();
-    const std::string done = one.id + (quiz ? ui::kQuizDone : "");
-    Answer(harness, question, part, answers->wrong);
-    EXPECT_TRUE(Says(harness, part + ".verdict", "Not so."));
+    const std::string done = one.id + ui::kQuizDone;
+    Answer(harness, quiz, answers->wrong);
+    EXPECT_TRUE(Says(harness, "quiz.verdict", "Not so."));
     EXPECT_FALSE(harness->context().lessons.done.contains(done));
-    Answer(harness, question, part, answers->right);
-    EXPECT_TRUE(Says(harness, part + ".verdict", "Right."));
+    Answer(harness, quiz, answers->right);
+    EXPECT_TRUE(Says(harness, "quiz.verdict", "Right."));
     EXPECT_TRUE(harness->context().lessons.done.contains(done));
-  }
-  // Trains the mini-run; one in which a knob is turned goes on.
-  static void Start(Harness* harness, const lesson::Lesson& one) {
-    Click(harness, "start");
-    const auto is_ready = [&] {
-      const ui::Context& context = harness->context();
-      const bool is_open =
-          context.snapshot != nullptr &&
-          context.snapshot->run_folder.find("lesson-" + one.id + "-") != std::string::npos;
-      if (!is_open) return false;
-      if (one.task.kind != lesson::QuestionKind::kKnob) {
-        return context.snapshot->state == query::TraceState::kFinished &&
-               !context.snapshot->loading;
-      }
-      return ui::CanSteer(context) && context.report != nullptr &&
-             context.report->steps.size() >= kStepsBeforeATurn;
-    };
-    ASSERT_TRUE(harness->Until(is_ready, kLessonSeconds)) << harness->context().start_error;
-  }
-  // What the run shows is refused until the knobs of the lesson have been turned.
-  static void TurnKnobs(Harness* harness, const lesson::Lesson& one) {
-    const ui::LessonsState& lessons = harness->context().lessons;
-    const auto is_right = [&] {
-      return lessons.task.verdict && lessons.task.verdict->outcome == lesson::Outcome::kRight;
-    };
-    Answer(harness, one.task, "task", "");
-    EXPECT_TRUE(harness->Until([&] { return lessons.task.verdict.has_value(); }, kLessonSeconds));
-    EXPECT_FALSE(is_right());
-    ASSERT_TRUE(one.task.turn.has_value());
-    for (const auto& [key, value] : one.task.turn->change.set) {
-      harness->shell().Post(ui::SetKnob{key, value});
-    }
-    EXPECT_TRUE(harness->Until(
-        [&] {
-          if (!lessons.task.is_asked && !is_right()) Click(harness, "task/check");
-          return is_right();
-        },
-        kLessonSeconds));
-    EXPECT_TRUE(Says(harness, "task.verdict", "Right."));
-    EXPECT_TRUE(lessons.done.contains(one.id));
-    harness->shell().Post(ui::DoAction{config::Action::kStop});
-    EXPECT_TRUE(harness->Until(
-        [&] { return harness->context().snapshot->state == query::TraceState::kFinished; },
-        kLessonSeconds));
   }
 
   const query::TestFolder folder_;
@@ -272,7 +195,8 @@ TEST_F(LessonsTest, AQuizIsAnsweredWithoutARun) {
   EXPECT_EQ(Drawn(harness, "quiz.verdict"), nullptr);
 }
 
-TEST_F(LessonsTest, EachIsOpenedStartedAndAnswered) {
+// What each asks to be done in a run, `shardscope lesson --check` does (tests/lessons_test.py).
+TEST_F(LessonsTest, EachIsOpenedAndItsQuizAnswered) {
   Harness harness({}, BinDir());
   harness.shell().Post(ui::FocusPanel{"lessons"});
   ASSERT_TRUE(Shown(&harness, "lesson:trust"));
@@ -282,27 +206,15 @@ TEST_F(LessonsTest, EachIsOpenedStartedAndAnswered) {
     files += file.path().extension() == ".toml" ? 1 : 0;
   }
   ASSERT_EQ(all->size(), files);
-  const size_t every = LessonsPerMiniRun();
-  for (size_t at = 0; at < all->size(); ++at) {
-    const lesson::Lesson& one = (*all)[at];
+  for (const lesson::Lesson& one : *all) {
     SCOPED_TRACE(one.id);
     Click(&harness, one.id + "/##lesson");
     ASSERT_TRUE(Shown(&harness, "title"));
     EXPECT_THAT(Drawn(harness, "title")->text, HasSubstr(one.title.en));
-    AnswerBoth(&harness, one, lesson::Exercise::kQuiz);
-    if (at % every == 0) {
-      Start(&harness, one);
-      if (HasFatalFailure()) return;
-      if (one.task.kind == lesson::QuestionKind::kKnob) {
-        TurnKnobs(&harness, one);
-      } else {
-        AnswerBoth(&harness, one, lesson::Exercise::kTask);
-      }
-    }
+    AnswerBoth(&harness, one);
     if (HasFatalFailure()) return;
     Click(&harness, "all");
     ASSERT_TRUE(Shown(&harness, "lesson:trust"));
-    EXPECT_EQ(Drawn(harness, "state:" + one.id) != nullptr, at % every == 0);
   }
 }
 
