@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 class FuzzScriptTest(unittest.TestCase):
     def test_every_importer_has_seeds_and_is_a_target(self):
-        formats = set(re.findall(r'^ +\{"(\w+)", "', (ROOT / "trace" / "import" / "format.cc").read_text(), re.M))
+        formats = set(re.findall(r'^ +\{\.key = "(\w+)"', (ROOT / "trace" / "import" / "format.cc").read_text(), re.M))
         self.assertIn("kineto", formats)
         usage = subprocess.run([str(ROOT / "scripts" / "fuzz"), "no_such"], capture_output=True, text=True)
         self.assertEqual(usage.returncode, 2, usage.stderr)
