@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/executor/cpu_runner.h"
+#include "engine/runtime/ranks/step_results_test_util.h"
 #include "trace/base/time.h"
 
 namespace shardscope::cuda {
@@ -38,19 +39,9 @@ runtime::TestResult TrainOnDevice(const runtime::TestRun& run,
     });
     EXPECT_TRUE(status.ok()) << status.message();
     if (!status.ok()) return result;
-    double loss = 0;
-    int num_losses = 0;
-    for (int rank = 0; rank < ranks.size(); ++rank) {
-      const runtime::StepOutcome& outcome = ranks.work(rank).outcome();
-      loss += outcome.loss;
-      num_losses += outcome.tokens > 0 ? 1 : 0;
-    }
-    result.losses.push_back(loss / num_losses);
-    result.norms.push_back(ranks.work(0).outcome().grad_norm);
+    runtime::AddStep(&ranks, &result);
   }
-  for (const plan::Parameter& parameter : model::AllParameters(run.model)) {
-    result.parameters[parameter.name] = ranks.FullParameter(parameter.name);
-  }
+  runtime::AddParameters(run, &ranks, &result);
   if (at_end) at_end(ranks);
   return result;
 }

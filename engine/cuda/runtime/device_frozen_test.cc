@@ -38,17 +38,10 @@ const FrozenCase kDeviceFrozenCases[] = {{"full", 1},
                                          {"full", 4, Preset::kFsdp2, 1, 0, 2}};
 
 INSTANTIATE_TEST_SUITE_P(Strategies, DeviceFrozenTest, testing::ValuesIn(kDeviceFrozenCases),
-                         [](const testing::TestParamInfo<FrozenCase>& instance) {
-                           const FrozenCase& tested = instance.param;
-                           return std::string(tested.strategy) + std::to_string(tested.ranks) +
-                                  "preset" + std::to_string(static_cast<int>(tested.preset)) +
-                                  "stages" + std::to_string(tested.stages) + "tensor" +
-                                  std::to_string(tested.tensor);
-                         });
+                         runtime::FrozenName);
 
 TEST_P(DeviceFrozenTest, TrainsAsTheReference) {
-  for (const Trains trains : {Trains::kAdapters, Trains::kGptAdapters, Trains::kLastAdapters,
-                              Trains::kTied, Trains::kHead, Trains::kSome}) {
+  for (const Trains trains : runtime::kAllTrains) {
     const runtime::TestRun run = FrozenRun(GetParam(), trains);
     if (run.model.tied && !runtime::CanBeTied(run)) continue;
     SCOPED_TRACE("trains " + std::to_string(static_cast<int>(trains)));

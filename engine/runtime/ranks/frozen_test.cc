@@ -48,18 +48,10 @@ const FrozenCase kFrozenCases[] = {{"full", 1},
                                    {"tensor", 3},
                                    {"full", 4, Preset::kFsdp2, 1, 0, 2}};
 
-INSTANTIATE_TEST_SUITE_P(Strategies, FrozenTest, testing::ValuesIn(kFrozenCases),
-                         [](const testing::TestParamInfo<FrozenCase>& instance) {
-                           const FrozenCase& tested = instance.param;
-                           return std::string(tested.strategy) + std::to_string(tested.ranks) +
-                                  "preset" + std::to_string(static_cast<int>(tested.preset)) +
-                                  "stages" + std::to_string(tested.stages) + "tensor" +
-                                  std::to_string(tested.tensor);
-                         });
+INSTANTIATE_TEST_SUITE_P(Strategies, FrozenTest, testing::ValuesIn(kFrozenCases), FrozenName);
 
 TEST_P(FrozenTest, TrainsAsTheReference) {
-  for (const Trains trains : {Trains::kAdapters, Trains::kGptAdapters, Trains::kLastAdapters,
-                              Trains::kTied, Trains::kHead, Trains::kSome}) {
+  for (const Trains trains : kAllTrains) {
     const TestRun run = FrozenRun(GetParam(), trains);
     if (run.model.tied && !CanBeTied(run)) continue;
     SCOPED_TRACE("trains " + std::to_string(static_cast<int>(trains)));

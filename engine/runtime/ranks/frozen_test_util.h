@@ -2,7 +2,10 @@
 // tests of every device.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
+#include <string>
 
 #include "engine/plan/policy.h"
 #include "engine/plan/schedule.h"
@@ -20,6 +23,10 @@ enum class Trains : uint8_t {
   kSome,  // a block's MLP and the head's neighbour in other units
 };
 
+inline constexpr Trains kAllTrains[] = {Trains::kAdapters,     Trains::kGptAdapters,
+                                        Trains::kLastAdapters, Trains::kTied,
+                                        Trains::kHead,         Trains::kSome};
+
 struct FrozenCase {
   const char* strategy;
   int ranks;
@@ -28,6 +35,14 @@ struct FrozenCase {
   int stages = 0;
   int tensor = 0;
 };
+
+// Of an instance of a parameterised test.
+inline std::string FrozenName(const testing::TestParamInfo<FrozenCase>& instance) {
+  const FrozenCase& tested = instance.param;
+  return std::string(tested.strategy) + std::to_string(tested.ranks) + "preset" +
+         std::to_string(static_cast<int>(tested.preset)) + "stages" +
+         std::to_string(tested.stages) + "tensor" + std::to_string(tested.tensor);
+}
 
 TestRun FrozenRun(const FrozenCase& tested, Trains trains);
 plan::Schedule FrozenSchedule(const TestRun& run);

@@ -10,6 +10,7 @@
 
 #include "engine/model/initialize.h"
 #include "engine/runtime/cpu_device.h"
+#include "engine/runtime/ranks/step_results_test_util.h"
 #include "trace/base/time.h"
 
 namespace shardscope::runtime {
@@ -202,19 +203,9 @@ TestResult Train(const TestRun& run) {
     });
     EXPECT_TRUE(status.ok()) << status.message();
     if (!status.ok()) return result;
-    double loss = 0;
-    int num_losses = 0;
-    for (int rank = 0; rank < ranks.size(); ++rank) {
-      const StepOutcome& outcome = ranks.work(rank).outcome();
-      loss += outcome.loss;
-      num_losses += outcome.tokens > 0 ? 1 : 0;
-    }
-    result.losses.push_back(loss / num_losses);
-    result.norms.push_back(ranks.work(0).outcome().grad_norm);
+    AddStep(&ranks, &result);
   }
-  for (const plan::Parameter& parameter : model::AllParameters(run.model)) {
-    result.parameters[parameter.name] = ranks.FullParameter(parameter.name);
-  }
+  AddParameters(run, &ranks, &result);
   return result;
 }
 
