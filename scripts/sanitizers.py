@@ -16,6 +16,10 @@ MAX_RANDOM_BITS = 28
 
 
 def num_cases(program):
+    """Of a CTest entry by the path that it would have: a test program, or one of the equal parts of it, `NAME.IofN`."""
+    part = re.search(r"\.\d+of(\d+)$", program.name)
+    if part:
+        return num_cases(program.with_name(program.name[:part.start()])) // int(part[1])
     if not program.exists():
         return 1  # a script, one CTest entry
     listed = subprocess.run([program, "--gtest_list_tests"], capture_output=True, text=True, check=True)
@@ -39,11 +43,18 @@ def is_own_crash(report):
 
 class Sanitizer:
     """One build under sanitizers: its preset, what to call it, a factor on the counts of random tests, the defects of
-    tests/sanitizers/canary.cc that it has to find, and what does not run with the reason: CTest names, Python modules."""
+    tests/sanitizers/canary.cc that it has to find, and what does not run with the reason: CTest names, Python modules.
+    What is `only_whole` runs if everything is asked for."""
 
-    def __init__(self, preset, words, scale, defects, left_out, left_out_python=()):
+    def __init__(self, preset, words, scale, defects, left_out, left_out_python=(), only_whole=(), only_whole_python=()):
         self.preset, self.words, self.scale, self.defects, self.left_out = preset, words, scale, defects, left_out
         self.left_out_python = dict(left_out_python)
+        self.only_whole, self.only_whole_python = dict(only_whole), dict(only_whole_python)
+
+    def shorten(self):
+        """Leaves out what runs only where everything is asked for."""
+        self.left_out = {**self.left_out, **self.only_whole}
+        self.left_out_python = {**self.only_whole_python, **self.left_out_python}
 
     def start(self, reports):
         """Makes all programs started from now on report into the folder `reports`."""
@@ -97,8 +108,10 @@ class Sanitizer:
         print(f"{self.words}: counts of random tests, and of cases that differ in their numbers alone, times {self.scale}")
         for name, reason in sorted(self.left_out.items()):
             print(f"{self.words}: left out {name} ({num_cases(build / 'tests' / name)} cases): {reason}")
-        for name, reason in sorted(self.left_out_python.items()):
-            print(f"{self.words}: left out {name} ({num_python_tests(name)} Python tests): {reason}")
+        for reason in sorted(set(self.left_out_python.values())):
+            names = sorted(name for name, why in self.left_out_python.items() if why == reason)
+            tests = sum(num_python_tests(name.rpartition(".")[2]) for name in names)
+            print(f"{self.words}: left out {len(names)} files ({tests} Python tests): {reason}: {', '.join(names)}")
         absent = sorted(programs_of(whole) - programs_of(build)) if whole else []
         if absent:
             cases = sum(num_cases(whole / "tests" / name) for name in absent)
@@ -108,12 +121,23 @@ class Sanitizer:
             print(f"{self.words}: left out {num_python_tests()} Python tests: nearly all drive the trainer, which is not built for it")
 
 
+# Python tests of bad, foreign and interrupted input, and of random use of the app: where memory goes wrong first. tests/faults/ too.
+HOSTILE = ("control_attack_test", "data_test", "dcp_test", "flight_recorder_test", "import_test", "memory_snapshot_test", "monkey_test",
+           "nsys_import_test", "paths_test", "signals_test", "wrong_config_test", "written_schedule_test")
+
+
+def python_files():
+    return [path.stem for path in sorted((ROOT / "tests").glob("*_test.py"))]
+
+
 ALL = (
     Sanitizer("tsan", "thread sanitizer", 0.5, ("race",), {"plan_oracle_test": "has one thread"}),
     Sanitizer("asan", "address and undefined-behaviour sanitizers", 0.5, ("overflow", "leak", "undefined"),
               {"ui_live_window_test": "counts frames of a window, which ui_window_test opens, too"},
               dict.fromkeys(("export_folder_test", "memory_test", "processes_test", "strategies_test"),
-                            "trains for minutes what runtime_test, checkpoint_test, footprint_test and transport_test run here, too")),
+                            "trains for minutes what runtime_test, checkpoint_test, footprint_test and transport_test run here, too"),
+              {f"runtime_test.{part}of4": "every fourth case runs; the others differ in strategy, ranks and order" for part in (2, 3, 4)},
+              dict.fromkeys(set(python_files()) - set(HOSTILE), "drives what the programs of CTest run here, too")),
 )
 
 

@@ -80,6 +80,16 @@ class RunTestsTest(unittest.TestCase):
     def test_a_leak_told_beside_a_crash_counts(self):
         self.assertEqual(self.count(TRACER_CRASH + LEAK, a="exit pass"), (1, 2))
 
+    def test_files_that_run_under_sanitizers_exist(self):
+        self.assertLessEqual(set(sanitizers.HOSTILE), set(sanitizers.python_files()))
+
+    def test_a_shortened_sanitizer_leaves_out_more_with_reasons_and_keeps_bad_input(self):
+        sanitizer = sanitizers.Sanitizer("asan", "words", 1, (), {"a": "why"}, {"slow_test": "slow"}, {"b.2of2": "same"}, {"slow_test": "x", "c_test": "y"})
+        sanitizer.shorten()
+        self.assertEqual(sanitizer.left_out, {"a": "why", "b.2of2": "same"})
+        self.assertEqual(sanitizer.left_out_python, {"slow_test": "slow", "c_test": "y"})
+        self.assertFalse(set(sanitizers.HOSTILE) & set(sanitizers.ALL[1].only_whole_python))
+
 
 if __name__ == "__main__":
     unittest.main()
