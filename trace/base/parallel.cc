@@ -1,5 +1,8 @@
 #include "trace/base/parallel.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <thread>
@@ -57,6 +60,12 @@ void ForEachIndex(size_t count, const std::function<void(size_t)>& work) {
     work(index);
     return Status::Ok();
   });
+}
+
+void GiveWay() {
+  // Linux keeps a nice value for each thread. Refused only to raise priority: nothing to report.
+  constexpr int kNice = 5;
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNice);
 }
 
 size_t NumCores() { return std::max(std::thread::hardware_concurrency(), 1U); }

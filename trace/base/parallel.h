@@ -18,4 +18,9 @@ void ForEachIndex(size_t count, const std::function<void(size_t)>& work);
 // At least 1.
 size_t NumCores();
 
+// Lets other threads run first where there are not cores for all: for the calling thread, from now
+// on. What it makes comes later then, and what a person waits for now, and a program that is
+// watched, are not slowed by it.
+void GiveWay();
+
 }  // namespace shardscope

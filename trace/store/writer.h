@@ -38,7 +38,7 @@ inline constexpr size_t kMaxSegments = 8;
 
 // 4 KiB pages; the log is copied into the file when it has this many.
 inline constexpr int64_t kPageBytes = 4096;
-inline constexpr int64_t kCheckpointPages = 2000;
+inline constexpr int64_t kCheckpointPages = 500;
 
 // Makes an empty live trace of an empty database.
 Status CreateLiveSchema(Database* database);

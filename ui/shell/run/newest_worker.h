@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "trace/base/mutex.h"
+#include "trace/base/parallel.h"
 
 namespace shardscope::shell {
 
@@ -89,6 +90,7 @@ class NewestWorker {
   using Clock = std::chrono::steady_clock;
 
   void Run() {
+    GiveWay();
     Request last;
     Clock::time_point rests_until;
     MutexLock lock(mutex_);

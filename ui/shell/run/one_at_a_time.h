@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "trace/base/mutex.h"
+#include "trace/base/parallel.h"
 
 namespace shardscope::shell {
 
@@ -66,6 +67,7 @@ class OneAtATime {
   virtual bool Keep(const Request& request, Answer answer, bool is_cancelled) REQUIRES(mutex_) = 0;
 
   void Run() {
+    GiveWay();
     Prepare();
     if (wake_) wake_();
     MutexLock lock(mutex_);
