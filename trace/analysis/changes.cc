@@ -92,7 +92,7 @@ std::string PrintChanges(const Report& report) {
   for (const ChangeEffect& effect : effects) {
     std::vector<std::string> changes;
     for (const query::Marker& marker : effect.markers) {
-      changes.push_back(fmt::format("{} {} -> {}", marker.key, marker.old_value, marker.new_value));
+      changes.push_back(query::ChangeText(marker));
     }
     text += fmt::format("  step {}: {}\n", effect.step, Join(changes, ", "));
     if (!effect.complete()) {

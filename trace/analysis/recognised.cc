@@ -3,26 +3,22 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <string_view>
 
 #include "trace/base/text.h"
+#include "trace/base/trace_keys.h"
 
 namespace shardscope::analysis {
-namespace {
-
-constexpr std::string_view kPrefix = "recognised.";
-
-}  // namespace
 
 std::vector<Recognised> RecognisedIn(const query::Snapshot& snapshot) {
+  using trace_keys::kRecognisedPrefix;
   std::vector<Recognised> groups;
-  for (auto entry = snapshot.meta.lower_bound(std::string(kPrefix));
-       entry != snapshot.meta.end() && entry->first.starts_with(kPrefix); ++entry) {
+  for (auto entry = snapshot.meta.lower_bound(std::string(kRecognisedPrefix));
+       entry != snapshot.meta.end() && entry->first.starts_with(kRecognisedPrefix); ++entry) {
     const std::string& value = entry->second;
     const size_t first = value.find(';');
     const size_t second = first == std::string::npos ? first : value.find(';', first + 1);
     if (second == std::string::npos) continue;
-    Recognised group{.communicator = entry->first.substr(kPrefix.size()),
+    Recognised group{.communicator = entry->first.substr(kRecognisedPrefix.size()),
                      .parallelism = value.substr(0, first),
                      .evidence = value.substr(first + 1, second - first - 1)};
     std::from_chars(value.data() + second + 1, value.data() + value.size(), group.num_units);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "trace/base/text.h"
+#include "trace/base/trace_keys.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -32,7 +33,7 @@ std::vector<SourceState> SourcesOf(const query::Snapshot& snapshot) {
   std::vector<Processes> where;                // of each of `states`
   std::map<std::string, Processes> of_source;  // that have a row of it
   for (const query::Capability& row : snapshot.capabilities) {
-    if (row.source == kFinisher) continue;
+    if (row.source == trace_keys::kFinisher) continue;
     size_t at = 0;
     size_t behind = states.size();  // the last row of this source
     for (; at < states.size(); ++at) {

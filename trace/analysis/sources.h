@@ -3,16 +3,11 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "trace/query/snapshot.h"
 
 namespace shardscope::analysis {
-
-// As trace/store names the finisher of files of killed runs: the source of a row with the reason
-// why one could not be finished.
-inline constexpr std::string_view kFinisher = "finisher";
 
 // One status of one source, with its reason.
 struct SourceState {

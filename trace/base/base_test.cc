@@ -1,11 +1,14 @@
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <vector>
 
 #include "trace/base/process.h"
+#include "trace/base/sane_time.h"
 #include "trace/base/signed_text.h"
 #include "trace/base/text.h"
 #include "trace/base/token_rate.h"
+#include "trace/base/trace_keys.h"
 #include "trace/base/units.h"
 
 namespace shardscope {
@@ -86,6 +89,19 @@ TEST(Terminal, ShorteningCutsNoCharacter) {
   // Four characters are eight columns: one fits before the dots, and half of the next does not.
   EXPECT_EQ(Shortened("\u524d\u5411\u8ba1\u7b97", 8), "\u524d\u5411\u8ba1\u7b97");
   EXPECT_EQ(Shortened("\u524d\u5411\u8ba1\u7b97", 6), "\u524d...");
+}
+
+TEST(SaneTime, TwoCanBeAdded) {
+  EXPECT_FALSE(IsSaneNs(-1));
+  EXPECT_FALSE(IsSaneNs(0));
+  EXPECT_TRUE(IsSaneNs(1));
+  EXPECT_TRUE(IsSaneNs(kLatestSaneNs - 1));
+  EXPECT_FALSE(IsSaneNs(kLatestSaneNs));
+  EXPECT_GT(INT64_MAX - kLatestSaneNs, kLatestSaneNs);
+}
+
+TEST(TraceKeys, WhatIsImportedIsOfARank) {
+  EXPECT_EQ(trace_keys::ImportedPrefix(12) + trace_keys::kBaseNs, "imported.rank12.base_ns");
 }
 
 TEST(TokenRate, IsOfASecondAndNoneOfAStepWithoutTime) {

@@ -10,6 +10,13 @@ inline constexpr std::string_view kAllToAll = "all_to_all";
 inline constexpr std::string_view kBarrier = "barrier";
 inline constexpr std::string_view kCoalesced = "coalesced";  // several as one
 
+// PyTorch's description of the group of all ranks.
+inline constexpr std::string_view kDefaultGroup = "default_pg";
+// Whether PyTorch's description of a group says what it was made for.
+inline bool SaysPurpose(std::string_view description) {
+  return !description.empty() && description != "undefined";
+}
+
 // Whether a kernel of that name carries out a collective: NCCL's, RCCL's, HCCL's, oneCCL's,
 // MSCCL++'s.
 bool IsCommunicationKernel(std::string_view name);

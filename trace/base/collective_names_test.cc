@@ -16,6 +16,13 @@ TEST(CollectiveNames, OfCallsInOurWords) {
   EXPECT_EQ(CollectiveKindOf("monitored"), "monitored");
 }
 
+TEST(CollectiveNames, DescriptionsOfGroupsMaySayNothing) {
+  EXPECT_TRUE(SaysPurpose(kDefaultGroup));
+  EXPECT_TRUE(SaysPurpose("mesh_shard"));
+  EXPECT_FALSE(SaysPurpose("undefined"));
+  EXPECT_FALSE(SaysPurpose(""));
+}
+
 TEST(CollectiveNames, OfKernelsByWhatStandsBeforeTheirAlgorithm) {
   EXPECT_EQ(CollectiveKindOfKernel("ncclDevKernel_AllGather_RING_LL"), "all_gather");
   EXPECT_EQ(CollectiveKindOfKernel("ncclDevKernel_Reduce_Sum_bf16_RING_LL(x)"), "reduce");

@@ -11,11 +11,9 @@
 namespace shardscope {
 namespace {
 
-constexpr std::string_view kBlank(" \t\r\n\xef\xbb\xbf", 7);
-
 // Whether a pickle or a JSON object begins with `head`, in which each of `keys` stands as a text.
 bool HasKeys(std::string_view head, std::initializer_list<std::string_view> keys) {
-  const size_t first = head.find_first_not_of(kBlank);
+  const size_t first = head.find_first_not_of(kBeforeJson);
   const bool is_json = first != std::string_view::npos && head[first] == '{';
   const bool is_pickle = pickle::IsPickle(head);
   if (!is_json && !is_pickle) return false;
@@ -36,7 +34,7 @@ bool HasKeys(std::string_view head, std::initializer_list<std::string_view> keys
 }  // namespace
 
 bool IsKineto(std::string_view head) {
-  const size_t first = head.find_first_not_of(kBlank);
+  const size_t first = head.find_first_not_of(kBeforeJson);
   if (first == std::string_view::npos) return false;
   if (head[first] != '{' && head[first] != '[') return false;
   // Beside the events may stand more than a head holds.

@@ -28,6 +28,7 @@ TEST(FileHeads, SnapshotsAreKnownByWhatComesFirst) {
 TEST(FileHeads, TracesOfTheProfilerAreJson) {
   EXPECT_TRUE(IsKineto(R"( {"traceEvents": []})"));
   EXPECT_TRUE(IsKineto(R"([{"ph": "X"}])"));
+  EXPECT_TRUE(IsKineto("\xef\xbb\xbf\r\n\t{\"traceEvents\": []}"));
   EXPECT_TRUE(IsKineto(R"({"schemaVersion": 1, "deviceProperties": [)"));
   EXPECT_FALSE(IsKineto(R"({"schemaVersion": 1})"));
   EXPECT_FALSE(IsKineto(Head() + "\"traceEvents\""));

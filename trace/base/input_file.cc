@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "trace/base/regular_file.h"
 #include "trace/base/units.h"
 
 namespace shardscope {
@@ -23,12 +24,7 @@ class InputFile {
     InputFile file(path, open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
     struct stat status = {};
     if (file.descriptor_ < 0 || fstat(file.descriptor_, &status) != 0) return file.CannotRead();
-    if (S_ISDIR(status.st_mode)) {
-      return Status::Error(path + " is a folder: name a file in it");
-    }
-    if (!S_ISREG(status.st_mode)) {
-      return Status::Error(path + " is a pipe or a device: copy what it gives into a file first");
-    }
+    SHARDSCOPE_RETURN_IF_ERROR(CheckRegularFile(path, status));
     file.size_ = status.st_size;
     return file;
   }
@@ -66,9 +62,7 @@ class InputFile {
  private:
   InputFile(std::string path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
 
-  Status CannotRead() const {
-    return Status::Error(fmt::format("cannot read {}: {}", path_, std::strerror(errno)));
-  }
+  Status CannotRead() const { return CannotReadFile(path_); }
 
   std::string path_;
   int descriptor_;

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 
+#include "trace/base/mapped_file.h"
 #include "trace/base/output_file.h"
 
 namespace shardscope {
@@ -43,6 +44,10 @@ TEST_F(InputFileTest, WhatMayNeverEndIsNotRead) {
   for (const std::string& path : {path_, std::string("/dev/zero"), std::string("/dev/null")}) {
     EXPECT_THAT(ReadFile(path, 100).message(), HasSubstr(path + " is a pipe or a device"));
     EXPECT_FALSE(ReadFileEnd(path, 0, 100).ok());
+    EXPECT_EQ(MappedFile::Open(path).message(), ReadFile(path, 100).message());
+  }
+  for (const std::string& path : {testing::TempDir(), std::string("/nowhere")}) {
+    EXPECT_EQ(MappedFile::Open(path).message(), ReadFile(path, 100).message());
   }
   EXPECT_THAT(ReadFile(testing::TempDir(), 100).message(), HasSubstr("is a folder"));
   EXPECT_THAT(ReadFile("/nowhere", 100).message(), HasSubstr("/nowhere: No such file"));

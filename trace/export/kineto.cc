@@ -10,6 +10,7 @@
 #include "trace/base/fsdp_strategies.h"
 #include "trace/base/output_file.h"
 #include "trace/base/output_folder.h"
+#include "trace/base/torch_range_names.h"
 #include "trace/base/torch_types.h"
 #include "trace/base/words.h"
 #include "trace/export/chrome_writer.h"
@@ -252,7 +253,8 @@ class RankFile {
 
   void WriteStep(const schema::StepRow& row) {
     writer_.Complete({rank_.pid, kHostThread}, "user_annotation",
-                     fmt::format("ProfilerStep#{}", row.step), row.start_ns, row.end_ns, Rows(row));
+                     fmt::format("{}{}", torch_range_names::kStep, row.step), row.start_ns,
+                     row.end_ns, Rows(row));
   }
 
   template <typename Row>

@@ -122,9 +122,7 @@ class RankWriter {
     const ChromePlace place{Process(), kMarkersThread};
     writer_.NameThread(place, "markers", 1);
     for (const query::Marker& marker : snapshot_.markers) {
-      const std::string name = marker.key.empty() ? marker.kind
-                                                  : fmt::format("{} {} -> {}", marker.key,
-                                                                marker.old_value, marker.new_value);
+      const std::string name = marker.key.empty() ? marker.kind : query::ChangeText(marker);
       writer_.Instant(
           place, "marker", name, marker.time_ns,
           JsonMembers().Add("kind", std::string_view(marker.kind)).Add("step", marker.step));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "trace/base/sane_time.h"
 #include "trace/base/words.h"
 #include "trace/schema/rows.h"
 
@@ -18,33 +19,9 @@ StringId IdOfText(Names::Index name) {
   return name == 0 ? StringId::None() : StringId(int64_t{name} + 1);
 }
 
-std::string_view WordOf(RecordedAllocation::State state) {
-  switch (state) {
-    case RecordedAllocation::State::kFreed:
-      return "freed";
-    case RecordedAllocation::State::kInUse:
-      return "in use";
-    case RecordedAllocation::State::kHeld:
-      break;
-  }
-  return "held";
-}
-
-std::string_view WordOf(RecordedFlight::State state) {
-  switch (state) {
-    case RecordedFlight::State::kScheduled:
-      return "scheduled";
-    case RecordedFlight::State::kStarted:
-      return "started";
-    case RecordedFlight::State::kCompleted:
-      break;
-  }
-  return "completed";
-}
-
 }  // namespace
 
-int64_t Moment(int64_t time_ns) { return std::clamp<int64_t>(time_ns, 0, (int64_t{1} << 61)); }
+int64_t Moment(int64_t time_ns) { return std::clamp<int64_t>(time_ns, 0, kLatestSaneNs); }
 
 Status WriteAllocator(const RunFacts& facts, Recording* recording, store::FinishedWriter* writer) {
   AllocatorHistory& history = recording->allocator;
@@ -64,7 +41,7 @@ Status WriteAllocator(const RunFacts& facts, Recording* recording, store::Finish
     row.allocated_ns = Moment(block.allocated_ns);
     row.free_requested_ns = Moment(block.free_requested_ns);
     row.free_completed_ns = Moment(block.free_completed_ns);
-    row.state = WordOf(block.state);
+    row.state = words::Name(block.state);
     row.track = schema::TrackId(int64_t{block.track} + 1);
     row.range_string = IdOfText(block.range);
     row.unit = schema::ShortText(recording->names[block.unit]);
@@ -132,7 +109,7 @@ Status WriteFlight(const RunFacts& facts, const Recording& recording,
     row.record = entry.record;
     row.operation = entry.operation;
     row.name = recording.names[entry.name];
-    row.state = WordOf(entry.state);
+    row.state = words::Name(entry.state);
     row.input = recording.names[entry.input];
     row.output = recording.names[entry.output];
     row.created_ns = Moment(entry.created_ns);

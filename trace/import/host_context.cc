@@ -10,12 +10,13 @@
 #include <string_view>
 
 #include "trace/base/text.h"
+#include "trace/base/torch_range_names.h"
 
 namespace shardscope::imports {
 namespace {
 
-constexpr std::string_view kFsdp2 = "FSDP::";
-constexpr std::string_view kFsdp1 = "FullyShardedDataParallel.";
+using torch_range_names::kFsdp1;
+using torch_range_names::kFsdp2;
 
 // What a span with a certain name says of what is launched inside of it and behind it.
 struct Meaning {
@@ -126,12 +127,14 @@ Meaning MeaningOf(const std::string& name, Names* names) {
     return MeaningOfFsdp2(std::string_view(name).substr(kFsdp2.size()), names->Add(UnitOf(name)));
   }
   if (name.starts_with(kFsdp1)) return MeaningOfFsdp1(std::string_view(name).substr(kFsdp1.size()));
-  if (name.starts_with("autograd::engine::evaluate_function")) return {.phase = Phase::kBackward};
-  if (name.starts_with("Optimizer.step#") || name.starts_with("Optimizer.zero_grad#")) {
+  if (name.starts_with(torch_range_names::kBackward)) return {.phase = Phase::kBackward};
+  if (name.starts_with(torch_range_names::kOptimizerStep) ||
+      name.starts_with(torch_range_names::kZeroGrad)) {
     return {.phase = Phase::kOptimizer};
   }
-  if (name.starts_with("DistributedDataParallel.forward")) return {.phase = Phase::kForward};
-  if (name.starts_with("ProfilerStep#")) return {.phase = Phase::kForward, .begins_step = true};
+  if (name.starts_with(torch_range_names::kDdpForward)) return {.phase = Phase::kForward};
+  if (name.starts_with(torch_range_names::kStep))
+    return {.phase = Phase::kForward, .begins_step = true};
   return MeaningOfWords(name);
 }
 

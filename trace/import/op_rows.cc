@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "trace/base/collective_names.h"
 #include "trace/base/torch_types.h"
 #include "trace/base/wire_bytes.h"
 #include "trace/base/words.h"
@@ -210,9 +211,8 @@ class OpRows {
 std::string CommunicatorOfGroup(const Recording& recording, const std::string& name) {
   if (name.empty()) return "world";
   const RecordedGroup* const group = FindGroup(recording, name);
-  if (group == nullptr || group->description.empty() || group->description == "undefined")
-    return name;
-  if (group->description == "default_pg") return "world";
+  if (group == nullptr || !SaysPurpose(group->description)) return name;
+  if (group->description == kDefaultGroup) return "world";
   return fmt::format("{}/{}", group->description, group->name);
 }
 

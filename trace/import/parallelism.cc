@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "trace/base/collective_names.h"
+#include "trace/base/torch_range_names.h"
 
 namespace shardscope::imports {
 namespace {
@@ -120,9 +121,9 @@ Marks MarksOf(const Names& names) {
   Marks marks;
   for (Names::Index at = 0; at < names.size(); ++at) {
     const std::string& name = names[at];
-    marks.fsdp2 = marks.fsdp2 || name.starts_with("FSDP::");
-    marks.fsdp1 = marks.fsdp1 || name.starts_with("FullyShardedDataParallel.");
-    marks.ddp = marks.ddp || name.starts_with("DistributedDataParallel.forward");
+    marks.fsdp2 = marks.fsdp2 || name.starts_with(torch_range_names::kFsdp2);
+    marks.fsdp1 = marks.fsdp1 || name.starts_with(torch_range_names::kFsdp1);
+    marks.ddp = marks.ddp || name.starts_with(torch_range_names::kDdpForward);
     marks.deepspeed = marks.deepspeed || name.find("deepspeed/") != std::string::npos ||
                       name.starts_with("DeepSpeed");
   }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "trace/base/collective_names.h"
+#include "trace/base/torch_range_names.h"
 
 namespace shardscope::imports {
 namespace {
@@ -147,8 +148,8 @@ class PiecesOfHost {
       };
       while (!around.empty() && has_ended(around.back())) around.pop_back();
       const std::string& name = recording_.names[span.name];
-      if (IsOfDistributed(name) || name.starts_with("FSDP::") ||
-          name.starts_with("FullyShardedDataParallel.")) {
+      if (IsOfDistributed(name) || name.starts_with(torch_range_names::kFsdp2) ||
+          name.starts_with(torch_range_names::kFsdp1)) {
         for (const size_t index : around) holds_[index] = true;
       }
       around.push_back(at);
@@ -209,7 +210,7 @@ void FindAccumulates(const Recording& recording, std::vector<Piece>* pieces) {
 
 // Collectives belong to the backward that goes on; those of DDP to its buckets, in their order.
 void FindBuckets(Recording* recording, std::vector<Piece>* pieces) {
-  const bool is_ddp = recording->names.Has("DistributedDataParallel.forward");
+  const bool is_ddp = recording->names.Has(torch_range_names::kDdpForward);
   std::vector<Piece*> by_issue;
   for (Piece& piece : *pieces) {
     if (piece.category == Category::kCommunication) by_issue.push_back(&piece);

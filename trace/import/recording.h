@@ -132,8 +132,6 @@ struct RecordedMemory {
 
 // A block of an allocator's memory, as a history of all of them tells.
 struct RecordedAllocation {
-  enum class State : uint8_t { kFreed, kInUse, kHeld };  // as allocation.state
-
   int64_t allocated_ns = 0;
   int64_t free_requested_ns = 0;
   int64_t free_completed_ns = 0;
@@ -148,7 +146,7 @@ struct RecordedAllocation {
   Names::Index range = 0;    // innermost one that was open
   Names::Index unit = 0;
   std::optional<words::Phase> phase;
-  State state = State::kFreed;
+  words::AllocationState state = words::AllocationState::kFreed;
 };
 
 // Memory that an allocator took from the driver (positive) or gave back.
@@ -199,8 +197,6 @@ struct RecordedGroup {
 
 // A collective, send or receive that a flight recorder remembers (flight_entry).
 struct RecordedFlight {
-  enum class State : uint8_t { kScheduled, kStarted, kCompleted };
-
   std::string group;  // its name
   int64_t sequence = -1;
   int64_t record = -1;
@@ -213,7 +209,7 @@ struct RecordedFlight {
   Names::Index input = 0;
   Names::Index output = 0;
   Names::Index stack = 0;
-  State state = State::kScheduled;
+  words::FlightState state = words::FlightState::kScheduled;
   bool is_p2p = false;
   bool is_retired = false;
 };

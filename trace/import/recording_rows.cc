@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "trace/base/trace_keys.h"
 #include "trace/base/version.h"
 #include "trace/base/words.h"
 #include "trace/import/format.h"
@@ -156,7 +157,7 @@ Status RowsOfRecording::WriteFacts() {
       {"num_ranks", std::to_string(facts_.num_ranks)},
       {"device", device},
       {"truth", "measured"},
-      {"steps_marked", !steps_.steps().empty() && steps_.are_marked() ? "1" : "0"},
+      {trace_keys::kStepsMarked, !steps_.steps().empty() && steps_.are_marked() ? "1" : "0"},
       {"source_path", recording_.title},
       {"started_realtime_ns", std::to_string(start_ns)},
   };
@@ -165,8 +166,8 @@ Status RowsOfRecording::WriteFacts() {
     SHARDSCOPE_RETURN_IF_ERROR(writer_.Insert(schema::ConfigRow{"import." + key, value}));
   }
   for (const auto& [key, value] : recording_.file_facts) {
-    SHARDSCOPE_RETURN_IF_ERROR(writer_.Insert(
-        schema::ConfigRow{fmt::format("imported.rank{}.{}", facts_.rank, key), value}));
+    SHARDSCOPE_RETURN_IF_ERROR(
+        writer_.Insert(schema::ConfigRow{trace_keys::ImportedPrefix(facts_.rank) + key, value}));
   }
   SHARDSCOPE_RETURN_IF_ERROR(
       writer_.Insert(schema::RankRow{facts_.rank, recording_.host, recording_.process, device}));
@@ -193,7 +194,7 @@ Status RowsOfRecording::WriteLosses() {
 Status RowsOfRecording::WriteRecognised() {
   for (const RecognisedGroup& found : Recognise(recording_, ops_)) {
     SHARDSCOPE_RETURN_IF_ERROR(writer_.SetMeta(
-        "recognised." + CommunicatorOfGroup(recording_, found.group),
+        std::string(trace_keys::kRecognisedPrefix) + CommunicatorOfGroup(recording_, found.group),
         fmt::format("{};{};{}", Name(found.parallelism), Name(found.evidence), found.num_units)));
   }
   return Status::Ok();

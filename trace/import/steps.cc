@@ -3,25 +3,20 @@
 #include <algorithm>
 #include <limits>
 #include <string>
-#include <string_view>
 #include <utility>
+
+#include "trace/base/torch_range_names.h"
 
 namespace shardscope::imports {
 namespace {
-
-// torch/optim/optimizer.py: profile_hook_step(), Optimizer.zero_grad().
-constexpr std::string_view kOptimizerStep = "Optimizer.step#";
-constexpr std::string_view kZeroGrad = "Optimizer.zero_grad#";
-// torch/csrc/autograd/engine.cpp.
-constexpr std::string_view kBackward = "autograd::engine::evaluate_function";
 
 enum class HostPart : uint8_t { kNone, kOptimizer, kZeroGrad, kBackward, kOperator };
 
 HostPart PartOf(const Recording& recording, const RecordedSpan& span) {
   const std::string& name = recording.names[span.name];
-  if (name.starts_with(kOptimizerStep)) return HostPart::kOptimizer;
-  if (name.starts_with(kZeroGrad)) return HostPart::kZeroGrad;
-  if (name.starts_with(kBackward)) return HostPart::kBackward;
+  if (name.starts_with(torch_range_names::kOptimizerStep)) return HostPart::kOptimizer;
+  if (name.starts_with(torch_range_names::kZeroGrad)) return HostPart::kZeroGrad;
+  if (name.starts_with(torch_range_names::kBackward)) return HostPart::kBackward;
   return span.is_operator ? HostPart::kOperator : HostPart::kNone;
 }
 

@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "trace/base/words.h"
+
 namespace shardscope::query {
 
-enum class FlightState : uint8_t { kScheduled, kStarted, kCompleted };
+using words::FlightState;
 
 // A collective, send or receive that a rank asked for.
 struct FlightEntry {

@@ -6,18 +6,12 @@
 #include <vector>
 
 #include "trace/base/text.h"
+#include "trace/base/words.h"
 #include "trace/query/sane.h"
 #include "trace/query/snapshot_builder.h"
 
 namespace shardscope::query {
 namespace {
-
-std::optional<FlightState> ParseFlightState(std::string_view word) {
-  if (word == "scheduled") return FlightState::kScheduled;
-  if (word == "started") return FlightState::kStarted;
-  if (word == "completed") return FlightState::kCompleted;
-  return std::nullopt;
-}
 
 // "0,1,2"; what is no rank is left out.
 std::vector<int32_t> ParseMembers(std::string_view text) {
@@ -32,8 +26,7 @@ std::vector<int32_t> ParseMembers(std::string_view text) {
   return members;
 }
 
-// Numbers of a sequence, from which others are taken away.
-bool SaneSequence(int64_t sequence) { return sequence >= -1 && sequence <= (int64_t{1} << 61); }
+bool SaneSequence(int64_t sequence) { return sequence >= -1 && sequence <= store::kMaxSequence; }
 
 }  // namespace
 
@@ -53,7 +46,7 @@ void SnapshotBuilder::AddFlights(const store::RowBatch& batch) {
                                    .last_completed = row.last_completed});
   }
   for (const schema::FlightEntryRow& row : batch.Get<schema::FlightEntryRow>()) {
-    const std::optional<FlightState> state = ParseFlightState(row.state);
+    const std::optional<FlightState> state = words::ParseFlightState(row.state);
     if (RowsOfRank(row.rank) == nullptr || !state || !SaneSequence(row.sequence) ||
         !SaneTime(row.created_ns)) {
       Refuse();

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "trace/base/words.h"
 #include "trace/query/select.h"
 #include "trace/store/run_files.h"
 #include "trace/store/run_source.h"
@@ -178,7 +179,8 @@ Result<bool> ReadAllocations(store::Database* database, const BlocksQuery& query
     block.category = CategoryOf(rows.Text(1));
     block.unit = rows.Text(2);
     block.allocated_ns = rows.Integer(3);
-    block.freed_ns = rows.Text(5) == "freed" ? rows.Integer(4) : -1;
+    block.freed_ns =
+        rows.Text(5) == words::Name(words::AllocationState::kFreed) ? rows.Integer(4) : -1;
     block.stack = rows.Text(6);
     ledger->AddWhole(std::move(block));
   }

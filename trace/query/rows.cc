@@ -19,4 +19,8 @@ OpClass OpClassOf(std::string_view kind, Category category) {
   return OpClass::kHost;
 }
 
+std::string ChangeText(const Marker& marker) {
+  return marker.key + " " + marker.old_value + " -> " + marker.new_value;
+}
+
 }  // namespace shardscope::query

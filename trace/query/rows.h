@@ -338,4 +338,7 @@ bool IsKnobChange(const AnyMarker& marker) {
          !marker.old_value.starts_with("auto:");
 }
 
+// "prefetch.backward 1 -> 2", of a marker with a key.
+std::string ChangeText(const Marker& marker);
+
 }  // namespace shardscope::query

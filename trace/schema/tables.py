@@ -455,7 +455,7 @@ TABLES = (
         moment("free_requested_ns", "Given back by the program; the end of recording if it was not."),
         moment("free_completed_ns", "No stream used it any more (record_stream), and it could be handed out again; the end of recording if "
                                     "that was later. What lies between the two is held for streams only."),
-        Column("state", TEXT, "freed; in use (given back, and still used by a stream when recording ended) or held (not given back)."),
+        Column("state", TEXT, f"{listed('AllocationState')}."),
         ref("track", "track", "track.id of the thread that asked for it"),
         ref("range_string", "string", "The innermost range of PyTorch that was open on that thread: string.id; -1: none."),
         Column("unit", TEXT, "Unit of FSDP whose range, forward or backward it was; empty: none, or the root."),
@@ -557,7 +557,7 @@ TABLES = (
         Column("record", INT, "The recorder's own number."),
         Column("operation", INT, "Counts the operations of the group, those inside of a coalesced collective too."),
         Column("name", TEXT, "nccl:all_gather, nccl:send 0->1, ..."),
-        Column("state", TEXT, "scheduled (its stream has not come to it), started or completed."),
+        Column("state", TEXT, f"{listed('FlightState')}."),
         Column("input", TEXT, "Types and sizes of what it reads: Float [4, 2], Float [8]."),
         Column("output", TEXT, "Likewise of what it writes."),
         moment("created_ns", "The host asked for it."),

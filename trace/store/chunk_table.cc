@@ -127,11 +127,8 @@ Status WriteTables(Database* database) {
 // In one transaction. False: the file has all that it had, and perhaps more behind that.
 Result<bool> WriteAll(const std::string& path) {
   SHARDSCOPE_ASSIGN_OR_RETURN(Database database, Database::Open(path, Database::Mode::kReadWrite));
-  SHARDSCOPE_ASSIGN_OR_RETURN(
-      const int64_t bounded,
-      database.QueryInteger(
-          fmt::format("SELECT count(*) FROM meta WHERE key = '{}'", kDroppedThroughStep)));
-  if (bounded > 0) return true;
+  SHARDSCOPE_ASSIGN_OR_RETURN(const bool is_bounded, WasBounded(&database));
+  if (is_bounded) return true;
   Status written = database.Execute("PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF; BEGIN");
   if (written.ok()) written = WriteTables(&database);
   if (written.ok()) written = database.Execute("COMMIT");

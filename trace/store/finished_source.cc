@@ -21,15 +21,8 @@ namespace {
 
 constexpr size_t kRowsAtATime = 100'000;  // of the large tables each
 
-constexpr size_t kLeastRowBytes = 4;     // what a row takes of its file
 constexpr size_t kMostTracks = 1 << 16;  // each is searched on its own
 constexpr int64_t kFirstVersion = 4;     // older files have no step_range
-
-// Pages of a damaged file may point at one another: then rows or tracks come without end.
-Status Repeats(const std::string& path, const char* table) {
-  return Status::Error(
-      fmt::format("{} is damaged: its table {} repeats itself; copy it again", path, table));
-}
 
 // That a file can have.
 size_t MostRowsOf(const std::string& path) {
@@ -59,7 +52,7 @@ class Cursor {
   Result<bool> Read(RowBatch* batch) {
     const Result<bool> row = select_.Step();
     if (!row.ok() || !row.value()) return row;
-    if (rows_left_ == 0) return Repeats(path_, table_.name);
+    if (rows_left_ == 0) return RepeatsItself(path_, table_.name);
     --rows_left_;
     ColumnSource columns(select_);
     batch->At(table_.index).Read(&columns);
@@ -190,7 +183,7 @@ Status ForEachRow(const std::string& path, const char* table, Statement* select,
   for (size_t left = MostRowsOf(path);; --left) {
     SHARDSCOPE_ASSIGN_OR_RETURN(const bool row, select->Step());
     if (!row) return Status::Ok();
-    if (left == 0) return Repeats(path, table);
+    if (left == 0) return RepeatsItself(path, table);
     if (!visit()) return Status::Ok();
   }
 }
@@ -300,12 +293,9 @@ Result<std::unique_ptr<FinishedSource>> FinishedSource::Open(const TraceFile& fi
   if (!Exists(path) || DatabaseBytes(path) < least_bytes) return std::unique_ptr<FinishedSource>();
   SHARDSCOPE_ASSIGN_OR_RETURN(std::unique_ptr<FinishedSource> source, OpenFile(path));
   Database& database = source->reader_.database();
-  SHARDSCOPE_ASSIGN_OR_RETURN(
-      const int64_t bounded,
-      database.QueryInteger(
-          fmt::format("SELECT count(*) FROM meta WHERE key = '{}'", kDroppedThroughStep)));
+  SHARDSCOPE_ASSIGN_OR_RETURN(const bool is_bounded, WasBounded(&database));
   SHARDSCOPE_ASSIGN_OR_RETURN(const int64_t version, database.QueryInteger("PRAGMA user_version"));
-  if (bounded > 0 || version < kFirstVersion) {
+  if (is_bounded || version < kFirstVersion) {
     return std::unique_ptr<FinishedSource>();
   }
   return source;
@@ -363,7 +353,7 @@ Result<std::vector<schema::TrackId>> FinishedSource::TracksOfSpans() {
     next.Bind(1, tracks.empty() ? INT64_MIN : tracks.back().value());
     SHARDSCOPE_ASSIGN_OR_RETURN(const bool row, next.Step());
     if (!row) return tracks;
-    if (tracks.size() == kMostTracks) return Repeats(reader_.database().path(), "span");
+    if (tracks.size() == kMostTracks) return RepeatsItself(reader_.database().path(), "span");
     tracks.push_back(schema::TrackId(next.Integer(0)));
     next.Reset();
   }

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -12,6 +11,7 @@
 #include <system_error>
 #include <vector>
 
+#include "trace/base/file_heads.h"
 #include "trace/base/time.h"
 #include "trace/schema/ddl.h"
 #include "trace/store/chunk_table.h"
@@ -21,7 +21,6 @@ namespace shardscope::store {
 namespace {
 
 // A new live file gets its tables a few milliseconds after it appears.
-constexpr size_t kLeastRowBytes = 4;  // what a row takes of its file
 constexpr int kMaxOpenAttempts = 20;
 constexpr int64_t kOpenRetryNs = 25 * kNsPerMs;
 
@@ -83,9 +82,9 @@ Status CannotRead(const Status& status) {
 Status CheckMagic(const std::string& path) {
   const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
   if (!file) return Status::Error(fmt::format("cannot open {}: {}", path, SystemError()));
-  std::array<char, 16> magic = {};
+  std::array<char, kSqliteHead.size()> magic = {};
   if (std::fread(magic.data(), 1, magic.size(), file.get()) != magic.size() ||
-      std::memcmp(magic.data(), "SQLite format 3", magic.size()) != 0) {
+      std::string_view(magic.data(), magic.size()) != kSqliteHead) {
     return NoTrace(path, "it is not a SQLite file; it may be cut or damaged: copy it again");
   }
   return Status::Ok();
@@ -209,12 +208,12 @@ Result<size_t> TraceReader::Drain(Statement* select, int64_t after, AnyRows* row
     rows->Read(&columns);
     if (table.has_id) {
       const int64_t id = rows->IdOf(rows->size() - 1);
-      if (id <= after) return Repeats(table.name);
+      if (id <= after) return RepeatsItself(database_.path(), table.name);
       after = id;
     }
     ++count;
     bytes = before + count * kLeastRowBytes + select->text_bytes();
-    if (bytes > file_bytes_ && !FileHas(bytes)) return Repeats(table.name);
+    if (bytes > file_bytes_ && !FileHas(bytes)) return RepeatsItself(database_.path(), table.name);
   }
   if (table.has_id) bytes_read_ = bytes;
   return count;
@@ -239,9 +238,9 @@ bool TraceReader::FileHas(size_t bytes) {
   return bytes <= file_bytes_;
 }
 
-Status TraceReader::Repeats(const char* table) const {
-  return Status::Error(fmt::format("{} is damaged: its table {} repeats itself; copy it again",
-                                   database_.path(), table));
+Status RepeatsItself(const std::string& path, const char* table) {
+  return Status::Error(
+      fmt::format("{} is damaged: its table {} repeats itself; copy it again", path, table));
 }
 
 Status CreateTemporaryViews(Database* database) {

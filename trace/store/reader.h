@@ -1,6 +1,7 @@
 // TraceReader: opens one untrusted trace file. Used by one thread at a time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -40,13 +41,17 @@ class TraceReader {
  private:
   Result<size_t> Drain(Statement* select, int64_t after, AnyRows* rows);
   bool FileHas(size_t bytes);
-  Status Repeats(const char* table) const;
 
   Database database_;
   size_t bytes_read_ = 0;  // of rows with ids, each of which is read once
   size_t file_bytes_ = 0;  // when it was last asked
   int64_t segment_ = 0;
 };
+
+// What a row takes of its file. Pages of a damaged one may point at one another, so that rows come
+// without end: of a table with more than the file can hold it is said that it repeats itself.
+inline constexpr size_t kLeastRowBytes = 4;
+Status RepeatsItself(const std::string& path, const char* table);
 
 // CREATE TEMP VIEW for every view of the schema, in front of what the file itself has.
 Status CreateTemporaryViews(Database* database);

@@ -15,6 +15,7 @@
 #include "trace/base/pickle/unpickle.h"
 #include "trace/base/process.h"
 #include "trace/base/text.h"
+#include "trace/base/torch_range_names.h"
 #include "trace/schema/ddl.h"
 #include "trace/store/database.h"
 #include "trace/store/finisher.h"
@@ -74,7 +75,6 @@ bool IsNoFile(fs::file_type type) {
 
 constexpr size_t kMostTableNames = 5;  // of another program's SQLite file
 
-constexpr std::string_view kSqliteMagic("SQLite format 3\0", 16);
 constexpr std::string_view kGzipMagic = "\x1f\x8b\x08";
 
 // What a file is that is no trace.
@@ -114,7 +114,7 @@ FileKind KindOfFields(std::string_view head, std::string_view form, std::string_
   if (IsKineto(head)) {
     const bool profiler = Contains(head, "\"schemaVersion\"") ||
                           Contains(head, "\"deviceProperties\"") || Contains(head, "\"cpu_op\"") ||
-                          Contains(head, "ProfilerStep#");
+                          Contains(head, torch_range_names::kStep);
     return {profiler ? "a PyTorch profiler trace (Chrome JSON)" : "a Chrome trace (JSON)", true};
   }
   if (IsMemorySnapshot(head)) {
@@ -201,7 +201,7 @@ FileKind KindOfSqlite(const std::string& path) {
 // What `head`, the first bytes of a file, begins.
 FileKind KindOfHead(std::string_view head) {
   if (head.empty()) return {"an empty file"};
-  if (head.starts_with(kSqliteMagic)) return {};
+  if (head.starts_with(kSqliteHead)) return {};
   if (head.starts_with(kGzipMagic)) {
     FileKind inside = KindOfHead(Inflated(head));
     if (inside.words.empty() || inside.words == "an empty file") {
@@ -286,7 +286,7 @@ Status CheckFileKind(const std::string& path) {
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::string head, ReadHead(path));
   // A writer makes its live file a moment before the tables in it.
   if (head.empty() && WriterLives(TraceFileOf(path))) return Status::Ok();
-  const bool is_sqlite = head.starts_with(kSqliteMagic);
+  const bool is_sqlite = head.starts_with(kSqliteHead);
   FileKind kind = is_sqlite ? KindOfSqlite(path) : KindOfHead(head);
   if (kind.words.empty() && is_sqlite) return Status::Ok();
   if (kind.words.empty()) kind.words = "a file of another program";

@@ -16,6 +16,7 @@
 
 #include "trace/base/parallel.h"
 #include "trace/base/time.h"
+#include "trace/base/trace_keys.h"
 #include "trace/base/words.h"
 #include "trace/schema/ddl.h"
 #include "trace/store/finisher.h"
@@ -27,9 +28,6 @@
 
 namespace shardscope::store {
 namespace {
-
-// Says that the file of a killed run stays as it was left, and why. Id of no row of a file.
-inline constexpr std::string_view kFinisher = "finisher";  // capability.source of that row
 
 // Follows one trace, from live segment to live segment (writer.h) and over the moment
 // in which it is finished.
@@ -82,9 +80,10 @@ constexpr size_t kRowsPerTable = 100'000;
 // How often a silent live file is asked whether its writer still lives.
 constexpr int64_t kWriterCheckNs = kNsPerSecond;
 
+// Says that the file of a killed run stays as it was left, and why. Id of no row of a file.
 schema::CapabilityRow UnfinishedRow(const std::string& reason) {
-  return {schema::CapabilityId((int64_t{1} << 39) - 1), std::string(kFinisher), "partial", reason,
-          0};
+  return {schema::CapabilityId((int64_t{1} << 39) - 1), std::string(trace_keys::kFinisher),
+          "partial", reason, 0};
 }
 
 Result<std::unique_ptr<FileSource>> FileSource::Open(const TraceFile& file) {

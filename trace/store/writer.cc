@@ -65,6 +65,13 @@ Status CreateViews(Database* database) {
   return Status::Ok();
 }
 
+Result<bool> WasBounded(Database* database) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(
+      const int64_t count, database->QueryInteger(fmt::format(
+                               "SELECT count(*) FROM meta WHERE key = '{}'", kDroppedThroughStep)));
+  return count > 0;
+}
+
 Status CreateLiveSchema(Database* database) {
   SHARDSCOPE_RETURN_IF_ERROR(database->Execute("BEGIN"));
   SHARDSCOPE_RETURN_IF_ERROR(

@@ -31,6 +31,8 @@ namespace shardscope::store {
 inline constexpr std::string_view kDroppedThroughStep = "dropped_through_step";
 inline constexpr std::string_view kDroppedEngine = "dropped_engine";
 inline constexpr std::string_view kDroppedMemory = "dropped_memory";
+// Whether rows of a trace were removed.
+Result<bool> WasBounded(Database* database);
 
 // The finisher attaches all segments at once, and one more if the writer was killed between the
 // start of a segment and the removal of the oldest; SQLite allows 10.

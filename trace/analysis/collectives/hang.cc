@@ -172,7 +172,7 @@ void GroupReader::Place(Member* member) {
 
 std::string GroupReader::Title() const {
   const std::string& description = hang_.description;
-  if (description.empty() || description == "undefined") return "group " + hang_.name;
+  if (!SaysPurpose(description)) return "group " + hang_.name;
   return fmt::format("group {} ({})", hang_.name, description);
 }
 

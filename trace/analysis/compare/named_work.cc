@@ -8,11 +8,10 @@
 #include <vector>
 
 #include "trace/analysis/capped_sum.h"
+#include "trace/base/torch_range_names.h"
 
 namespace shardscope::analysis {
 namespace {
-
-constexpr std::string_view kStepRange = "ProfilerStep#";
 
 // By index of its name.
 using WorkByIndex = std::unordered_map<int32_t, NamedWork>;
@@ -85,7 +84,7 @@ WorkByName WorkOf(const query::Snapshot& snapshot, const MeasuredSide& side) {
   std::vector<bool> is_left_out;
   if (!result.of_gpu) {
     for (const std::string& name : snapshot.names) {
-      is_left_out.push_back(name.starts_with(kStepRange));
+      is_left_out.push_back(name.starts_with(torch_range_names::kStep));
     }
   }
   for (const query::RankRows& rows : snapshot.ranks) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "trace/base/trace_keys.h"
 #include "trace/base/units.h"
 
 namespace shardscope::analysis {
@@ -28,7 +29,7 @@ RunTraits TraitsOf(const query::Snapshot& snapshot) {
 
 // Importers say where a file marks no steps.
 bool HasStepMarks(const query::Snapshot& snapshot) {
-  const auto marked = snapshot.meta.find("steps_marked");
+  const auto marked = snapshot.meta.find(std::string(trace_keys::kStepsMarked));
   return marked == snapshot.meta.end() || marked->second != "0";
 }
 

@@ -1,7 +1,5 @@
 #include "trace/analysis/gpu/gpu_events.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -12,6 +10,7 @@
 
 #include "trace/base/parse_number.h"
 #include "trace/base/text.h"
+#include "trace/base/trace_keys.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -163,14 +162,15 @@ GpuKind GpuEventReader::HtaKindOf(int32_t name) const {
 }
 
 GpuEventReader::FileFacts GpuEventReader::FactsOf(int32_t rank) const {
-  const std::string prefix = fmt::format("imported.rank{}.", rank);
+  const std::string prefix = trace_keys::ImportedPrefix(rank);
   FileFacts facts;
-  facts.base_ns = NumberOf(snapshot_.config, prefix + "base_ns", 0);
-  facts.first_event_ns = NumberOf(snapshot_.config, prefix + "first_event_ns", kNotKnown);
-  facts.first_event_is_work = NumberOf(snapshot_.config, prefix + "first_event_is_work", 0) != 0;
+  facts.base_ns = NumberOf(snapshot_.config, prefix + trace_keys::kBaseNs, 0);
+  facts.first_event_ns = NumberOf(snapshot_.config, prefix + trace_keys::kFirstEventNs, kNotKnown);
+  facts.first_event_is_work =
+      NumberOf(snapshot_.config, prefix + trace_keys::kFirstEventIsWork, 0) != 0;
   facts.stream_of_host_waits =
-      NumberOf(snapshot_.config, prefix + "stream_of_host_waits", kNoStream);
-  const auto names = snapshot_.config.find(prefix + "streams_of_names");
+      NumberOf(snapshot_.config, prefix + trace_keys::kStreamOfHostWaits, kNoStream);
+  const auto names = snapshot_.config.find(prefix + trace_keys::kStreamsOfNames);
   if (names == snapshot_.config.end()) return facts;
   for (std::string_view name : Split(names->second, '\n')) {
     const std::string_view number = TakeField(&name, ' ');

@@ -351,7 +351,8 @@ class GpuMeasuring {
     return "Memcpy Unknown";
   }
 
-  // 0: not known.
+  // 0: not known. Not rounded as in byte_rate.h but as HTA's bytes a ns: RatesAtOnce() compares
+  // what is left of sums with 0, which their last digits decide.
   static double BytesPerSecond(const query::GpuWork& work) {
     const auto length_ns = static_cast<double>(SaturatedDifference(work.end_ns, work.start_ns));
     return length_ns > 0 && work.bytes > 0 ? static_cast<double>(work.bytes) / length_ns * 1e9 : 0;

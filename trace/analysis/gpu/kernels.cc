@@ -9,6 +9,7 @@
 
 #include "trace/analysis/op_share.h"
 #include "trace/base/interval.h"
+#include "trace/base/trace_keys.h"
 #include "trace/base/units.h"
 
 namespace shardscope::analysis {
@@ -17,9 +18,6 @@ namespace {
 using query::GpuTimes;
 using query::GpuWork;
 using query::GpuWorkKind;
-
-// As trace/record/gpu names it.
-constexpr std::string_view kOverheadTrack = "tracer overhead";
 
 // Each communication kernel with how many compute kernels it ran beside: those that began before
 // its end, without those that had ended by its start.
@@ -75,7 +73,7 @@ KernelSummary SummarizeKernels(const query::Snapshot& snapshot) {
   KernelSummary summary;
   std::set<query::TrackId> overhead_tracks;
   for (const query::Track& track : snapshot.tracks) {
-    if (track.name == kOverheadTrack) overhead_tracks.insert(track.id);
+    if (track.name == trace_keys::kOverheadTrack) overhead_tracks.insert(track.id);
   }
   for (const query::RankRows& rows : snapshot.ranks) {
     if (rows.gpu_work.empty()) continue;

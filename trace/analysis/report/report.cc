@@ -8,6 +8,7 @@
 #include "trace/analysis/append.h"
 #include "trace/analysis/derived.h"
 #include "trace/analysis/row_index.h"
+#include "trace/base/trace_keys.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -110,7 +111,7 @@ std::vector<query::Marker> ErrorsOf(const query::Snapshot& snapshot) {
 std::vector<std::string> UnfinishedOf(const query::Snapshot& snapshot) {
   std::vector<std::string> reasons;
   for (const query::Capability& capability : snapshot.capabilities) {
-    if (capability.source == kFinisher) reasons.push_back(capability.reason);
+    if (capability.source == trace_keys::kFinisher) reasons.push_back(capability.reason);
   }
   return reasons;
 }
@@ -213,7 +214,7 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
   report.sources = SourcesOf(snapshot);
   report.hang = FindHang(snapshot);
   for (const query::Capability& capability : snapshot.capabilities) {
-    if (capability.source == kFinisher) continue;
+    if (capability.source == trace_keys::kFinisher) continue;
     report.dropped[capability.source] += capability.dropped;
     if (capability.dropped > 0) {
       report.losses[capability.source + ": " + capability.reason] += capability.dropped;

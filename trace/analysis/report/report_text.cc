@@ -12,6 +12,7 @@
 #include "trace/analysis/names.h"
 #include "trace/analysis/report/report.h"
 #include "trace/analysis/report/text_table.h"
+#include "trace/base/collective_names.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 
@@ -336,9 +337,7 @@ std::string MarkersText(const Report& report) {
   Table table({"step", "marker", ""}, 3);
   for (const query::Marker& marker : report.markers) {
     table.Add({std::to_string(marker.step), marker.kind,
-               marker.key.empty()
-                   ? marker.new_value
-                   : fmt::format("{} {} -> {}", marker.key, marker.old_value, marker.new_value)});
+               marker.key.empty() ? marker.new_value : query::ChangeText(marker)});
   }
   return "\nMarkers\n" + table.Print();
 }
@@ -395,9 +394,9 @@ std::string PositionsText(const GroupHang& group) {
       table.Add({std::to_string(position.rank), "no dump", "", "", "", ""});
     }
   }
-  const bool has_name = !group.description.empty() && group.description != "undefined";
   return fmt::format("\nGroup {}{}: the last collectives of each rank\n{}", group.name,
-                     has_name ? " (" + group.description + ")" : "", table.Print());
+                     SaysPurpose(group.description) ? " (" + group.description + ")" : "",
+                     table.Print());
 }
 
 std::string HangText(const Hang& hang) {

@@ -12,14 +12,16 @@
 #include <vector>
 
 #include "trace/base/parse_number.h"
+#include "trace/base/sane_time.h"
 #include "trace/base/text.h"
+#include "trace/base/words.h"
 #include "trace/import/pickle/document_file.h"
 #include "trace/import/pickle/stacks.h"
+#include "trace/store/source.h"
 
 namespace shardscope::imports {
 namespace {
 
-constexpr int64_t kMostPlausibleTimeNs = int64_t{1} << 61;
 constexpr size_t kMostFlightGroups = 1 << 12;
 constexpr size_t kMostMembers = 1 << 17;
 constexpr size_t kLongestFlightName = 256;
@@ -34,16 +36,15 @@ std::optional<int64_t> NumberOf(const Value& value) {
   return value.is_text() ? ParseInteger<int64_t>(value.text()) : value.whole();
 }
 
-// -1 if it is none that counts something: rows have no larger ones (trace/query/flight_rows.cc).
+// -1 if it is none that counts something.
 int64_t SequenceOf(std::optional<int64_t> number) {
-  constexpr int64_t kMost = int64_t{1} << 61;
-  return number && *number >= 0 && *number <= kMost ? *number : -1;
+  return number && *number >= 0 && *number <= store::kMaxSequence ? *number : -1;
 }
 
 // Moments that are not known are None, or 0 in JSON.
 int64_t AfterNs(const Value& value, int64_t created_ns) {
   const std::optional<int64_t> time_ns = value.whole();
-  if (!time_ns || *time_ns <= 0 || *time_ns >= kMostPlausibleTimeNs) return -1;
+  if (!time_ns || !IsSaneNs(*time_ns)) return -1;
   return std::max<int64_t>(*time_ns - created_ns, 0);
 }
 
@@ -60,7 +61,7 @@ class FlightReader {
   Recording Take();
 
  private:
-  using State = RecordedFlight::State;
+  using State = words::FlightState;
 
   void TakeGroups(const Value& config);
   void TakeGroup(std::string_view name, const Value& facts);
@@ -230,9 +231,10 @@ void FlightReader::TakeGroupOfEntry(const Value& group, const Value* number,
 }
 
 FlightReader::State FlightReader::StateOf(std::string_view word, const RecordedFlight& entry) {
-  if (word == "completed") return State::kCompleted;
-  if (word == "started") return State::kStarted;
-  if (word != "scheduled") Miss("entries in a state that is not known");
+  const std::optional<State> known = words::ParseFlightState(word);
+  if (!known) Miss("entries in a state that is not known");
+  const State state = known.value_or(State::kScheduled);
+  if (state != State::kScheduled) return state;
   // Where there are no events of a GPU to look at (Gloo), that it is done with is all that is told.
   return entry.completed_after_ns >= 0 || entry.is_retired ? State::kCompleted : State::kScheduled;
 }
@@ -280,9 +282,7 @@ void FlightReader::TakeEntry(const Value& value) {
   const auto find = [&](std::string_view key) { return document_.Find(value, key); };
   RecordedFlight entry;
   const int64_t created_ns = document_.Whole(value, "time_created_ns").value_or(0);
-  if (created_ns <= 0 || created_ns >= kMostPlausibleTimeNs) {
-    return Miss("entries without a sensible time");
-  }
+  if (!IsSaneNs(created_ns)) return Miss("entries without a sensible time");
   entry.created_ns = created_ns;
   const std::span<const Value> fields = document_.Items(value);
   for (size_t at = 0; at + 1 < fields.size(); at += 2) {

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "trace/base/file_heads.h"
+
 namespace shardscope::imports {
 namespace {
 
@@ -110,8 +112,7 @@ void EventTexts::EndCut(const std::string& why) {
 }
 
 Status EventTexts::TakeStart() {
-  const std::string_view passed(" \t\r\n\xef\xbb\xbf", 7);  // and the mark of UTF-8
-  switch (Peek(passed)) {
+  switch (Peek(kBeforeJson)) {
     case '{':
       place_ = Place::kObject;
       break;

@@ -13,8 +13,11 @@
 #include <vector>
 
 #include "trace/base/collective_names.h"
+#include "trace/base/sane_time.h"
 #include "trace/base/text.h"
+#include "trace/base/torch_range_names.h"
 #include "trace/base/torch_types.h"
+#include "trace/base/trace_keys.h"
 #include "trace/import/kineto/categories.h"
 #include "trace/import/kineto/decimal.h"
 #include "trace/import/kineto/event.h"
@@ -28,12 +31,13 @@ namespace {
 using Json = nlohmann::json;
 using words::SpanCategory;
 
-constexpr std::string_view kStepPrefix = "ProfilerStep#";
-constexpr int64_t kMostPlausibleNs = int64_t{1} << 61;  // room to add the base
 constexpr int64_t kEventsPerProgress = 1 << 12;
 // Newer versions of Kineto put waits for a stream into a row of their own: its number and this.
 constexpr int64_t kSyncRows = 1'000'000;
 constexpr size_t kMostNamesWithStream = 1024;
+
+// There is room to add the base.
+bool IsPlausible(int64_t time_ns) { return time_ns > -kLatestSaneNs && time_ns < kLatestSaneNs; }
 
 // Of the rows of an export: tables never change, versions only bring new ones
 // (trace/schema/tables.py).
@@ -260,7 +264,7 @@ void Reader::TakeWork(const Event& event, EventClass event_class, int64_t durati
 void Reader::TakeSync(const Event& event, int64_t duration_ns) {
   const uint32_t track = StreamTrack(event, TrackKind::kStreamWaits);
   if (event.arguments.stream >= 0 && recording_.tracks[track].stream < 0) {
-    recording_.file_facts["stream_of_host_waits"] = std::to_string(event.arguments.stream);
+    recording_.file_facts[trace_keys::kStreamOfHostWaits] = std::to_string(event.arguments.stream);
   }
   if (event.name == "Stream Wait Event") {
     recording_.waits.push_back({.time_ns = *event.start_ns,
@@ -273,7 +277,7 @@ void Reader::TakeSync(const Event& event, int64_t duration_ns) {
 }
 
 void Reader::TakeStep(const Event& event, int64_t duration_ns) {
-  const auto number = ParseWhole(event.name.substr(kStepPrefix.size()));
+  const auto number = ParseWhole(event.name.substr(torch_range_names::kStep.size()));
   if (!number) return;
   recording_.steps.push_back({*number, *event.start_ns, duration_ns});
 }
@@ -308,7 +312,7 @@ void Reader::TakeComplete(const Event& event) {
   const int64_t duration_ns = event.duration_ns.value_or(0);
   if (duration_ns < 0) Miss("events with a duration below 0, taken as 0");
   if (event.arguments.stream >= 0) NoteStream(event);
-  const int64_t length = std::clamp<int64_t>(duration_ns, 0, kMostPlausibleNs);
+  const int64_t length = std::clamp<int64_t>(duration_ns, 0, kLatestSaneNs);
   const EventClass event_class = ClassOf(event.category);
   switch (event_class) {
     case EventClass::kNothing:
@@ -336,7 +340,7 @@ void Reader::TakeComplete(const Event& event) {
   } else if (!event.category.empty() && !IsKnownCategory(event.category)) {
     Miss(fmt::format("category {}: shown with its thread", event.category));
   }
-  if (event.name.starts_with(kStepPrefix)) TakeStep(event, length);
+  if (event.name.starts_with(torch_range_names::kStep)) TakeStep(event, length);
   recording_.spans.push_back({*event.start_ns, length, recording_.names.Add(event.name), track,
                               SpanCategory::kHost, event.category == "cpu_op"});
 }
@@ -386,17 +390,16 @@ void Reader::TakeCounters(const Event& event) {
 void Reader::Take(const Event& event) {
   if (std::exchange(is_first_, false) && event.phase == 'X' && event.start_ns &&
       event.duration_ns && !event.category.empty() && event.category != "Trace") {
-    recording_.file_facts["first_event_ns"] = std::to_string(*event.start_ns);
+    recording_.file_facts[trace_keys::kFirstEventNs] = std::to_string(*event.start_ns);
     const EventClass event_class = ClassOf(event.category);
     if (event_class == EventClass::kKernel || event_class == EventClass::kCopy ||
         event_class == EventClass::kSet) {
-      recording_.file_facts["first_event_is_work"] = "1";
+      recording_.file_facts[trace_keys::kFirstEventIsWork] = "1";
     }
   }
   if (event.phase == 'M') return TakeMetadata(event);
   if (TakeRows(event)) return;
-  const bool has_time =
-      event.start_ns && *event.start_ns<kMostPlausibleNs&& * event.start_ns> - kMostPlausibleNs;
+  const bool has_time = event.start_ns && IsPlausible(*event.start_ns);
   if (!has_time) return Miss("events without a time that can be read");
   switch (event.phase) {
     case 'X':
@@ -464,9 +467,9 @@ void Reader::TakeValues(const std::map<std::string, std::string>& values) {
     } else if (key == "baseTimeNanoseconds") {
       const std::string number = value.is_string() ? value.get<std::string>() : value.dump();
       const auto base_ns = ParseWhole(number);
-      if (base_ns && std::abs(*base_ns) < kMostPlausibleNs) {
+      if (base_ns && IsPlausible(*base_ns)) {
         Shift(*base_ns);
-        recording_.file_facts["base_ns"] = std::to_string(*base_ns);
+        recording_.file_facts[trace_keys::kBaseNs] = std::to_string(*base_ns);
       }
     } else if (key == "distributedInfo" && value.is_object()) {
       TakeDistributed(value);
@@ -500,7 +503,7 @@ Recording Reader::Finish(const std::map<std::string, std::string>& values,
   }
   TakeValues(values);
   if (!streams_of_names_.empty()) {
-    recording_.file_facts["streams_of_names"] =
+    recording_.file_facts[trace_keys::kStreamsOfNames] =
         Join({streams_of_names_.begin(), streams_of_names_.end()}, "\n");
   }
   for (RecordedGroup& told : groups_told_) {

@@ -7,7 +7,9 @@
 #include <string_view>
 #include <utility>
 
+#include "trace/base/sane_time.h"
 #include "trace/base/text.h"
+#include "trace/base/torch_range_names.h"
 #include "trace/import/host_context.h"
 
 namespace shardscope::imports {
@@ -16,13 +18,12 @@ namespace {
 constexpr int32_t kMostAnnotatedDevices = 1024;
 // Deeper ones count as open as long as the outer ones.
 constexpr size_t kMostOpenRanges = 64;
-constexpr std::string_view kStepMark = "ProfilerStep#";
 constexpr size_t kLongestRangeName = 512;
 
 }  // namespace
 
 std::optional<int64_t> NsOfUs(std::optional<int64_t> time_us) {
-  constexpr int64_t kMostUs = (int64_t{1} << 61) / 1000;
+  constexpr int64_t kMostUs = kLatestSaneNs / 1000;
   if (!time_us || *time_us <= 0 || *time_us > kMostUs) return std::nullopt;
   return *time_us * 1000;
 }
@@ -94,9 +95,9 @@ void Annotations::WriteSpans(int32_t number, const Device& device) {
                                 .name = range.name,
                                 .track = track});
     const std::string& name = recording_.names[range.name];
-    if (!name.starts_with(kStepMark)) return;
+    if (!name.starts_with(torch_range_names::kStep)) return;
     int64_t step = -1;
-    std::from_chars(name.data() + kStepMark.size(), name.data() + name.size(), step);
+    std::from_chars(name.data() + torch_range_names::kStep.size(), name.data() + name.size(), step);
     if (step >= 0) recording_.steps.push_back({step, range.start_ns, end_ns - range.start_ns});
   };
   for (const Moment& moment : device.moments) {

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <unordered_map>
 
+#include "trace/base/words.h"
 #include "trace/import/memory_snapshot/annotations.h"
 #include "trace/import/recording.h"
 
@@ -70,7 +71,7 @@ class DeviceHistory {
   void Finish(int64_t end_ns, int64_t reserved_bytes, bool has_segments);
 
  private:
-  using State = RecordedAllocation::State;
+  using State = words::AllocationState;
   struct Live {
     RecordedAllocation block;
     bool is_free_requested = false;

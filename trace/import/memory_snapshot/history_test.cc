@@ -9,7 +9,7 @@ namespace shardscope::imports {
 namespace {
 
 using Action = AllocatorAction;
-using State = RecordedAllocation::State;
+using State = words::AllocationState;
 
 constexpr int64_t kFirstNs = 1'000;
 

@@ -15,9 +15,6 @@
 
 namespace shardscope::imports {
 
-// Times beyond it are none. Leaves room to add two of them.
-inline constexpr int64_t kMostNsysNs = int64_t{1} << 61;
-
 class ExportFile {
  public:
   // Errors: no SQLite file, none of Nsight Systems, or too damaged to tell.

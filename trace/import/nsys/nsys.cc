@@ -21,22 +21,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kMagic{"SQLite format 3\0", 16};
 constexpr size_t kApplicationIdAt = 68;  // sqlite.org/fileformat2.html, 1.3
 constexpr int64_t kRowsPerProgress = 1 << 12;
 
 // The file itself, not packed and no member of an archive.
 bool IsPlain(const Input& input) {
-  std::array<char, 16> head{};
+  std::array<char, kSqliteHead.size()> head{};
   std::ifstream file(input.path, std::ios::binary);
   return file.read(head.data(), head.size()) &&
-         std::string_view(head.data(), head.size()) == kMagic;
+         std::string_view(head.data(), head.size()) == kSqliteHead;
 }
 
 }  // namespace
 
 bool IsNsys(std::string_view head) {
-  if (!head.starts_with(kMagic) || head.size() < kApplicationIdAt + 4) return false;
+  if (!head.starts_with(kSqliteHead) || head.size() < kApplicationIdAt + 4) return false;
   uint32_t application = 0;
   for (size_t byte = 0; byte < 4; ++byte)
     application = application << 8 | static_cast<unsigned char>(head[kApplicationIdAt + byte]);

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "trace/base/collective_names.h"
+#include "trace/base/sane_time.h"
 #include "trace/base/text.h"
 #include "trace/import/format.h"
 #include "trace/import/nsys/step_marks.h"
@@ -201,14 +202,14 @@ std::string RankReader::OfThreads(std::string_view table) const {
 
 bool RankReader::TimesOf(const Row& row, int64_t* start_ns, int64_t* duration_ns) {
   const int64_t from = row.Integer(0);
-  const bool has_time = row.ColumnType(0) == Type::kInteger && from > -kMostNsysNs &&
-                        from < kMostNsysNs - file_.start_ns();
+  const bool has_time = row.ColumnType(0) == Type::kInteger && from > -kLatestSaneNs &&
+                        from < kLatestSaneNs - file_.start_ns();
   if (!has_time) {
     Miss("rows without a time that can be read");
     return false;
   }
   *start_ns = from + file_.start_ns();
-  const int64_t to = std::clamp(row.Integer(1), from - 1, kMostNsysNs);
+  const int64_t to = std::clamp(row.Integer(1), from - 1, kLatestSaneNs);
   if (to < from) Miss("rows that end before they begin, taken as moments");
   *duration_ns = std::max<int64_t>(to - from, 0);
   return true;
@@ -486,8 +487,8 @@ void RankReader::TakeNvtx(const Row& row) {
   if (!is_mark && row.ColumnType(1) != Type::kInteger) return Miss("NVTX ranges that never end");
   RecordedSpan span;
   if (is_mark && row.ColumnType(1) != Type::kInteger) {
-    if (row.ColumnType(0) != Type::kInteger || row.Integer(0) <= -kMostNsysNs ||
-        row.Integer(0) >= kMostNsysNs - file_.start_ns()) {
+    if (row.ColumnType(0) != Type::kInteger || row.Integer(0) <= -kLatestSaneNs ||
+        row.Integer(0) >= kLatestSaneNs - file_.start_ns()) {
       return Miss("rows without a time that can be read");
     }
     span.start_ns = row.Integer(0) + file_.start_ns();
@@ -551,10 +552,11 @@ Status RankReader::ReadMemory() {
               OfDevice(kMemory), [this](const Row& row) {
                 constexpr int64_t kFirstOfDevice = 2;  // ENUM_CUDA_MEM_KIND
                 constexpr int64_t kLastOfDevice = 6;
+                constexpr int64_t kLargest = int64_t{1} << 61;
                 const int64_t at = row.Integer(0);
                 const int64_t bytes = row.Integer(1);
-                if (row.ColumnType(0) != Type::kInteger || at <= -kMostNsysNs ||
-                    at >= kMostNsysNs - file_.start_ns() || bytes < 0 || bytes > kMostNsysNs) {
+                if (row.ColumnType(0) != Type::kInteger || at <= -kLatestSaneNs ||
+                    at >= kLatestSaneNs - file_.start_ns() || bytes < 0 || bytes > kLargest) {
                   return Miss("rows without a time that can be read");
                 }
                 const int64_t kind = row.Integer(2);

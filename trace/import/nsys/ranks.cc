@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "trace/base/collective_names.h"
 #include "trace/base/text.h"
 
 namespace shardscope::imports {
@@ -197,7 +198,7 @@ class RankFinder {
         for (int32_t rank = 0; rank < size; ++rank) group.members.push_back(rank);
       }
       std::ranges::sort(group.members);
-      if (size == found_.num_ranks && !group.members.empty()) group.description = "default_pg";
+      if (size == found_.num_ranks && !group.members.empty()) group.description = kDefaultGroup;
       found_.groups.push_back(std::move(group));
     }
   }

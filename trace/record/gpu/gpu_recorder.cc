@@ -10,6 +10,7 @@
 #include "trace/base/mutex.h"
 #include "trace/base/reasons.h"
 #include "trace/base/time.h"
+#include "trace/base/trace_keys.h"
 
 namespace shardscope::gpu {
 namespace {
@@ -146,8 +147,7 @@ class GpuRecorder::Impl final : public RowTarget {
         row.position = owner->second.position;
         added.op_track = owner->second.op_track;
       } else {
-        row.name =
-            fmt::format("GPU {} context {} stream {}", device, stream.context, stream.stream);
+        row.name = NameOfStream(device, stream);
         row.role = "compute";
         row.position = kOthersPosition;
       }
@@ -172,7 +172,7 @@ class GpuRecorder::Impl final : public RowTarget {
 
   schema::TrackId OverheadTrack() override {
     schema::TrackRow row;
-    row.name = "tracer overhead";
+    row.name = trace_keys::kOverheadTrack;
     row.role = "host";
     row.position = kOthersPosition;
     return recorder_->Add(row);

@@ -1,5 +1,7 @@
 #include "trace/record/gpu/row_writer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -73,6 +75,10 @@ void FillKernel(const cupti::Kernel& kernel, schema::GpuWorkRow* row) {
 }
 
 }  // namespace
+
+std::string NameOfStream(uint32_t device, cupti::StreamId stream) {
+  return fmt::format("GPU {} context {} stream {}", device, stream.context, stream.stream);
+}
 
 // Rows come in bursts, and nothing waits for them here: rather than to lose any, this waits for the
 // writer.

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -52,6 +53,9 @@ class RowTarget {
   // The same of memory, which stays there when recording goes on.
   virtual bool IsMemoryRecorded(int64_t time_ns) { return IsRecorded(time_ns); }
 };
+
+// Of the track of a stream that nobody has named: "GPU 0 context 1 stream 7".
+std::string NameOfStream(uint32_t device, cupti::StreamId stream);
 
 // Of no op, GPU work or NCCL call; one that ends before it starts has no length.
 schema::SpanRow SpanOf(schema::TrackId track, int64_t start_ns, int64_t end_ns,

@@ -55,8 +55,7 @@ void CudaRecording::Finish() {
 
 gpu::RowTarget::StreamTrack CudaRecording::AddStreamTrack(uint32_t device, cupti::StreamId stream) {
   StreamTrack added;
-  added.track = recording_->AddTrack(
-      fmt::format("GPU {} context {} stream {}", device, stream.context, stream.stream), "compute");
+  added.track = recording_->AddTrack(gpu::NameOfStream(device, stream), "compute");
   return added;
 }
 

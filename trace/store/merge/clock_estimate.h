@@ -7,11 +7,9 @@
 #include <span>
 #include <vector>
 
-namespace shardscope::store {
+#include "trace/base/sane_time.h"
 
-// Times beyond this are claims of a damaged file: they are not mapped, and later refused.
-inline constexpr int64_t kLatestSaneNs = int64_t{1} << 61;
-inline bool IsSaneNs(int64_t time_ns) { return time_ns > 0 && time_ns < kLatestSaneNs; }
+namespace shardscope::store {
 
 // Times of one machine's CLOCK_MONOTONIC as times of the run's common clock.
 //
@@ -27,7 +25,8 @@ class ClockMap {
     int64_t drift_ppb = 0;
   };
 
-  // The first piece also holds for all times before it. No piece: every time is itself.
+  // The first piece also holds for all times before it. No piece: every time is itself, as is one
+  // that is not sane (trace/base/sane_time.h), which readers refuse later.
   int64_t Apply(int64_t local_ns) const;
 
   // From piece.from_ns on this piece replaces what was there.

@@ -146,7 +146,7 @@ void AllocatorRows::End(const ShardscopeAllocatorEvent& event, Device* device) {
   schema::AllocationRow row = block.row;
   if (row.free_requested_ns == 0) row.free_requested_ns = event.time_ns;
   row.free_completed_ns = event.time_ns;
-  row.state = "freed";
+  row.state = words::Name(words::AllocationState::kFreed);
   target_->recorder().Record(row);
   device->active_bytes -= block.bytes;
   WriteMemory(*device, row, row.free_requested_ns, row.free_completed_ns, -block.bytes);
@@ -211,7 +211,8 @@ void AllocatorRows::Finish(int64_t end_ns) {
     }
     for (auto& [address, block] : device.blocks) {
       schema::AllocationRow& row = block.row;
-      row.state = row.free_requested_ns == 0 ? "held" : "in use";
+      row.state = words::Name(row.free_requested_ns == 0 ? words::AllocationState::kHeld
+                                                         : words::AllocationState::kInUse);
       if (row.free_requested_ns == 0) row.free_requested_ns = end_ns;
       row.free_completed_ns = end_ns;
       target_->recorder().Record(row);

@@ -1,0 +1,23 @@
+// How the ranges that PyTorch marks by itself begin: asked by whoever imports, compares or exports
+// them.
+#pragma once
+
+#include <string_view>
+
+namespace shardscope::torch_range_names {
+
+// torch/profiler/profiler.py: the step's number follows.
+inline constexpr std::string_view kStep = "ProfilerStep#";
+// torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py
+inline constexpr std::string_view kFsdp2 = "FSDP::";
+// torch/distributed/fsdp/fully_sharded_data_parallel.py
+inline constexpr std::string_view kFsdp1 = "FullyShardedDataParallel.";
+// torch/nn/parallel/distributed.py
+inline constexpr std::string_view kDdpForward = "DistributedDataParallel.forward";
+// torch/optim/optimizer.py: profile_hook_step(), Optimizer.zero_grad().
+inline constexpr std::string_view kOptimizerStep = "Optimizer.step#";
+inline constexpr std::string_view kZeroGrad = "Optimizer.zero_grad#";
+// torch/csrc/autograd/engine.cpp
+inline constexpr std::string_view kBackward = "autograd::engine::evaluate_function";
+
+}  // namespace shardscope::torch_range_names
