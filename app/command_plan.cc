@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -63,40 +62,14 @@ constexpr Option kOptions[] = {
     {"--micro-batches", "train.micro_batches", "1", "Micro-batches of a step"},
 };
 
-// The keys that shape a schedule. The others would be accepted and change nothing.
-bool ShapesSchedule(const std::string& key) {
-  for (const char* prefix :
-       {"prefetch.", "precision.", "mesh.", "pipeline.", "zero.", "ddp.", "tensor."}) {
-    if (key.rfind(prefix, 0) == 0) return true;
-  }
-  static constexpr std::string_view kNames[] = {"preset",
-                                                "strategy",
-                                                "reshard_after_forward",
-                                                "reshard_after_backward",
-                                                "accumulation",
-                                                "is_last_backward",
-                                                "scaler.enabled",
-                                                "optimizer.kind",
-                                                "optimizer.state",
-                                                "optimizer.momentum",
-                                                "checkpointing",
-                                                "offload",
-                                                "comm.communicators",
-                                                "host.run_ahead",
-                                                "unit.root",
-                                                "run.ranks",
-                                                "train.micro_batches",
-                                                "train.clip",
-                                                "model.layers"};
-  return std::ranges::find(kNames, key) != std::end(kNames);
-}
-
 Status Apply(const Setting& setting, config::Config* config) {
   if (setting.option.empty()) {
     SHARDSCOPE_RETURN_IF_ERROR(config::ApplySetting(setting.value, config));
-    const std::string key = setting.value.substr(0, setting.value.find('='));
-    if (ShapesSchedule(key)) return Status::Ok();
-    return Status::Error("'" + key + "' does not shape a schedule: leave it out here");
+    // The others would be accepted and change nothing.
+    const std::string_view key =
+        Trim(std::string_view(setting.value).substr(0, setting.value.find('=')));
+    if (config::FindKey(key)->shapes_schedule) return Status::Ok();
+    return Status::Error(fmt::format("'{}' does not shape a schedule: leave it out here", key));
   }
   if (config->Set(setting.key, setting.value).ok()) return Status::Ok();
   // In the words of the option that was typed, not the key's.

@@ -82,7 +82,7 @@ void Config::RefreshDefaults() {
       IsExplicit("reshard_after_forward") && !GetBool("reshard_after_forward");
   const plan::Strategy& first = plan::Strategies().front();
   SetDefault("strategy", plan::VariantThat(!reshard_is_off, first).name);
-  const plan::Strategy& strategy = *plan::FindStrategy(Get("strategy"));
+  const plan::Strategy& strategy = GetStrategy(*this);
   const bool reshards = strategy.reshards_after_forward;
   const bool has_shards = strategy.Uses(plan::MeshDimension::kShard);
   SetDefault("mesh.shard", has_shards ? "auto" : "1");

@@ -38,7 +38,10 @@ struct KeyInfo {
   // may stand for true, none as a rule.
   double minimum = 0;
   double maximum = 0;
-  bool live = false;     // may change while the run trains
+  bool live = false;  // may change while the run trains
+  // The Schedule of a model may be another with it: what `shardscope plan --set` takes. Not
+  // unit.policy, which makes another model of it.
+  bool shapes_schedule = false;
   bool settable = true;  // false: the trainer writes it, Set refuses it
   bool is_path = false;  // names a file or folder
   std::string help;      // one sentence
@@ -234,6 +237,8 @@ FineTuning GetFineTuning(const Config& config);
 // A rule of Config::Check().
 Status CheckFineTuning(const Config& config);
 
+// What `strategy` chooses.
+const plan::Strategy& GetStrategy(const Config& config);
 // What `optimizer.kind` chooses.
 plan::OptimizerKind GetOptimizer(const Config& config);
 

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "engine/config/parse.h"
+#include "engine/config/rules.h"
 #include "trace/base/parse_number.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
@@ -10,7 +11,6 @@
 namespace shardscope::config {
 namespace {
 
-constexpr int64_t kMaxRank = 63;
 constexpr int64_t kLeastSlowdownNs = 1'000;
 constexpr int64_t kMostSlowdownNs = 10'000'000'000;
 
@@ -18,7 +18,7 @@ constexpr FaultKind kFaultKinds[] = {FaultKind::kDie, FaultKind::kHang, FaultKin
 
 std::optional<int> ParseRank(std::string_view text) {
   const auto rank = ParseInteger<int64_t>(Trim(text));
-  if (!rank || *rank < 0 || *rank > kMaxRank) return std::nullopt;
+  if (!rank || *rank < 0 || *rank >= kMostRanks) return std::nullopt;
   return static_cast<int>(*rank);
 }
 

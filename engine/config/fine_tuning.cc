@@ -114,7 +114,7 @@ Status CheckFineTuning(const Config& config) {
     return Status::Error(fmt::format("{} does not go with {}, {}: set {}, or leave {} out",
                                      Shown(config, key), Shown(config, other), why, remedy, key));
   };
-  const bool shares_layers = Applies("mesh.tensor", *plan::FindStrategy(config.Get("strategy")));
+  const bool shares_layers = Applies("mesh.tensor", GetStrategy(config));
   if (shares_layers && config.GetBool("tensor.async")) {
     return refuse("tensor.async", "which makes gradients of whole layers under a collective",
                   "tensor.async=false");

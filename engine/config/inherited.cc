@@ -31,7 +31,7 @@ bool MustHaveEffect(const Config& config, std::string_view key) {
 void SettleInherited(Config* config) {
   constexpr std::string_view kReshard = "reshard_after_forward";
   constexpr std::string_view kKeepsDType = "precision.keep_low_grads";
-  const plan::Strategy& strategy = *plan::FindStrategy(config->Get("strategy"));
+  const plan::Strategy& strategy = GetStrategy(*config);
   if (config->IsGiven("strategy") && !config->IsGiven(kReshard) &&
       config->GetBool(kReshard) != strategy.reshards_after_forward) {
     config->Unset(kReshard);

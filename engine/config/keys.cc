@@ -6,6 +6,7 @@
 
 #include "engine/config/config.h"
 #include "engine/config/device.h"
+#include "engine/config/rules.h"
 #include "engine/plan/strategy.h"
 #include "trace/base/text.h"
 #include "trace/base/time.h"
@@ -74,6 +75,12 @@ KeyInfo Live(KeyInfo key) {
   return key;
 }
 
+// KeyInfo::shapes_schedule.
+KeyInfo Shapes(KeyInfo key) {
+  key.shapes_schedule = true;
+  return key;
+}
+
 KeyInfo PathKey(std::string name, std::string help) {
   KeyInfo key = TextKey(std::move(name), "", std::move(help));
   key.is_path = true;
@@ -110,7 +117,7 @@ KeyInfo ReshardKey() {
                      "for its backward; a number k: among groups of k ranks, each of which keeps "
                      "its part until then.");
   key.minimum = 2;
-  key.maximum = 32;
+  key.maximum = kMostRanks / 2;  // groups of all ranks are none
   return key;
 }
 
@@ -120,62 +127,77 @@ KeyInfo MeshKey(std::string_view dimension, std::string value, std::string help)
 
 Keys ShardingKeys() {
   return {
-      Live(
+      Live(Shapes(
           Choice("preset", {"fsdp2", "fsdp1", "double_buffer"},
                  "Whose waits, copies and free points the schedule has, and the defaults of other "
                  "keys: PyTorch's FSDP2 or FSDP1, or double_buffer = units take turns in two fixed "
-                 "buffers for parameters and two for gradients.")),
-      Live(StrategyKey()),
-      Live(MeshKey(
+                 "buffers for parameters and two for gradients."))),
+      Live(Shapes(StrategyKey())),
+      Live(Shapes(MeshKey(
           "replicate", "1",
           "Ranks along the mesh's dimension of replicas, which hold the same shards and reduce "
-          "their gradients; auto = what the other dimensions leave of run.ranks.")),
-      Live(MeshKey(
+          "their gradients; auto = what the other dimensions leave of run.ranks."))),
+      Live(Shapes(MeshKey(
           "shard", "auto",
           "Ranks that share parameters, gradients and optimizer state among them; auto = what "
-          "the other dimensions leave of run.ranks.")),
-      Live(MeshKey("pipeline", "1",
-                   "Ranks that have the layers one after the other; auto = what the other "
-                   "dimensions leave of run.ranks.")),
-      Live(MeshKey("tensor", "1",
-                   "Ranks that share the work of attention and MLP, some heads and columns each; "
-                   "they have the same samples; auto = what the other dimensions leave of "
-                   "run.ranks.")),
-      Live(Bool("tensor.sequence_parallel", false,
-                "With mesh.tensor above 1: between the parts of layers that ranks share each has a "
-                "part of the sequence, so that norms, residual, embedding and head hold less; an "
-                "all-gather and a reduce-scatter stand for each all-reduce.")),
-      Live(Bool("tensor.async", false,
-                "With mesh.tensor above 1: the gradient of the weight behind each norm is computed "
-                "while ranks add up the gradient of what the norm puts out, not before.")),
-      Live(Choice("pipeline.schedule", {"1f1b", "gpipe", "interleaved"},
-                  "How micro-batches follow each other through the stages: 1f1b = each goes back "
-                  "as soon as it can, gpipe = all go forward first, interleaved = as 1f1b, with "
-                  "several stages on each rank. It needs train.micro_batches.")),
-      Live(Int("pipeline.chunks", 1, 1, 64,
-               "Stages on each rank; more than one with pipeline.schedule=interleaved only.")),
-      Live(ReshardKey()),
-      Live(Choice("prefetch.backward", {"pre", "post", "none"},
-                  "When the next unit's all-gather is issued in the backward pass: before this "
-                  "unit's backward, after it, or only when it is needed.")),
-      Live(In("units", Int("prefetch.backward_depth", 1, 1, 3,
-                           "How many units ahead the backward prefetch reaches."))),
-      Live(In("units", Int("prefetch.forward", 0, 0, 3,
-                           "How many units ahead all-gathers are issued in the forward pass; 0 = "
-                           "none."))),
-      Live(TextKey("prefetch.forward_list", "",
-                   "Units whose all-gathers a unit issues in the forward pass: "
-                   "block0:block1+block2,block1:block3; instead of prefetch.forward for those "
-                   "that are named before a colon.")),
-      Live(TextKey("prefetch.backward_list", "",
-                   "The same in the backward pass, instead of prefetch.backward.")),
-      Live(In("units", Int("prefetch.limit", 0, 0, 64,
-                           "At most this many gathered units in flight; the host waits for the "
-                           "oldest to be freed; 0 = no limit."))),
-      Live(
+          "the other dimensions leave of run.ranks."))),
+      Live(Shapes(MeshKey("pipeline", "1",
+                          "Ranks that have the layers one after the other; auto = what the other "
+                          "dimensions leave of run.ranks."))),
+      Live(Shapes(
+          MeshKey("tensor", "1",
+                  "Ranks that share the work of attention and MLP, some heads and columns each; "
+                  "they have the same samples; auto = what the other dimensions leave of "
+                  "run.ranks."))),
+      Live(Shapes(
+          Bool("tensor.sequence_parallel", false,
+               "With mesh.tensor above 1: between the parts of layers that ranks share each has a "
+               "part of the sequence, so that norms, residual, embedding and head hold less; an "
+               "all-gather and a reduce-scatter stand for each all-reduce."))),
+      Live(Shapes(
+          Bool("tensor.async", false,
+               "With mesh.tensor above 1: the gradient of the weight behind each norm is computed "
+               "while ranks add up the gradient of what the norm puts out, not before."))),
+      Live(Shapes(
+          Choice("pipeline.schedule", {"1f1b", "gpipe", "interleaved"},
+                 "How micro-batches follow each other through the stages: 1f1b = each goes back "
+                 "as soon as it can, gpipe = all go forward first, interleaved = as 1f1b, with "
+                 "several stages on each rank. It needs train.micro_batches."))),
+      Live(Shapes(
+          Int("pipeline.chunks", 1, 1, 64,
+              "Stages on each rank; more than one with pipeline.schedule=interleaved only."))),
+      Live(Shapes(ReshardKey())),
+  };
+}
+
+// What units are, when they are gathered, and what of them is kept.
+Keys UnitKeys() {
+  return {
+      Live(Shapes(
+          Choice("prefetch.backward", {"pre", "post", "none"},
+                 "When the next unit's all-gather is issued in the backward pass: before this "
+                 "unit's backward, after it, or only when it is needed."))),
+      Live(Shapes(In("units", Int("prefetch.backward_depth", 1, 1, 3,
+                                  "How many units ahead the backward prefetch reaches.")))),
+      Live(Shapes(
+          In("units", Int("prefetch.forward", 0, 0, 3,
+                          "How many units ahead all-gathers are issued in the forward pass; 0 = "
+                          "none.")))),
+      Live(Shapes(
+          TextKey("prefetch.forward_list", "",
+                  "Units whose all-gathers a unit issues in the forward pass: "
+                  "block0:block1+block2,block1:block3; instead of prefetch.forward for those "
+                  "that are named before a colon."))),
+      Live(Shapes(TextKey("prefetch.backward_list", "",
+                          "The same in the backward pass, instead of prefetch.backward."))),
+      Live(Shapes(
+          In("units", Int("prefetch.limit", 0, 0, 64,
+                          "At most this many gathered units in flight; the host waits for the "
+                          "oldest to be freed; 0 = no limit.")))),
+      Live(Shapes(
           In("ops", Int("host.run_ahead", -1, -1, 1000,
                         "How many compute ops the host may issue ahead of the one that runs; 0 = a "
-                        "host that waits, -1 = no limit."))),
+                        "host that waits, -1 = no limit.")))),
       Live(PathKey("schedule.file",
                    "A file with the Schedule of each step, as schedules/0.txt of a run has it, in "
                    "place of the one that strategy and prefetch give: the same ops, issued in "
@@ -185,46 +207,53 @@ Keys ShardingKeys() {
           "What is gathered together: block = each block is a unit, blocks:n = n of them, module = "
           "attention and MLP apart, size:n = modules with n elements or more, list:block0,head = "
           "these; what is in none of them is one root unit.")),
-      Live(Bool("unit.root", false,
-                "Put embedding and head into one root unit that stays gathered, instead of units "
-                "of their own.")),
-      Live(TextKey("checkpointing", "none",
-                   "Activations that forward does not keep and backward computes again: full = "
-                   "all but each block's input, every:k = of every k-th block, blocks:0-3,5 = of "
-                   "these, selective = norms and activation functions only, budget:1GB = of the "
-                   "cheapest blocks such that the predicted peak of a rank is no higher.")),
-      Live(Choice(
+      Live(Shapes(
+          Bool("unit.root", false,
+               "Put embedding and head into one root unit that stays gathered, instead of units "
+               "of their own."))),
+      Live(Shapes(
+          TextKey("checkpointing", "none",
+                  "Activations that forward does not keep and backward computes again: full = "
+                  "all but each block's input, every:k = of every k-th block, blocks:0-3,5 = of "
+                  "these, selective = norms and activation functions only, budget:1GB = of the "
+                  "cheapest blocks such that the predicted peak of a rank is no higher."))),
+      Live(Shapes(Choice(
           "offload", {"none", "optimizer", "all"},
           "What lies in the host's memory, and is updated there: optimizer = optimizer state, "
           "gradient shards and weights, of which ranks keep a copy, with strategies that "
           "shard that state; all = parameter shards too, during backward if train.clip=0, "
-          "with full, grad_op, hybrid, hybrid_grad_op and zero3. Not with double_buffer.")),
-      Live(BucketCapKey()),
+          "with full, grad_op, hybrid, hybrid_grad_op and zero3. Not with double_buffer."))),
+      Live(Shapes(BucketCapKey())),
   };
 }
 
 Keys ZeroKeys() {
   return {
-      Live(In("elements",
-              Int("zero.reduce_bucket_size", 5'000'000, 1, 1e12,
-                  "With strategy=zero1 or zero2: gradients are reduced, and parameters gathered, "
-                  "so many elements at a time."))),
-      Live(Bool("zero.overlap_comm", true,
-                "With strategy=zero1, zero2 or zero3: compute goes on while gradients are reduced "
-                "and parameters gathered; false = it waits for each collective at once.")),
-      Live(In("elements", Int("zero.prefetch_bucket_size", 1'000'000, 0, 1e12,
-                              "With strategy=zero3: the next units are gathered ahead while they "
-                              "have no more elements together; 0 = none."))),
-      Live(In("elements", Int("zero.max_live_parameters", 10'000'000, 0, 1e12,
-                              "With strategy=zero3: nothing is gathered ahead that would bring "
-                              "all gathered parameters above so many elements."))),
-      Live(In("elements",
-              Int("zero.max_reuse_distance", 1'000'000, 0, 1e12,
-                  "With strategy=zero3: a unit stays gathered after its forward if fewer elements "
-                  "are used before its backward; 0 = none does."))),
-      Live(In("elements", Int("zero.persistence_threshold", 1'000, 0, 1e12,
-                              "With strategy=zero3: every rank keeps parameters with fewer "
-                              "elements whole, and gathers them after each update."))),
+      Live(Shapes(
+          In("elements",
+             Int("zero.reduce_bucket_size", 5'000'000, 1, 1e12,
+                 "With strategy=zero1 or zero2: gradients are reduced, and parameters gathered, "
+                 "so many elements at a time.")))),
+      Live(Shapes(
+          Bool("zero.overlap_comm", true,
+               "With strategy=zero1, zero2 or zero3: compute goes on while gradients are reduced "
+               "and parameters gathered; false = it waits for each collective at once."))),
+      Live(Shapes(
+          In("elements", Int("zero.prefetch_bucket_size", 1'000'000, 0, 1e12,
+                             "With strategy=zero3: the next units are gathered ahead while they "
+                             "have no more elements together; 0 = none.")))),
+      Live(Shapes(
+          In("elements", Int("zero.max_live_parameters", 10'000'000, 0, 1e12,
+                             "With strategy=zero3: nothing is gathered ahead that would bring "
+                             "all gathered parameters above so many elements.")))),
+      Live(Shapes(
+          In("elements",
+             Int("zero.max_reuse_distance", 1'000'000, 0, 1e12,
+                 "With strategy=zero3: a unit stays gathered after its forward if fewer elements "
+                 "are used before its backward; 0 = none does.")))),
+      Live(Shapes(In("elements", Int("zero.persistence_threshold", 1'000, 0, 1e12,
+                                     "With strategy=zero3: every rank keeps parameters with fewer "
+                                     "elements whole, and gathers them after each update.")))),
   };
 }
 
@@ -256,9 +285,10 @@ Keys CommunicationKeys() {
              "What moves the bytes: this machine's memory at full speed, the same paced to the "
              "stated link, or Gloo; with run.device=cuda: NCCL, local = virtual ranks on one GPU, "
              "or emulated."),
-      Int("comm.communicators", 1, 1, 2,
+      Shapes(Int(
+          "comm.communicators", 1, 1, 2,
           "1 = all-gathers and reductions share one communicator and so wait for each other, as "
-          "in PyTorch; 2 = one each."),
+          "in PyTorch; 2 = one each.")),
       Live(KeyInfo{.name = "link.bandwidth",
                    .type = KeyType::kBandwidth,
                    .default_value = "1GB/s",
@@ -288,16 +318,18 @@ Keys CommunicationKeys() {
 
 Keys PrecisionKeys() {
   return {
-      Choice("precision.param", {"fp32", "bf16", "fp16", "fp64"},
-             "Type of the gathered parameters and of compute; fp64 is for tests."),
-      Choice("precision.reduce", {"fp32", "bf16", "fp16", "fp64"},
-             "Type in which gradients are sent; they are summed in fp32 or better."),
-      Bool("precision.keep_low_grads", false,
-           "Reduced gradients stay in precision.reduce, in which the optimizer reads them; else "
-           "they are cast to the type of the weights."),
-      Bool("scaler.enabled", false,
-           "Scale the loss so that small fp16 gradients do not vanish, and skip a step whose "
-           "gradient is not finite on any rank; on by default with precision.param=fp16."),
+      Shapes(Choice("precision.param", {"fp32", "bf16", "fp16", "fp64"},
+                    "Type of the gathered parameters and of compute; fp64 is for tests.")),
+      Shapes(Choice("precision.reduce", {"fp32", "bf16", "fp16", "fp64"},
+                    "Type in which gradients are sent; they are summed in fp32 or better.")),
+      Shapes(Bool(
+          "precision.keep_low_grads", false,
+          "Reduced gradients stay in precision.reduce, in which the optimizer reads them; else "
+          "they are cast to the type of the weights.")),
+      Shapes(
+          Bool("scaler.enabled", false,
+               "Scale the loss so that small fp16 gradients do not vanish, and skip a step whose "
+               "gradient is not finite on any rank; on by default with precision.param=fp16.")),
       Float("scaler.init", "65536", 1, 1e12, "Scale of the loss in the first step."),
       Float("scaler.growth", "2", 1, 1e6,
             "Factor on the scale after scaler.interval steps without a skipped one."),
@@ -309,35 +341,40 @@ Keys PrecisionKeys() {
 
 Keys AccumulationKeys() {
   return {
-      Live(Choice("accumulation", {"reduce", "no_sync", "reduce_scatter_only"},
-                  "What becomes of the gradients of micro-batches: reduce = each is reduced; "
-                  "no_sync = they are added up unsharded and reduced with the last one; "
-                  "reduce_scatter_only = with strategy=hybrid each is reduce-scattered, and "
-                  "replicas all-reduce with the last one.")),
-      Live(Bool("reshard_after_backward", true,
-                "Free a unit after the backward of every micro-batch, and gather it again for the "
-                "next; false = after that of the last one only.")),
-      Live(Bool("is_last_backward", true,
-                "Every micro-batch's backward is taken for the last of the step, at whose end "
-                "compute waits for reductions; false = the last one's is.")),
+      Live(
+          Shapes(Choice("accumulation", {"reduce", "no_sync", "reduce_scatter_only"},
+                        "What becomes of the gradients of micro-batches: reduce = each is reduced; "
+                        "no_sync = they are added up unsharded and reduced with the last one; "
+                        "reduce_scatter_only = with strategy=hybrid each is reduce-scattered, and "
+                        "replicas all-reduce with the last one."))),
+      Live(Shapes(
+          Bool("reshard_after_backward", true,
+               "Free a unit after the backward of every micro-batch, and gather it again for the "
+               "next; false = after that of the last one only."))),
+      Live(Shapes(
+          Bool("is_last_backward", true,
+               "Every micro-batch's backward is taken for the last of the step, at whose end "
+               "compute waits for reductions; false = the last one's is."))),
   };
 }
 
 Keys OptimizerKeys() {
   return {
-      Choice("optimizer.kind", {"adamw", "adam", "sgd"},
-             "How parameters are updated: torch.optim's AdamW; Adam, whose weight decay is a part "
-             "of the gradient; SGD with momentum."),
+      Shapes(Choice(
+          "optimizer.kind", {"adamw", "adam", "sgd"},
+          "How parameters are updated: torch.optim's AdamW; Adam, whose weight decay is a part "
+          "of the gradient; SGD with momentum.")),
       Float("optimizer.beta1", "0.9", 0, 0.999999, "Adam's decay of the mean of gradients."),
       Float("optimizer.beta2", "0.95", 0, 0.999999999,
             "Adam's decay of the mean of their squares."),
       Float("optimizer.eps", "1e-08", 1e-30, 1, "Added to the root by which Adam divides."),
       Float("optimizer.weight_decay", "0.01", 0, 10, "Decay of weights."),
-      Float("optimizer.momentum", "0.9", 0, 0.999999,
-            "SGD's decay of the sum of gradients; 0 = none, and no state."),
-      Choice("optimizer.state", {"full", "8bit"},
-             "How the optimizer's state is kept: in the type of the weights, or a byte an element "
-             "with a scale for each 256 of them."),
+      Shapes(Float("optimizer.momentum", "0.9", 0, 0.999999,
+                   "SGD's decay of the sum of gradients; 0 = none, and no state.")),
+      Shapes(Choice(
+          "optimizer.state", {"full", "8bit"},
+          "How the optimizer's state is kept: in the type of the weights, or a byte an element "
+          "with a scale for each 256 of them.")),
   };
 }
 
@@ -347,7 +384,8 @@ Keys RunKeys() {
   socket.settable = false;
   return {
       TextKey("run.name", "", "Name of the run; empty = the name of its folder."),
-      In("ranks", Int("run.ranks", 4, 1, 64, "Number of ranks that train together.")),
+      Shapes(
+          In("ranks", Int("run.ranks", 4, 1, kMostRanks, "Number of ranks that train together."))),
       Choice("run.device", std::vector<std::string>(kDeviceNames.begin(), kDeviceNames.end()),
              "What the ranks compute on; auto = cuda where there are a GPU, its driver and the "
              "plugin, else cpu."),
@@ -369,7 +407,7 @@ Keys ModelKeys() {
               "Folder in Hugging Face's layout (config.json, model.safetensors) whose weights the "
               "run begins with; it gives the other keys of the model but model.seq. Empty = drawn "
               "from run.seed."),
-      In("blocks", Int("model.layers", 4, 1, 128, "Number of transformer blocks.")),
+      Shapes(In("blocks", Int("model.layers", 4, 1, 128, "Number of transformer blocks."))),
       Int("model.dim", 256, 8, 16384, "Width of the model; a multiple of model.heads."),
       Int("model.heads", 4, 1, 128,
           "Attention heads; each has model.dim/model.heads channels, an even number."),
@@ -409,8 +447,8 @@ Keys TrainKeys() {
   return {
       In("steps", Int("train.steps", 100, 1, 1e9, "Number of optimizer steps.")),
       In("samples", Int("train.batch", 4, 1, 4096, "Samples per rank and micro-batch.")),
-      Int("train.micro_batches", 1, 1, 64,
-          "Micro-batches per step, whose gradients are accumulated."),
+      Shapes(Int("train.micro_batches", 1, 1, 64,
+                 "Micro-batches per step, whose gradients are accumulated.")),
       In("tokens", Int("train.logits_block", 0, 0, 1048576,
                        "Tokens of the vocabulary whose logits are there at a time, 16 or more: the "
                        "loss is added up block by block, and backward computes each block once "
@@ -421,12 +459,8 @@ Keys TrainKeys() {
                    .minimum = 0,
                    .maximum = 10,
                    .help = "Learning rate after the warm-up."}),
-      KeyInfo{.name = "train.clip",
-              .type = KeyType::kFloat,
-              .default_value = "1",
-              .minimum = 0,
-              .maximum = 1e6,
-              .help = "Largest global gradient norm; larger gradients are scaled down; 0 = off."},
+      Shapes(Float("train.clip", "1", 0, 1e6,
+                   "Largest global gradient norm; larger gradients are scaled down; 0 = off.")),
       In("steps", Int("train.warmup_steps", 10, 0, 1e6,
                       "Steps over which the learning rate rises to train.lr.")),
       Choice("train.schedule", {"constant", "linear", "cosine"},
@@ -518,7 +552,7 @@ Keys FaultKeys() {
                    "Each compute op of every rank takes longer by a random time: 5ms = by 0 to 5 "
                    "ms, 10% = by 0 to 10% of its own. The same in every run with the same "
                    "run.seed.")),
-      Int("fault.init", -1, -1, 63,
+      Int("fault.init", -1, -1, kMostRanks - 1,
           "A rank that draws its parameters from another seed than the others; -1 = none."),
       TextKey("fault.skip", "",
               "A rank that leaves out a collective: 1:3 = rank 1 the first one of step 3, or the "
@@ -535,9 +569,9 @@ Keys FaultKeys() {
 
 Keys MakeKeys() {
   Keys all;
-  for (Keys (*group)() : {ShardingKeys, ZeroKeys, CommunicationKeys, LinkKeys, PrecisionKeys,
-                          AccumulationKeys, RunKeys, ModelKeys, TrainKeys, OptimizerKeys,
-                          EngineKeys, CheckpointKeys, EvaluationKeys, FaultKeys}) {
+  for (Keys (*group)() : {ShardingKeys, UnitKeys, ZeroKeys, CommunicationKeys, LinkKeys,
+                          PrecisionKeys, AccumulationKeys, RunKeys, ModelKeys, TrainKeys,
+                          OptimizerKeys, EngineKeys, CheckpointKeys, EvaluationKeys, FaultKeys}) {
     Keys keys = group();
     std::move(keys.begin(), keys.end(), std::back_inserter(all));
   }

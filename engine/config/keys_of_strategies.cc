@@ -44,7 +44,7 @@ bool Applies(std::string_view key, const plan::Strategy& strategy, std::string_v
 }
 
 Status CheckKeysOfStrategies(const Config& config) {
-  std::vector<const plan::Strategy*> chosen = {plan::FindStrategy(config.Get("strategy"))};
+  std::vector<const plan::Strategy*> chosen = {&GetStrategy(config)};
   std::vector<std::string> presets = {config.Get("preset")};
   for (const Change& change : config.changes()) {
     const auto strategy = change.set.find("strategy");

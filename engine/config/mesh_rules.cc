@@ -124,13 +124,12 @@ Result<plan::Mesh> MeshOf(const Config& config) {
 }
 
 Status CheckMesh(const Config& config) {
-  if (plan::FindStrategy(config.Get("strategy"))->dimensions == 0 &&
-      config.GetInt("run.ranks") > 1) {
+  const plan::Strategy& strategy = GetStrategy(config);
+  if (strategy.dimensions == 0 && config.GetInt("run.ranks") > 1) {
     return Status::Error(fmt::format("{} is one rank, not {}: set run.ranks=1, or strategy=ddp",
                                      Shown(config, "strategy"), Shown(config, "run.ranks")));
   }
   SHARDSCOPE_ASSIGN_OR_RETURN(const plan::Mesh mesh, MeshOf(config));
-  const plan::Strategy& strategy = *plan::FindStrategy(config.Get("strategy"));
   const int32_t replicas = mesh.size(plan::MeshDimension::kReplicate);
   const int32_t shards = mesh.size(plan::MeshDimension::kShard);
   if (strategy.replicates_shards() && replicas == 1) {

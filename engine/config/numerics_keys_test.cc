@@ -40,6 +40,35 @@ TEST(ToPolicy, AccumulationIsOfFsdpWithShards) {
   EXPECT_TRUE(of_full.Check().ok()) << of_full.Check().message();
 }
 
+// Choices of these keys are words of traces.
+TEST(ToPolicy, DtypesAndOptimizersHaveTheirNames) {
+  for (const std::string& name : FindKey("precision.param")->choices) {
+    const plan::Policy policy = ToPolicy(Configured({"precision.param=" + name}));
+    const bool is_wide = name == "fp64";
+    EXPECT_EQ(words::Name(policy.param_dtype), name);
+    EXPECT_EQ(words::Name(policy.reduce_dtype), is_wide ? "fp64" : "fp32");
+    EXPECT_EQ(words::Name(policy.master_dtype), is_wide ? "fp64" : "fp32");
+  }
+  for (const std::string& name : FindKey("precision.reduce")->choices) {
+    EXPECT_EQ(words::Name(ToPolicy(Configured({"precision.reduce=" + name})).reduce_dtype), name);
+  }
+  for (const std::string& name : FindKey("optimizer.kind")->choices) {
+    EXPECT_EQ(words::Name(GetOptimizer(Configured({"optimizer.kind=" + name}))), name);
+  }
+}
+
+// A number of elements that is stated is one of the master's.
+TEST(ToPolicy, BucketsOfElementsHaveTheBytesOfTheMaster) {
+  const auto bytes = [](const std::string& dtype) {
+    return ToPolicy(Configured({"strategy=zero1", "zero.reduce_bucket_size=1000",
+                                "precision.param=" + dtype}))
+        .units.bucket_bytes;
+  };
+  EXPECT_EQ(bytes("fp32"), 4000);
+  EXPECT_EQ(bytes("bf16"), 4000);
+  EXPECT_EQ(bytes("fp64"), 8000);
+}
+
 TEST(ToPolicy, OptimizerSaysWhatIsKept) {
   EXPECT_EQ(ToPolicy(Config()).update.state, plan::DefaultStateTensors());
   EXPECT_TRUE(

@@ -10,6 +10,7 @@
 #include "engine/config/faults.h"
 #include "engine/plan/conflicts.h"
 #include "trace/base/text.h"
+#include "trace/base/trace_bytes.h"
 
 namespace shardscope::config {
 namespace {
@@ -55,7 +56,7 @@ std::string StrategiesThat(bool reshard_after_forward) {
 }
 
 Status CheckSharding(const Config& config) {
-  const plan::Strategy& strategy = *plan::FindStrategy(config.Get("strategy"));
+  const plan::Strategy& strategy = GetStrategy(config);
   if (config.GetBool("reshard_after_forward") == strategy.reshards_after_forward)
     return Status::Ok();
   return Status::Error(fmt::format(
@@ -65,7 +66,7 @@ Status CheckSharding(const Config& config) {
 }
 
 Status CheckDoubleBuffer(const Config& config) {
-  const plan::Strategy& strategy = *plan::FindStrategy(config.Get("strategy"));
+  const plan::Strategy& strategy = GetStrategy(config);
   if (config.Get("preset") != "double_buffer" || !strategy.has_presets) return Status::Ok();
   const auto refuse = [&](std::string_view key, std::string_view why, std::string_view remedy) {
     return Status::Error(fmt::format("{} does not go with {}, {}: set {}, or preset=fsdp2",
@@ -159,7 +160,7 @@ Status CheckPrecision(const Config& config) {
 
 // What came with a checkpoint and does not apply changes nothing.
 bool IsInForce(const Config& config, std::string_view key) {
-  const plan::Strategy& strategy = *plan::FindStrategy(config.Get("strategy"));
+  const plan::Strategy& strategy = GetStrategy(config);
   return config.IsGiven(key) || Applies(key, strategy, config.Get("preset"));
 }
 
@@ -244,7 +245,7 @@ Status CheckDevice(const Config& config) {
 Status CheckProcesses(const Config& config) {
   const std::string& transport = config.Get("transport");
   const bool has_processes = transport == "gloo" || transport == "nccl";
-  if (!plan::FindStrategy(config.Get("strategy"))->is_rooted || !has_processes) {
+  if (!GetStrategy(config).is_rooted || !has_processes) {
     return Status::Ok();
   }
   return Status::Error(
@@ -299,11 +300,9 @@ Status CheckLogitsBlock(const Config& config) {
                   Shown(config, "train.logits_block"), kLeast));
 }
 
-// trace/record/size_bound.h: batches, log and segments must fit.
 Status CheckRecord(const Config& config) {
-  constexpr int64_t kLeastBytes = 4'000'000;
   const int64_t bytes = config.GetInt("record.max_bytes");
-  if (bytes == 0 || bytes >= kLeastBytes) return Status::Ok();
+  if (bytes == 0 || bytes >= kLeastTraceBytes) return Status::Ok();
   return Status::Error(
       fmt::format("{} is too small to record a step: give 0 (no limit) or at least 4MB",
                   Shown(config, "record.max_bytes")));

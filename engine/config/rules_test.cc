@@ -1,10 +1,12 @@
 // What errors of rules between keys name can be done.
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "engine/config/config.h"
+#include "trace/base/trace_bytes.h"
 
 namespace shardscope::config {
 namespace {
@@ -18,6 +20,35 @@ std::string RuleError(const RuleSettings& settings) {
     if (!status.ok()) return status.message();
   }
   return config.Check().message();
+}
+
+TEST(RulesTest, TheBoundOnATraceLetsAStepBeRecorded) {
+  const auto error = [](int64_t kilobytes) {
+    return RuleError({"record.max_bytes=" + std::to_string(kilobytes) + "kB"});
+  };
+  EXPECT_EQ(error(kLeastTraceBytes / 1000), "");
+  EXPECT_NE(error(kLeastTraceBytes / 1000 - 1)
+                .find("is too small to record a step: give 0 (no limit) or at least 4MB"),
+            std::string::npos);
+}
+
+// Whatever names a rank, or counts ranks, goes as far as run.ranks does.
+TEST(RulesTest, KeysOfRanksGoAsFarAsThereAreRanks) {
+  const auto most = static_cast<int>(FindKey("run.ranks")->maximum);
+  EXPECT_EQ(FindKey("fault.init")->maximum, most - 1);
+  EXPECT_EQ(FindKey("reshard_after_forward")->maximum, most / 2);
+  const std::string last = std::to_string(most - 1);
+  const std::string ranks = std::to_string(most);
+  const std::string more = std::to_string(most + 1);
+  const auto takes = [](const std::string& key, const std::string& value) {
+    return Config().Set(key, value).ok();
+  };
+  EXPECT_TRUE(takes("mesh.shard", ranks));
+  EXPECT_FALSE(takes("mesh.shard", more));
+  EXPECT_TRUE(takes("fault.delay", last + ":20ms"));
+  EXPECT_FALSE(takes("fault.delay", ranks + ":20ms"));
+  EXPECT_TRUE(takes("fault.hang", last + ":3"));
+  EXPECT_FALSE(takes("fault.hang", ranks + ":3"));
 }
 
 // With what an error names the settings pass.

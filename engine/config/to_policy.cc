@@ -6,6 +6,16 @@
 namespace shardscope::config {
 namespace {
 
+// Its choices are the names of dtypes.
+plan::DType DTypeOf(const Config& config, std::string_view key) {
+  return words::ParseDType(config.Get(key)).value();
+}
+
+plan::DType MasterDTypeOf(const Config& config) {
+  const bool is_wide = DTypeOf(config, "precision.param") == plan::DType::kFp64;
+  return is_wide ? plan::DType::kFp64 : plan::DType::kFp32;
+}
+
 // `stages`: of a pipeline.
 plan::UnitPolicy UnitsOf(const Config& config, const plan::Strategy& strategy, int32_t stages) {
   plan::UnitPolicy units = GetUnitPolicy(config);
@@ -20,7 +30,7 @@ plan::UnitPolicy UnitsOf(const Config& config, const plan::Strategy& strategy, i
     units.first_bucket_bytes = std::min(units.first_bucket_bytes, units.bucket_bytes);
     return units;
   }
-  const int64_t element_bytes = config.Get("precision.param") == "fp64" ? 8 : 4;
+  const int64_t element_bytes = plan::BytesOf(MasterDTypeOf(config));
   units.bucket_bytes = config.GetInt("zero.reduce_bucket_size") * element_bytes;
   units.first_bucket_bytes = units.bucket_bytes;
   return units;
@@ -30,12 +40,6 @@ plan::PipelineSchedule PipelineScheduleOf(const Config& config) {
   const std::string& name = config.Get("pipeline.schedule");
   if (name == "gpipe") return plan::PipelineSchedule::kGpipe;
   return name == "1f1b" ? plan::PipelineSchedule::k1F1B : plan::PipelineSchedule::kInterleaved;
-}
-
-plan::DType ParseDType(const std::string& text) {
-  if (text == "bf16") return plan::DType::kBf16;
-  if (text == "fp16") return plan::DType::kFp16;
-  return text == "fp64" ? plan::DType::kFp64 : plan::DType::kFp32;
 }
 
 plan::Offload OffloadOf(const Config& config) {
@@ -73,10 +77,12 @@ void SetAccumulation(const Config& config, std::string_view key, plan::Accumulat
   if (key == "precision.keep_low_grads") accumulation->keeps_dtype = config.GetBool(key);
 }
 
+const plan::Strategy& GetStrategy(const Config& config) {
+  return *plan::FindStrategy(config.Get("strategy"));
+}
+
 plan::OptimizerKind GetOptimizer(const Config& config) {
-  const std::string& name = config.Get("optimizer.kind");
-  if (name == "sgd") return plan::OptimizerKind::kSgd;
-  return name == "adam" ? plan::OptimizerKind::kAdam : plan::OptimizerKind::kAdamw;
+  return words::ParseOptimizerKind(config.Get("optimizer.kind")).value();
 }
 
 plan::Policy ToPolicy(const Config& config) {
@@ -85,7 +91,7 @@ plan::Policy ToPolicy(const Config& config) {
   const auto small = [&](std::string_view key) { return static_cast<int>(config.GetInt(key)); };
   if (config.Get("preset") == "fsdp1") policy.preset = plan::Preset::kFsdp1;
   if (config.Get("preset") == "double_buffer") policy.preset = plan::Preset::kDoubleBuffer;
-  policy.strategy = plan::FindStrategy(config.Get("strategy"));
+  policy.strategy = &GetStrategy(config);
   policy.reshard_after_forward = config.GetBool("reshard_after_forward");
   if (backward == "post") policy.backward_prefetch = plan::BackwardPrefetch::kPost;
   if (backward == "none") policy.backward_prefetch = plan::BackwardPrefetch::kNone;
@@ -121,10 +127,9 @@ plan::Policy ToPolicy(const Config& config) {
   // A scaler too says of no unit before all whether it is updated.
   policy.update.clips = policy.offload != plan::Offload::kAll || policy.update.has_scaler ||
                         config.GetFloat("train.clip") > 0;
-  policy.param_dtype = ParseDType(config.Get("precision.param"));
-  policy.reduce_dtype = ParseDType(config.Get("precision.reduce"));
-  policy.master_dtype =
-      policy.param_dtype == plan::DType::kFp64 ? plan::DType::kFp64 : plan::DType::kFp32;
+  policy.param_dtype = DTypeOf(config, "precision.param");
+  policy.reduce_dtype = DTypeOf(config, "precision.reduce");
+  policy.master_dtype = MasterDTypeOf(config);
   return policy;
 }
 

@@ -11,6 +11,7 @@
 #include "engine/config/config.h"
 #include "engine/config/faults.h"
 #include "engine/config/parse.h"
+#include "engine/config/rules.h"
 #include "trace/base/number_list.h"
 #include "trace/base/parse_number.h"
 #include "trace/base/text.h"
@@ -22,7 +23,6 @@ namespace {
 
 constexpr size_t kMaxValueBytes = 4096;
 constexpr int64_t kMaxBlocksPerUnit = 128;
-constexpr int64_t kMaxMeshSize = 64;
 constexpr std::string_view kAuto = "auto:";
 
 // In the largest unit that keeps the number at least 1, with as many digits as give it back.
@@ -160,7 +160,7 @@ std::optional<std::string> CanonicalNumber(const KeyInfo& key, std::string_view 
 std::optional<std::string> CanonicalMeshSize(std::string_view text) {
   if (text == "auto") return "auto";
   const auto ranks = ParseInteger<int64_t>(text);
-  if (!ranks || *ranks < 1 || *ranks > kMaxMeshSize) return std::nullopt;
+  if (!ranks || *ranks < 1 || *ranks > kMostRanks) return std::nullopt;
   return std::to_string(*ranks);
 }
 
@@ -294,7 +294,7 @@ std::string Allowed(const KeyInfo& key) {
   }
   if (IsPrefetchList(key)) return "unit:unit+unit,unit:unit with each unit once before a colon";
   if (key.name.starts_with("mesh."))
-    return fmt::format("auto, or a whole number from 1 to {}", kMaxMeshSize);
+    return fmt::format("auto, or a whole number from 1 to {}", kMostRanks);
   if (IsFaultKey(key.name)) return AllowedFault(key.name);
   if (DimensionOfLink(key.name) || IsHostLink(key.name)) {
     return key.name.ends_with("latency") ? "empty, or a duration as of link.latency"

@@ -17,13 +17,9 @@ namespace {
 
 using config::Config;
 
-const plan::Strategy& StrategyOf(const Config& config) {
-  return *plan::FindStrategy(config.Get("strategy"));
-}
-
 // Whether the key does anything in `config`.
 bool Counts(const Config& config, std::string_view key) {
-  return config::Applies(key, StrategyOf(config), config.Get("preset"));
+  return config::Applies(key, config::GetStrategy(config), config.Get("preset"));
 }
 
 Settings One(std::string_view key, std::string value) {
@@ -86,7 +82,7 @@ std::vector<Settings> ShorterRunAhead(const Config& config) {
 }
 
 std::vector<Settings> ReshardAfterForward(const Config& config) {
-  const plan::Strategy& now = StrategyOf(config);
+  const plan::Strategy& now = config::GetStrategy(config);
   const plan::Strategy& variant = plan::VariantThat(true, now);
   if (!now.reshards_after_forward && &variant != &now) return {ToStrategy(config, variant)};
   // Among fewer ranks each keeps more.
@@ -190,7 +186,7 @@ std::vector<Settings> SmallerBatches(const Config& config) {
 // Those that keep less between steps.
 std::vector<Settings> ShardMore(const Config& config) {
   std::vector<Settings> settings;
-  const plan::Strategy& now = StrategyOf(config);
+  const plan::Strategy& now = config::GetStrategy(config);
   // What ranks share already needs more than a key to share otherwise.
   if (now.Uses(plan::MeshDimension::kPipeline) && !now.Uses(plan::MeshDimension::kShard) &&
       !now.Uses(plan::MeshDimension::kReplicate)) {
@@ -208,7 +204,7 @@ std::vector<Settings> ShardMore(const Config& config) {
 // Of replicas that hold the same shards.
 std::vector<Settings> FewerReplicas(const Config& config) {
   std::vector<Settings> settings;
-  if (!StrategyOf(config).replicates_shards()) return settings;
+  if (!config::GetStrategy(config).replicates_shards()) return settings;
   const plan::Mesh mesh = config::ToPolicy(config).mesh;
   for (int32_t replicas = mesh.size(plan::MeshDimension::kReplicate); replicas % 2 == 0;) {
     replicas /= 2;

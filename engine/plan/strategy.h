@@ -12,10 +12,12 @@ struct ModelDescription;
 struct Policy;
 struct Schedule;
 
-// One entry of the table in strategies.cc, which is the only list of them.
+// One row of strategy_list.inc, which is the only list of them.
 struct Strategy {
   std::string_view name;    // value of the key, and part of a Schedule's name
   std::string_view shards;  // what is sharded, in words
+  // The step before any pass: it has no prefetch but that of budgets. `policy` is checked.
+  Schedule (*build)(const ModelDescription& model, const Policy& policy) = nullptr;
   // Along which ranks may lie. With shards and replicas the groups of mesh.replicate reduce the
   // shards of gradients; of none there is one rank only.
   MeshDimensions dimensions = Only(MeshDimension::kShard);
@@ -39,8 +41,6 @@ struct Strategy {
   // Where memory is short, advice tries these in this order: each keeps no more between steps than
   // the one before. 0: it is not advised.
   int advice_order = 0;
-  // The step before any pass: it has no prefetch but that of budgets. `policy` is checked.
-  Schedule (*build)(const ModelDescription& model, const Policy& policy) = nullptr;
 
   // All ranks along one of its dimensions: those that share, or replicas, if there are any.
   Mesh MeshOf(int num_ranks) const;

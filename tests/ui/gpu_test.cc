@@ -87,7 +87,7 @@ TEST(GoldenGpu, HealthAndReportSayTheSame) {
   EXPECT_EQ(report.gpu_clocks.size(), 2u);
   // Kernels and ops are of one virtual clock.
   int64_t exposed_ns = 0;
-  for (const analysis::StepBreakdown& step : report.steps) exposed_ns += step.exposed_ns;
+  for (const analysis::StepBreakdown& step : report.steps) exposed_ns += step.time.exposed_ns;
   EXPECT_NEAR(static_cast<double>(report.kernels.exposed_ns()), static_cast<double>(exposed_ns),
               static_cast<double>(exposed_ns) / 1000);
 }

@@ -24,9 +24,10 @@ std::string PlanName(const query::Snapshot& snapshot, query::PlanOpId plan_op) {
 
 void AppendParts(const query::Snapshot& part, query::DerivedRows* rows) {
   for (const StepBreakdown& row : Breakdowns(part)) {
-    rows->step_parts.push_back({schema::StepPartId(), row.rank, row.step, row.compute_ns,
-                                row.communication_ns, row.copy_ns, row.overlap_ns,
-                                row.exposed_copy_ns, row.slot_wait_ns});
+    const TimeSplit& time = row.time;
+    rows->step_parts.push_back({schema::StepPartId(), row.rank, row.step, time.compute_ns,
+                                time.communication_ns, time.copy_ns, time.overlap_ns,
+                                time.exposed_copy_ns, row.slot_wait_ns});
   }
 }
 
@@ -170,13 +171,14 @@ std::vector<StepBreakdown> DerivedBreakdowns(const query::Snapshot& snapshot) {
     row.start_ns = step.start_ns;
     row.end_ns = std::max(step.end_ns, step.start_ns);
     row.step_ns = row.end_ns - row.start_ns;
-    row.compute_ns = part.compute_ns;
-    row.communication_ns = part.communication_ns;
-    row.copy_ns = part.copy_ns;
-    row.overlap_ns = part.overlap_ns;
-    row.exposed_ns = part.communication_ns - part.overlap_ns;
-    row.exposed_copy_ns = part.exposed_copy_ns;
-    row.idle_ns = row.step_ns - row.compute_ns - row.exposed_ns - row.exposed_copy_ns;
+    TimeSplit& time = row.time;
+    time.compute_ns = part.compute_ns;
+    time.communication_ns = part.communication_ns;
+    time.copy_ns = part.copy_ns;
+    time.overlap_ns = part.overlap_ns;
+    time.exposed_ns = part.communication_ns - part.overlap_ns;
+    time.exposed_copy_ns = part.exposed_copy_ns;
+    time.idle_ns = row.step_ns - time.compute_ns - time.exposed_ns - time.exposed_copy_ns;
     row.slot_wait_ns = part.slot_wait_ns;
     row.tokens = step.tokens;
     row.loss = step.loss;

@@ -1,8 +1,10 @@
 #include "trace/query/packed_rows.h"
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 
+#include "trace/base/byte_width.h"
 #include "trace/query/gpu.h"
 #include "trace/query/rows.h"
 
@@ -30,12 +32,12 @@ PackedRows<Row>::PackedRows(std::span<const Row> rows) {
     Column& column = columns_[at];
     column.smallest = static_cast<uint64_t>(smallest);
     const uint64_t range = static_cast<uint64_t>(largest) - column.smallest;
-    column.width = rows.empty() ? 0 : static_cast<uint32_t>((std::bit_width(range) + 7) / 8);
-    column.mask = column.width == 8 ? UINT64_MAX : (uint64_t{1} << (8 * column.width)) - 1;
+    column.width = rows.empty() ? 0 : static_cast<uint32_t>(ByteWidth(range));
+    column.mask = ByteMask(column.width);
     column.offset = static_cast<uint32_t>(size);
     size += rows.size() * column.width;
   }
-  bytes_.resize(size + sizeof(uint64_t));  // a value is read as the 8 bytes from its first one on
+  bytes_.resize(size + kByteWidthPadding);
   for (size_t at = 0; at < kColumns; ++at) {
     const Column& column = columns_[at];
     if (column.width == 0) continue;

@@ -7,12 +7,12 @@
 #pragma once
 
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <vector>
+
+#include "trace/base/byte_width.h"
 
 namespace shardscope::query {
 
@@ -53,7 +53,6 @@ class PackedRows {
   }
 
  private:
-  static_assert(std::endian::native == std::endian::little);
   static constexpr size_t kColumns = Packing<Row>::kColumns;
 
   struct Column {
@@ -65,9 +64,8 @@ class PackedRows {
 
   [[gnu::always_inline]] inline int64_t Value(size_t at, size_t index) const {
     const Column& column = columns_[at];
-    uint64_t word;
-    std::memcpy(&word, bytes_.data() + column.offset + index * column.width, sizeof(word));
-    return static_cast<int64_t>(column.smallest + (word & column.mask));
+    const uint8_t* number = bytes_.data() + column.offset + index * column.width;
+    return static_cast<int64_t>(column.smallest + MaskedNumber(number, column.mask));
   }
 
   std::array<Column, kColumns> columns_;

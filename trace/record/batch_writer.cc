@@ -83,9 +83,9 @@ void CommitCounter::AfterCommit() {
 
 Result<std::unique_ptr<BatchWriter>> BatchWriter::Create(const std::string& folder,
                                                          int64_t max_bytes) {
-  if (max_bytes > 0 && max_bytes < kMinMaxBytes) {
-    return Status::Error(
-        fmt::format("record.max_bytes must be 0 (no limit) or at least {} bytes", kMinMaxBytes));
+  if (max_bytes > 0 && max_bytes < kLeastTraceBytes) {
+    return Status::Error(fmt::format("record.max_bytes must be 0 (no limit) or at least {} bytes",
+                                     kLeastTraceBytes));
   }
   std::unique_ptr<BatchWriter> batches(new BatchWriter(max_bytes));
   SHARDSCOPE_ASSIGN_OR_RETURN(

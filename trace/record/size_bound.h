@@ -11,6 +11,7 @@
 #include <map>
 #include <vector>
 
+#include "trace/base/trace_bytes.h"
 #include "trace/record/memory_account.h"
 #include "trace/record/thread_rings.h"
 #include "trace/store/writer.h"
@@ -18,11 +19,10 @@
 namespace shardscope::record {
 
 inline constexpr size_t kMaxBatchRows = 10'000;
-inline constexpr int64_t kMinMaxBytes = 4'000'000;  // as in engine/config
 
 class SizeBound {
  public:
-  // 0 = unbounded; else at least kMinMaxBytes.
+  // 0 = unbounded; else at least kLeastTraceBytes.
   explicit SizeBound(int64_t max_bytes) : max_bytes_(max_bytes), segments_(1) {}
 
   bool bounded() const { return max_bytes_ > 0; }

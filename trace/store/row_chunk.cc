@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "trace/base/byte_width.h"
 #include "trace/base/check.h"
 
 namespace shardscope::store {
@@ -16,7 +17,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-constexpr size_t kPaddingBytes = 8;
+static_assert(kByteWidthPadding == 8);  // as files have it
 
 template <typename Number>
 void Put(Number number, std::string* data) {
@@ -24,9 +25,6 @@ void Put(Number number, std::string* data) {
   std::memcpy(bytes.data(), &number, sizeof(Number));
   data->append(bytes.data(), bytes.size());
 }
-
-// Of a width of 0 to 8 bytes.
-uint64_t MaskOf(size_t width) { return width == 8 ? ~uint64_t{0} : (uint64_t{1} << 8 * width) - 1; }
 
 // The values of one column: those of its kind.
 struct PackedColumn {
@@ -87,7 +85,7 @@ void SetWidth(bool has_start, Coded* coded) {
       all.begin(), all.end(),
       [](uint64_t a, uint64_t b) { return static_cast<int64_t>(a) < static_cast<int64_t>(b); });
   coded->base = *least;
-  coded->width = (static_cast<size_t>(std::bit_width(*most - *least)) + 7) / 8;
+  coded->width = ByteWidth(*most - *least);
 }
 
 Coded AsTheyAre(const std::vector<uint64_t>& values) {
@@ -211,10 +209,9 @@ struct Reading {
 
   // Numbers end 8 bytes in front of the end of the data, so that 8 can be read.
   uint64_t Next(uint64_t column_before) {
-    uint64_t number = 0;
-    std::memcpy(&number, at, sizeof(number));
+    const uint64_t number = MaskedNumber(at, mask);
     at += width;
-    row_before = base + (number & mask) + (row_before & row_mask) + (column_before & column_mask);
+    row_before = base + number + (row_before & row_mask) + (column_before & column_mask);
     return row_before;
   }
 };
@@ -224,8 +221,8 @@ class ChunkSource final : public schema::FieldSource {
  public:
   // False: no chunk of rows with these fields.
   bool Open(std::string_view data, const std::vector<ChunkColumn>& kinds) {
-    if (data.size() < kPaddingBytes) return false;
-    Bytes bytes(data.substr(0, data.size() - kPaddingBytes));
+    if (data.size() < kByteWidthPadding) return false;
+    Bytes bytes(data.substr(0, data.size() - kByteWidthPadding));
     uint32_t format = 0;
     uint32_t num_rows = 0;
     uint32_t num_columns = 0;
@@ -292,7 +289,7 @@ class ChunkSource final : public schema::FieldSource {
     if (width > sizeof(uint64_t) || !bytes->Take(num_rows_ * width, &numbers)) return false;
     column->at = numbers.data();
     column->width = width;
-    column->mask = MaskOf(width);
+    column->mask = ByteMask(width);
     return true;
   }
 
@@ -358,7 +355,7 @@ std::string PackRows(const AnyRows& rows) {
         break;
     }
   }
-  data.append(kPaddingBytes, '\0');
+  data.append(kByteWidthPadding, '\0');
   return data;
 }
 

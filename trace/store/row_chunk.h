@@ -11,6 +11,10 @@
 //   8 bytes of zeros, so that every number can be read as one of 8 bytes
 // An integer is base + number + what it is a difference to, modulo 2^64. In the first row that is
 // `start` where it is the row before.
+//
+// query::PackedRows packs the same way (trace/base/byte_width.h is what both share), but for
+// memory: its rows are read in any order, so that it knows neither differences to the row before
+// nor texts, and it has no layout that files keep.
 #pragma once
 
 #include <cstddef>

@@ -39,9 +39,10 @@ struct PanelFrame {
     log->Text(id, text, widgets::Paragraph(look, style, text));
   }
   // Where the panel has nothing to show.
-  void Empty(ui::Text text) const {
-    log->Text("empty", Tr(text), widgets::EmptyState(look, Tr(text)));
+  void Empty(std::string_view text) const {
+    log->Text("empty", text, widgets::EmptyState(look, text));
   }
+  void Empty(ui::Text text) const { Empty(Tr(text)); }
 };
 
 }  // namespace shardscope::panels

@@ -176,6 +176,15 @@ OpFacts FactsOf(const query::Snapshot& snapshot, int32_t rank, query::OpRunId op
   return facts;
 }
 
+bool AreFactsOf(const OpFacts& facts, int32_t rank, query::OpRunId op_run) {
+  return facts.found && facts.run.id == op_run && facts.run.rank == rank;
+}
+
+bool AreSettled(const OpFacts& facts, const query::Snapshot& snapshot) {
+  const query::RankRows* rows = snapshot.FindRank(facts.run.rank);
+  return rows != nullptr && !rows->steps.empty() && rows->steps.back().step > facts.run.step;
+}
+
 double LinkHeadroom(const OpFacts& facts) {
   if (!facts.collective || !facts.slack.found) return 0;
   const auto transfer = static_cast<double>(facts.collective->transfer_ns);

@@ -40,6 +40,13 @@ struct OpFacts {
 };
 OpFacts FactsOf(const query::Snapshot& snapshot, int32_t rank, query::OpRunId op_run);
 
+// Whether they were found, of this op run.
+bool AreFactsOf(const OpFacts& facts, int32_t rank, query::OpRunId op_run);
+
+// Whether no later row can change them. Until a later step of their rank is over, the first use and
+// the other ranks' arrivals may still come.
+bool AreSettled(const OpFacts& facts, const query::Snapshot& snapshot);
+
 // How many times slower the link could be before this hidden all-gather would be exposed; 0 if it
 // is exposed already or took no time.
 double LinkHeadroom(const OpFacts& facts);

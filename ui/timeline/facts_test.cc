@@ -5,6 +5,7 @@
 #include "tests/lesson/lesson_snapshot.h"
 #include "ui/timeline/labels.h"
 #include "ui/timeline/minimap.h"
+#include "ui/timeline/run_index.h"
 
 namespace shardscope::timeline {
 namespace {
@@ -78,6 +79,43 @@ TEST(FactsTest, UnknownOpIsNotFound) {
   const query::SnapshotPtr snapshot = analysis::MakeLessonSnapshot(1, 3, 9);
   EXPECT_FALSE(FactsOf(*snapshot, 0, query::OpRunId(1'000'000)).found);
   EXPECT_FALSE(FactsOf(*snapshot, 5, query::OpRunId(1)).found);
+}
+
+TEST(FactsTest, AreOfOneOpRunOfOneRank) {
+  const query::SnapshotPtr snapshot = analysis::MakeLessonSnapshot(2, 3, 9);
+  const query::OpRun run = snapshot->ranks[1].op_runs[0];
+  const OpFacts facts = FactsOf(*snapshot, 1, run.id);
+  ASSERT_TRUE(facts.found);
+  EXPECT_TRUE(AreFactsOf(facts, 1, run.id));
+  EXPECT_FALSE(AreFactsOf(facts, 0, run.id));
+  EXPECT_FALSE(AreFactsOf(facts, 1, query::OpRunId::None()));
+  EXPECT_FALSE(AreFactsOf(OpFacts(), OpFacts().run.rank, OpFacts().run.id));
+}
+
+TEST(FactsTest, AreSettledOnceALaterStepOfTheRankIsOver) {
+  const query::SnapshotPtr snapshot = analysis::MakeLessonSnapshot(2, 3, 9);
+  OpFacts facts;
+  facts.run.rank = 1;
+  facts.run.step = 1;
+  EXPECT_TRUE(AreSettled(facts, *snapshot));
+  facts.run.step = 2;  // the last one
+  EXPECT_FALSE(AreSettled(facts, *snapshot));
+  facts.run.step = 1;
+  facts.run.rank = 5;
+  EXPECT_FALSE(AreSettled(facts, *snapshot));
+  EXPECT_FALSE(AreSettled(facts, query::Snapshot()));
+}
+
+TEST(FindRunTest, GivesTheOpRunOfARankOrNone) {
+  const query::SnapshotPtr snapshot = analysis::MakeLessonSnapshot(2, 3, 9);
+  const query::OpRun run = snapshot->ranks[1].op_runs[4];
+  const auto found = FindRun(*snapshot, 1, run.id);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->id, run.id);
+  EXPECT_EQ(found->started_ns, run.started_ns);
+  EXPECT_FALSE(FindRun(*snapshot, 1, query::OpRunId(1'000'000)).has_value());
+  EXPECT_FALSE(FindRun(*snapshot, 1, query::OpRunId::None()).has_value());
+  EXPECT_FALSE(FindRun(*snapshot, 5, run.id).has_value());
 }
 
 TEST(LabelsTest, QualifiedNamesAreShortenedFromTheLeft) {

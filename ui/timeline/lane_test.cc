@@ -144,7 +144,7 @@ TEST_F(LessonTest, ExposedStripIsWhatTheReportCounts) {
     }
     for (const analysis::StepBreakdown& row : analysis::Breakdowns(*snapshot_)) {
       if (row.rank != 0 || row.step != at) continue;
-      EXPECT_NEAR(exposed_px * axis.ns_per_pixel(), static_cast<double>(row.exposed_ns),
+      EXPECT_NEAR(exposed_px * axis.ns_per_pixel(), static_cast<double>(row.time.exposed_ns),
                   1e-3 * static_cast<double>(row.step_ns));
     }
   }

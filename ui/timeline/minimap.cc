@@ -33,7 +33,7 @@ std::vector<MinimapBar> MakeMinimap(const std::vector<analysis::StepBreakdown>& 
     group.bar.x1 = axis.X(step.end_ns);
     group.bar.last_step = step.step;
     group.step_ns += static_cast<double>(step.step_ns);
-    group.exposed_ns += static_cast<double>(step.exposed_ns);
+    group.exposed_ns += static_cast<double>(step.time.exposed_ns);
     ++group.count;
   }
   double tallest = 0;

@@ -48,11 +48,9 @@ struct Selected {
 };
 
 std::optional<Selected> SelectedRun(const query::Snapshot& snapshot, const ui::SelectedOp& op) {
-  const query::RankRows* rows = snapshot.FindRank(op.rank);
-  const uint32_t row = rows == nullptr || op.op_run.is_none() ? kNoRow : FindRow(*rows, op.op_run);
-  if (row == kNoRow) return std::nullopt;
-  const query::OpRun& run = rows->op_runs[row];
-  return Selected{run.step, run.started_ns, run.ended_ns};
+  const auto run = FindRun(snapshot, op.rank, op.op_run);
+  if (!run) return std::nullopt;
+  return Selected{run->step, run->started_ns, run->ended_ns};
 }
 
 std::optional<Selected> SelectedWork(const query::Snapshot& snapshot,

@@ -58,6 +58,12 @@ bool ClickArea(const char* id, ImVec2 size) {
   return ImGui::InvisibleButton(id, size, ImGuiButtonFlags_EnableNav);
 }
 
+void ItemGround(const Look& look, Color color, bool marked) {
+  if (!marked && !ImGui::IsItemHovered() && !ImGui::IsItemFocused()) return;
+  ImGui::GetWindowDrawList()->AddRectFilled(ImGui::GetItemRectMin(), ImGui::GetItemRectMax(), color,
+                                            look.Px(ui::kSmallRounding));
+}
+
 int Segmented(const Look& look, const char* id, const Segments& segments) {
   const int count = static_cast<int>(segments.options.size());
   if (count == 0) return -1;

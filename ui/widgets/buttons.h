@@ -13,6 +13,10 @@ namespace shardscope::widgets {
 // keyboard.
 bool ClickArea(const char* id, ImVec2 size);
 
+// A ground behind what will be drawn on the last item, while the mouse or the keyboard is on it, or
+// it is `marked`.
+void ItemGround(const Look& look, Color color, bool marked = false);
+
 struct Segments {
   std::vector<std::string> options;
   int chosen = -1;   // in force

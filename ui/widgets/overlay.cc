@@ -50,10 +50,7 @@ bool MenuRow(const Look& look, const char* title, std::string_view key, bool mar
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const ImVec2 size(ContentWidth(), look.Px(kOverlayRowHeight));
   const bool clicked = ClickArea(title, size);
-  if (marked || ImGui::IsItemHovered() || ImGui::IsItemFocused()) {
-    ImGui::GetWindowDrawList()->AddRectFilled(
-        at, {at.x + size.x, at.y + size.y}, look.theme.surface.chosen, look.Px(ui::kSmallRounding));
-  }
+  ItemGround(look, look.theme.surface.chosen, marked);
   const float pad = look.Px(8);
   const ImVec2 text(at.x + pad, at.y + look.Px(6));
   const float key_width = key.empty() ? 0 : TextSize(look, MonoOf(look), key).x + pad;

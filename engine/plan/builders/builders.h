@@ -7,14 +7,14 @@
 
 namespace shardscope::plan {
 
-Schedule BuildDataParallel(const ModelDescription& model, const Policy& policy);
-Schedule BuildDdp(const ModelDescription& model, const Policy& policy);
+#define SHARDSCOPE_STRATEGY(strategy, builder, ...) \
+  Schedule builder(const ModelDescription& model, const Policy& policy);
+#include "engine/plan/strategy_list.inc"
+#undef SHARDSCOPE_STRATEGY
+
+// BuildFsdp() with each preset.
 Schedule BuildDoubleBuffer(const ModelDescription& model, const Policy& policy);
 Schedule BuildFsdp1(const ModelDescription& model, const Policy& policy);
 Schedule BuildFsdp2(const ModelDescription& model, const Policy& policy);
-Schedule BuildNoShard(const ModelDescription& model, const Policy& policy);
-Schedule BuildSingle(const ModelDescription& model, const Policy& policy);
-Schedule BuildZero(const ModelDescription& model, const Policy& policy);
-Schedule BuildZero3(const ModelDescription& model, const Policy& policy);
 
 }  // namespace shardscope::plan

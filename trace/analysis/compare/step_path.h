@@ -11,7 +11,7 @@
 
 namespace shardscope::analysis {
 
-// compute + exposed + exposed copy + idle == step (trace/analysis/steps/breakdown.h).
+// compute + exposed + exposed copy + idle == step (trace/analysis/steps/time_split.h).
 enum class StepPart : uint8_t { kCompute, kExposed, kExposedCopy, kIdle };
 inline constexpr size_t kNumStepParts = 4;
 

@@ -143,14 +143,14 @@ Losses MakeLosses(const std::vector<StepBreakdown>& rows, const std::vector<Stal
   const auto count = static_cast<double>(rows.size());
   for (const StepBreakdown& row : rows) {
     result.step_ns += static_cast<double>(row.step_ns) / count;
-    result.compute_ns += static_cast<double>(row.compute_ns) / count;
-    idle_ns += static_cast<double>(row.idle_ns) / count;
-    exposed_ns += static_cast<double>(row.exposed_ns) / count;
-    exposed_copy_ns += static_cast<double>(row.exposed_copy_ns) / count;
+    result.compute_ns += static_cast<double>(row.time.compute_ns) / count;
+    idle_ns += static_cast<double>(row.time.idle_ns) / count;
+    exposed_ns += static_cast<double>(row.time.exposed_ns) / count;
+    exposed_copy_ns += static_cast<double>(row.time.exposed_copy_ns) / count;
     result.idle_slot_ns += static_cast<double>(row.slot_wait_ns) / count;
-    result.communication_ns += static_cast<double>(row.communication_ns) / count;
+    result.communication_ns += static_cast<double>(row.time.communication_ns) / count;
     auto& [lost_ns, steps] = lost_by[row.rank];
-    lost_ns += static_cast<double>(row.step_ns - row.compute_ns);
+    lost_ns += static_cast<double>(row.step_ns - row.time.compute_ns);
     ++steps;
   }
   for (const auto& [rank, lost] : lost_by)

@@ -13,10 +13,10 @@ using testing::HasSubstr;
 StepBreakdown Step(int64_t compute_ns, int64_t exposed_ns, int64_t copy_ns, int64_t idle_ns) {
   StepBreakdown row;
   row.step = 5;
-  row.compute_ns = compute_ns;
-  row.exposed_ns = exposed_ns;
-  row.exposed_copy_ns = copy_ns;
-  row.idle_ns = idle_ns;
+  row.time.compute_ns = compute_ns;
+  row.time.exposed_ns = exposed_ns;
+  row.time.exposed_copy_ns = copy_ns;
+  row.time.idle_ns = idle_ns;
   row.step_ns = compute_ns + exposed_ns + copy_ns + idle_ns;
   return row;
 }
@@ -60,7 +60,7 @@ TEST(Losses, AddUpToWhatIsNotCompute) {
 
 TEST(Losses, NoOrderHidesMoreCommunicationThanThereIsCompute) {
   StepBreakdown step = Step(200, 700, 0, 100);
-  step.communication_ns = 800;  // 600 more than there is compute
+  step.time.communication_ns = 800;  // 600 more than there is compute
   const Losses losses =
       MakeLosses({step},
                  {Group(StallCause::kQueuedBehind, 300), Group(StallCause::kIssuedLate, 100),
@@ -80,7 +80,7 @@ TEST(Losses, NoOrderHidesMoreCommunicationThanThereIsCompute) {
 // A gather that the host asked for late stalls the step while nothing is sent.
 TEST(Losses, TransfersAreNotToBlameForWhatTheHostLost) {
   StepBreakdown step = Step(300, 190, 0, 1000);
-  step.communication_ns = 240;  // all of it would fit beside compute
+  step.time.communication_ns = 240;  // all of it would fit beside compute
   const Losses losses = MakeLosses({step}, {Group(StallCause::kIssuedLate, 1190)}, Front());
   ASSERT_EQ(losses.losses.size(), 1u);
   EXPECT_EQ(losses.losses[0].kind, LossKind::kLateIssue);

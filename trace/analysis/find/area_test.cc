@@ -77,13 +77,13 @@ TEST_F(AreaTest, AWholeStepHasTheTimesOfItsBreakdown) {
     ASSERT_EQ(area.ranks.size(), 1u);
     const AreaRank& rank = area.ranks.front();
     EXPECT_EQ(area.length_ns(), step.step_ns);
-    EXPECT_EQ(rank.compute.union_ns, step.compute_ns);
-    EXPECT_EQ(rank.communication.union_ns, step.communication_ns);
-    EXPECT_EQ(rank.copy.union_ns, step.copy_ns);
-    EXPECT_EQ(rank.overlap_ns, step.overlap_ns);
-    EXPECT_EQ(rank.exposed_ns, step.exposed_ns);
-    EXPECT_EQ(rank.exposed_copy_ns, step.exposed_copy_ns);
-    EXPECT_EQ(rank.idle_ns, step.idle_ns);
+    EXPECT_EQ(rank.compute.union_ns, step.time.compute_ns);
+    EXPECT_EQ(rank.communication.union_ns, step.time.communication_ns);
+    EXPECT_EQ(rank.copy.union_ns, step.time.copy_ns);
+    EXPECT_EQ(rank.overlap_ns, step.time.overlap_ns);
+    EXPECT_EQ(rank.exposed_ns, step.time.exposed_ns);
+    EXPECT_EQ(rank.exposed_copy_ns, step.time.exposed_copy_ns);
+    EXPECT_EQ(rank.idle_ns, step.time.idle_ns);
   }
 }
 

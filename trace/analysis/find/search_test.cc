@@ -192,7 +192,7 @@ TEST_F(SearchTest, ExposedIsCommunicationThatComputeDoesNotHideWhole) {
   std::set<std::pair<int32_t, int32_t>> with_hits;
   for (const SearchHit& hit : Find("exposed").hits) with_hits.insert({hit.rank, hit.step});
   for (const StepBreakdown& row : Breakdowns(*snapshot_)) {
-    EXPECT_EQ(row.exposed_ns > 0, with_hits.contains({row.rank, row.step})) << row.rank;
+    EXPECT_EQ(row.time.exposed_ns > 0, with_hits.contains({row.rank, row.step})) << row.rank;
   }
 }
 

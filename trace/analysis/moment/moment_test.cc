@@ -236,9 +236,9 @@ TEST(Moments, AddUpToTheBreakdownAndTheMemoryOfTheStep) {
       EXPECT_EQ(rank.live, live.bytes);
       EXPECT_EQ(rank.live_bytes, live.total);
     }
-    EXPECT_EQ(compute_ns, row.compute_ns);
-    EXPECT_EQ(exposed_ns, row.exposed_ns);
-    EXPECT_EQ(overlap_ns, row.overlap_ns);
+    EXPECT_EQ(compute_ns, row.time.compute_ns);
+    EXPECT_EQ(exposed_ns, row.time.exposed_ns);
+    EXPECT_EQ(overlap_ns, row.time.overlap_ns);
     all_exposed_ns += exposed_ns;
     all_overlap_ns += overlap_ns;
   }

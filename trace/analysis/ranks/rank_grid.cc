@@ -35,7 +35,7 @@ class GridMaker {
       if (cell == nullptr) continue;
       cell->is_finished = true;
       cell->step_ns = row.step_ns;
-      cell->exposed_ns = row.exposed_ns;
+      cell->exposed_ns = row.time.exposed_ns;
     }
   }
 

@@ -8,6 +8,7 @@
 #include "trace/analysis/append.h"
 #include "trace/analysis/derived.h"
 #include "trace/analysis/row_index.h"
+#include "trace/analysis/steps/breakdown_cache.h"
 #include "trace/base/trace_keys.h"
 
 namespace shardscope::analysis {

@@ -31,6 +31,8 @@
 
 namespace shardscope::analysis {
 
+class BreakdownCache;
+
 // What is counted, added up or compared over steps; all of one Scope, so that they agree
 // with one another.
 struct Figures {

@@ -9,6 +9,7 @@
 #include "tests/lesson/lesson_snapshot.h"
 #include "trace/analysis/derived.h"
 #include "trace/analysis/snapshot_test_util.h"
+#include "trace/analysis/steps/breakdown_cache.h"
 #include "trace/analysis/steps/rank_step.h"
 #include "trace/base/time.h"
 
@@ -51,7 +52,7 @@ TEST(ReportJson, NumbersAreThoseOfTheAnalysis) {
   for (size_t i = 0; i < rows.size(); ++i) {
     const nlohmann::json& step = json["steps"][i];
     EXPECT_EQ(step["rank"], rows[i].rank);
-    EXPECT_EQ(step["exposed_ns"], rows[i].exposed_ns);
+    EXPECT_EQ(step["exposed_ns"], rows[i].time.exposed_ns);
     EXPECT_EQ(step["compute_ns"].get<int64_t>() + step["exposed_ns"].get<int64_t>() +
                   step["exposed_copy_ns"].get<int64_t>() + step["idle_ns"].get<int64_t>(),
               step["step_ns"].get<int64_t>());
@@ -88,7 +89,7 @@ TEST(Report, APauseIsInNoStepAndInNoFigure) {
   ASSERT_EQ(report.steps.size(), 2u);
   for (const StepBreakdown& step : report.steps) {
     EXPECT_EQ(step.step_ns, 40 * kNsPerMs);
-    EXPECT_EQ(step.idle_ns, 0);
+    EXPECT_EQ(step.time.idle_ns, 0);
   }
   EXPECT_EQ(report.figures.summary.step_ns.p95, 40e6);
   ASSERT_EQ(report.figures.stalls.size(), 1u);
@@ -290,7 +291,7 @@ TEST(Report, ACacheAndAScopeChangeNoStepRow) {
   const Scope last{.kind = ScopeKind::kLastSteps, .count = 5};
   const Report recent = MakeReport(*snapshot, {.scope = last, .cache = &cache});
   ASSERT_EQ(recent.steps.size(), all.steps.size());
-  EXPECT_EQ(recent.steps.back().exposed_ns, all.steps.back().exposed_ns);
+  EXPECT_EQ(recent.steps.back().time.exposed_ns, all.steps.back().time.exposed_ns);
   EXPECT_EQ(recent.memory[0].peak_bytes, all.memory[0].peak_bytes);
   for (const CollectiveRun& run : recent.figures.slowest_collectives) EXPECT_GE(run.step, 15);
 }

@@ -171,10 +171,10 @@ std::string StepsText(const Report& report, int num_steps) {
   for (const StepBreakdown& row : report.steps) {
     if (row.step < first || row.step > scope.last) continue;
     table.Add({std::to_string(row.step), std::to_string(row.rank), FormatDuration(row.step_ns),
-               FormatDuration(row.compute_ns), FormatDuration(row.communication_ns),
-               FormatDuration(row.copy_ns), FormatDuration(row.overlap_ns),
-               FormatDuration(row.exposed_ns), FormatDuration(row.exposed_copy_ns),
-               FormatDuration(row.idle_ns), FormatDuration(row.slot_wait_ns),
+               FormatDuration(row.time.compute_ns), FormatDuration(row.time.communication_ns),
+               FormatDuration(row.time.copy_ns), FormatDuration(row.time.overlap_ns),
+               FormatDuration(row.time.exposed_ns), FormatDuration(row.time.exposed_copy_ns),
+               FormatDuration(row.time.idle_ns), FormatDuration(row.slot_wait_ns),
                FormatCount(TokensPerSecond(row)),
                row.tokens == 0 || row.loss == 0 ? "-" : fmt::format("{:.4f}", row.loss),
                std::isnan(row.grad_norm) ? "-" : fmt::format("{:.3g}", row.grad_norm)});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <map>
 #include <optional>
@@ -11,10 +12,8 @@
 
 #include "trace/analysis/checkpoints.h"
 #include "trace/analysis/derived.h"
-#include "trace/analysis/op_share.h"
-#include "trace/base/check.h"
+#include "trace/analysis/steps/breakdown_cache.h"
 #include "trace/base/token_rate.h"
-#include "trace/query/find_track.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -22,32 +21,21 @@ namespace {
 // Of whole runs: the intervals of all their ops at once would be hundreds of megabytes.
 constexpr size_t kStepsAtATime = 64;
 
-std::vector<Interval> Clip(const std::vector<Interval>& intervals, int64_t start_ns,
-                           int64_t end_ns) {
-  std::vector<Interval> clipped;
-  clipped.reserve(intervals.size());
-  for (const Interval& interval : intervals) {
-    clipped.push_back({std::max(interval.start_ns, start_ns), std::min(interval.end_ns, end_ns)});
-  }
-  return clipped;
-}
+int64_t FieldOf(const StepBreakdown& row, int64_t StepBreakdown::*field) { return row.*field; }
+int64_t FieldOf(const StepBreakdown& row, int64_t TimeSplit::*field) { return row.time.*field; }
 
-bool IsOnComputeTrack(const query::Snapshot& snapshot, query::TrackId track) {
-  const query::Track* found = query::FindTrack(snapshot, track);
-  return found != nullptr && found->role == query::TrackRole::kCompute;
-}
-
-Percentiles PercentilesOfField(const std::vector<const StepBreakdown*>& rows,
-                               int64_t StepBreakdown::*field) {
+template <typename Field>
+Percentiles PercentilesOfField(const std::vector<const StepBreakdown*>& rows, Field field) {
   std::vector<double> values;
   values.reserve(rows.size());
-  for (const StepBreakdown* row : rows) values.push_back(static_cast<double>(row->*field));
+  for (const StepBreakdown* row : rows) values.push_back(static_cast<double>(FieldOf(*row, field)));
   return PercentilesOf(std::move(values));
 }
 
-double Sum(const std::vector<const StepBreakdown*>& rows, int64_t StepBreakdown::*field) {
+template <typename Field>
+double Sum(const std::vector<const StepBreakdown*>& rows, Field field) {
   double sum = 0;
-  for (const StepBreakdown* row : rows) sum += static_cast<double>(row->*field);
+  for (const StepBreakdown* row : rows) sum += static_cast<double>(FieldOf(*row, field));
   return sum;
 }
 
@@ -94,113 +82,6 @@ int32_t TimedFrom(const query::Snapshot& snapshot) {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   return static_cast<int32_t>(std::clamp<int64_t>(resumed->step, 0, kMost - kWarmUpSteps)) +
          kWarmUpSteps;
-}
-
-void BreakdownCache::TakeOpRuns(const query::Snapshot& snapshot, const query::RankRows& rows) {
-  size_t& next = consumed_[rows.rank].op_runs;
-  for (; next < rows.op_runs.size(); ++next) {
-    const query::OpRun& run = rows.op_runs[next];
-    const query::PlanOp* op = snapshot.FindPlanOp(run.plan_op);
-    if (op == nullptr) {
-      // Its plan op is still on the way, or, once the run is over, lost.
-      if (query::MayGrow(snapshot.state)) return;
-      continue;
-    }
-    TakeOpRun(snapshot, run, *op);
-  }
-}
-
-void BreakdownCache::TakeOpRun(const query::Snapshot& snapshot, const query::OpRun& run,
-                               const query::PlanOp& op) {
-  if (run.step < 0) return;  // of an evaluation, which is in no step
-  const OpShare share = ShareOf(op);
-  const bool waited = run.slot_wait_ns > 0 && IsOnComputeTrack(snapshot, run.track);
-  if (share == OpShare::kNone && !waited) return;
-  const std::pair<int32_t, int32_t> key(run.step, run.rank);
-  StepRows& step = step_rows_[key];
-  const Interval interval{run.started_ns, run.ended_ns};
-  if (share == OpShare::kCompute) step.times.compute.push_back(interval);
-  if (share == OpShare::kCommunication) step.times.communication.push_back(interval);
-  if (share == OpShare::kCopy) step.times.copy.push_back(interval);
-  if (waited) step.slot_wait.push_back({run.started_ns - run.slot_wait_ns, run.started_ns});
-  if (!step.changed) changed_.push_back(key);
-  step.changed = true;
-}
-
-void BreakdownCache::TakeStep(const query::Step& row) {
-  const std::pair<int32_t, int32_t> key(row.step, row.rank);
-  StepRows& step = step_rows_[key];
-  step.finished = true;
-  step.step = row;
-  if (!step.changed) changed_.push_back(key);
-  step.changed = true;
-}
-
-// The unions replace the rows they are made of, so that a late row costs little.
-StepBreakdown BreakdownCache::Compute(StepRows* rows) const {
-  const int64_t start_ns = rows->step.start_ns;
-  const int64_t end_ns = std::max(rows->step.end_ns, start_ns);
-  BusyTimes& times = rows->times;
-  times.compute = Union(Clip(times.compute, start_ns, end_ns));
-  times.communication = Union(Clip(times.communication, start_ns, end_ns));
-  times.copy = Union(Clip(times.copy, start_ns, end_ns));
-  rows->slot_wait = Union(Clip(rows->slot_wait, start_ns, end_ns));
-
-  const std::vector<Interval> busy = AllBusy(times);
-  const TimeSplit split = SplitTime(times, busy, end_ns - start_ns);
-  StepBreakdown row;
-  row.rank = rows->step.rank;
-  row.step = rows->step.step;
-  row.start_ns = start_ns;
-  row.end_ns = end_ns;
-  row.step_ns = end_ns - start_ns;
-  row.compute_ns = split.compute_ns;
-  row.communication_ns = split.communication_ns;
-  row.copy_ns = split.copy_ns;
-  row.overlap_ns = split.overlap_ns;
-  row.exposed_ns = split.exposed_ns;
-  row.exposed_copy_ns = split.exposed_copy_ns;
-  row.idle_ns = split.idle_ns;
-  row.slot_wait_ns = TotalNs(Subtract(rows->slot_wait, busy));
-  row.tokens = rows->step.tokens;
-  row.loss = rows->step.loss;
-  row.grad_norm = rows->step.grad_norm;
-  row.timed_from = timed_from_;
-  SHARDSCOPE_CHECK(row.slot_wait_ns <= row.idle_ns);
-  return row;
-}
-
-void BreakdownCache::Put(const StepBreakdown& row) {
-  const auto before = [](const StepBreakdown& a, const StepBreakdown& b) {
-    return std::pair(a.step, a.rank) < std::pair(b.step, b.rank);
-  };
-  const auto at = std::lower_bound(result_.begin(), result_.end(), row, before);
-  if (at != result_.end() && at->step == row.step && at->rank == row.rank) {
-    *at = row;
-  } else {
-    result_.insert(at, row);
-  }
-}
-
-void BreakdownCache::ComputeChanged() {
-  std::sort(changed_.begin(), changed_.end());
-  for (const std::pair<int32_t, int32_t>& key : changed_) {
-    StepRows& rows = step_rows_[key];
-    rows.changed = false;
-    if (rows.finished) Put(Compute(&rows));
-  }
-  changed_.clear();
-}
-
-const std::vector<StepBreakdown>& BreakdownCache::Update(const query::Snapshot& snapshot) {
-  timed_from_ = TimedFrom(snapshot);
-  for (const query::RankRows& rows : snapshot.ranks) {
-    TakeOpRuns(snapshot, rows);
-    size_t& next = consumed_[rows.rank].steps;
-    for (; next < rows.steps.size(); ++next) TakeStep(rows.steps[next]);
-  }
-  ComputeChanged();
-  return result_;
 }
 
 std::vector<StepBreakdown> Breakdowns(const query::Snapshot& snapshot) {
@@ -323,14 +204,14 @@ Summary SummarizeRange(const std::vector<StepBreakdown>& steps, int first_step, 
   if (rows.empty()) return summary;
   summary.num_steps = static_cast<int>(CompleteSteps(rows, summary.num_ranks).size());
   summary.step_ns = PercentilesOfField(rows, &StepBreakdown::step_ns);
-  summary.exposed_ns = PercentilesOfField(rows, &StepBreakdown::exposed_ns);
-  summary.idle_ns = PercentilesOfField(rows, &StepBreakdown::idle_ns);
-  summary.compute_ns = PercentilesOfField(rows, &StepBreakdown::compute_ns);
-  summary.communication_ns = PercentilesOfField(rows, &StepBreakdown::communication_ns);
+  summary.exposed_ns = PercentilesOfField(rows, &TimeSplit::exposed_ns);
+  summary.idle_ns = PercentilesOfField(rows, &TimeSplit::idle_ns);
+  summary.compute_ns = PercentilesOfField(rows, &TimeSplit::compute_ns);
+  summary.communication_ns = PercentilesOfField(rows, &TimeSplit::communication_ns);
   summary.exposed_share = Ratio(summary.exposed_ns.p50, summary.step_ns.p50);
-  const double communication_ns = Sum(rows, &StepBreakdown::communication_ns);
+  const double communication_ns = Sum(rows, &TimeSplit::communication_ns);
   summary.communicates = communication_ns > 0;
-  summary.overlap_ratio = Ratio(Sum(rows, &StepBreakdown::overlap_ns), communication_ns);
+  summary.overlap_ratio = Ratio(Sum(rows, &TimeSplit::overlap_ns), communication_ns);
   const double tokens_per_step =
       Sum(rows, &StepBreakdown::tokens) / static_cast<double>(rows.size()) * summary.num_ranks;
   summary.tokens_per_second = TokensPerSecond(tokens_per_step, summary.step_ns.p50);

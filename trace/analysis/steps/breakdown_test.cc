@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "trace/analysis/snapshot_test_util.h"
+#include "trace/analysis/steps/breakdown_cache.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -43,12 +44,12 @@ TEST_F(OneStep, CountsUnionsNotSums) {
   step.grad_norm = 0.75;
   const StepBreakdown row = Only();
   EXPECT_EQ(row.step_ns, 100);
-  EXPECT_EQ(row.compute_ns, 50);  // 30-70 and 80-90
-  EXPECT_EQ(row.communication_ns, 40);
-  EXPECT_EQ(row.overlap_ns, 20);
-  EXPECT_EQ(row.exposed_ns, 20);
-  EXPECT_EQ(row.copy_ns, 0);
-  EXPECT_EQ(row.idle_ns, 30);  // 0-10, 70-80, 90-100
+  EXPECT_EQ(row.time.compute_ns, 50);  // 30-70 and 80-90
+  EXPECT_EQ(row.time.communication_ns, 40);
+  EXPECT_EQ(row.time.overlap_ns, 20);
+  EXPECT_EQ(row.time.exposed_ns, 20);
+  EXPECT_EQ(row.time.copy_ns, 0);
+  EXPECT_EQ(row.time.idle_ns, 30);  // 0-10, 70-80, 90-100
   EXPECT_EQ(row.tokens, 512);
   EXPECT_EQ(row.loss, 2.5);
   EXPECT_EQ(row.grad_norm, 0.75);
@@ -64,18 +65,18 @@ TEST_F(OneStep, CopyInsideComputeIsNotExposed) {
   test_.Run(0, 0, copy_, 55, 75);  // half inside communication
   test_.Step(0, 0, 0, 80);
   const StepBreakdown row = Only();
-  EXPECT_EQ(row.copy_ns, 30);
-  EXPECT_EQ(row.exposed_copy_ns, 15);
-  EXPECT_EQ(row.idle_ns, 5);
+  EXPECT_EQ(row.time.copy_ns, 30);
+  EXPECT_EQ(row.time.exposed_copy_ns, 15);
+  EXPECT_EQ(row.time.idle_ns, 5);
 }
 
 TEST_F(OneStep, WithoutCommunicationNothingIsExposed) {
   test_.Run(0, 0, forward_, 0, 50);
   test_.Step(0, 0, 0, 50);
   const StepBreakdown row = Only();
-  EXPECT_EQ(row.communication_ns, 0);
-  EXPECT_EQ(row.exposed_ns, 0);
-  EXPECT_EQ(row.idle_ns, 0);
+  EXPECT_EQ(row.time.communication_ns, 0);
+  EXPECT_EQ(row.time.exposed_ns, 0);
+  EXPECT_EQ(row.time.idle_ns, 0);
   const Summary summary = SummarizeRange({row}, 0, 0);
   EXPECT_EQ(summary.overlap_ratio, 0);
   EXPECT_FALSE(summary.communicates);
@@ -85,7 +86,7 @@ TEST_F(OneStep, HostAndBookkeepingCountForNothing) {
   test_.Run(0, 0, control_, 0, 30);
   test_.Run(0, 0, reshard_, 30, 60);
   test_.Step(0, 0, 0, 100);
-  EXPECT_EQ(Only().idle_ns, 100);
+  EXPECT_EQ(Only().time.idle_ns, 100);
 }
 
 TEST_F(OneStep, ClipsToTheStep) {
@@ -93,9 +94,9 @@ TEST_F(OneStep, ClipsToTheStep) {
   test_.Run(0, 0, gather_, 90, 130);
   test_.Step(0, 0, 20, 100);
   const StepBreakdown row = Only();
-  EXPECT_EQ(row.compute_ns, 20);
-  EXPECT_EQ(row.exposed_ns, 10);
-  EXPECT_EQ(row.idle_ns, 50);
+  EXPECT_EQ(row.time.compute_ns, 20);
+  EXPECT_EQ(row.time.exposed_ns, 10);
+  EXPECT_EQ(row.time.idle_ns, 50);
 }
 
 TEST_F(OneStep, SlotWaitIsTheIdlePartOfTheWaits) {
@@ -105,49 +106,12 @@ TEST_F(OneStep, SlotWaitIsTheIdlePartOfTheWaits) {
   test_.Step(0, 0, 0, 80);
   const StepBreakdown row = Only();
   EXPECT_EQ(row.slot_wait_ns, 20);
-  EXPECT_EQ(row.idle_ns, 20);
+  EXPECT_EQ(row.time.idle_ns, 20);
 }
 
 TEST_F(OneStep, UnfinishedStepsAreLeftOut) {
   test_.Run(0, 0, forward_, 0, 50);
   EXPECT_TRUE(Breakdowns(*test_.Build()).empty());
-}
-
-TEST(BreakdownCache, LateRowsCorrectTheirStep) {
-  TestSnapshot test(2);
-  test.snapshot().state = query::TraceState::kLive;
-  const query::PlanOpId forward = test.Plan("forward", "forward", "", "block0.mlp");
-  BreakdownCache cache;
-  test.Run(0, 0, forward, 0, 10);
-  test.Step(0, 0, 0, 20);
-  ASSERT_EQ(cache.Update(*test.Build()).size(), 1u);
-  EXPECT_EQ(cache.Update(*test.Build()).front().compute_ns, 10);
-  test.Run(0, 0, forward, 12, 17);  // committed after the row of its step
-  test.Run(1, 0, forward, 0, 8);
-  test.Step(1, 0, 0, 20);
-  test.Step(1, 1, 20, 30);
-  test.Step(0, 1, 20, 30);
-  const std::vector<StepBreakdown>& rows = cache.Update(*test.Build());
-  ASSERT_EQ(rows.size(), 4u);
-  EXPECT_EQ(rows[0].compute_ns, 15);
-  EXPECT_EQ(rows[1].rank, 1);
-  EXPECT_EQ(rows[1].compute_ns, 8);
-  EXPECT_EQ(rows[2].step, 1);
-  EXPECT_EQ(rows[2].rank, 0);
-}
-
-TEST(BreakdownCache, WaitsForThePlanOfALiveRun) {
-  TestSnapshot test(1);
-  test.snapshot().state = query::TraceState::kLive;
-  const query::PlanOpId forward = test.Plan("forward", "forward", "", "block0.mlp");
-  test.Run(0, 0, forward, 0, 10);
-  test.Step(0, 0, 0, 20);
-  const query::PlanOp op = test.op(forward);
-  test.snapshot().plan_ops.clear();
-  BreakdownCache cache;
-  EXPECT_EQ(cache.Update(*test.Build()).front().compute_ns, 0);
-  test.snapshot().plan_ops[forward] = op;
-  EXPECT_EQ(cache.Update(*test.Build()).front().compute_ns, 10);
 }
 
 // One bool a nanosecond, no intervals at all.
@@ -168,14 +132,14 @@ StepBreakdown Oracle(const query::Snapshot& snapshot, const query::RankRows& row
       slot |= op.kind == "forward" && run.started_ns - run.slot_wait_ns <= t && t < run.started_ns;
     }
     row.step_ns += 1;
-    row.compute_ns += compute;
-    row.communication_ns += communication;
-    row.copy_ns += copy;
-    row.overlap_ns += compute && communication;
-    row.exposed_ns += communication && !compute;
-    row.exposed_copy_ns += copy && !compute && !communication;
+    row.time.compute_ns += compute;
+    row.time.communication_ns += communication;
+    row.time.copy_ns += copy;
+    row.time.overlap_ns += compute && communication;
+    row.time.exposed_ns += communication && !compute;
+    row.time.exposed_copy_ns += copy && !compute && !communication;
     const bool idle = !compute && !communication && !copy;
-    row.idle_ns += idle;
+    row.time.idle_ns += idle;
     row.slot_wait_ns += idle && slot;
   }
   return row;
@@ -203,15 +167,16 @@ TEST(Breakdown, EqualsTheOracleOnRandomRuns) {
     const StepBreakdown row = Breakdowns(*snapshot).front();
     const query::RankRows& rows = snapshot->ranks.front();
     const StepBreakdown expected = Oracle(*snapshot, rows, rows.steps.back());
-    EXPECT_EQ(row.compute_ns, expected.compute_ns) << round;
-    EXPECT_EQ(row.communication_ns, expected.communication_ns) << round;
-    EXPECT_EQ(row.copy_ns, expected.copy_ns) << round;
-    EXPECT_EQ(row.overlap_ns, expected.overlap_ns) << round;
-    EXPECT_EQ(row.exposed_ns, expected.exposed_ns) << round;
-    EXPECT_EQ(row.exposed_copy_ns, expected.exposed_copy_ns) << round;
-    EXPECT_EQ(row.idle_ns, expected.idle_ns) << round;
+    EXPECT_EQ(row.time.compute_ns, expected.time.compute_ns) << round;
+    EXPECT_EQ(row.time.communication_ns, expected.time.communication_ns) << round;
+    EXPECT_EQ(row.time.copy_ns, expected.time.copy_ns) << round;
+    EXPECT_EQ(row.time.overlap_ns, expected.time.overlap_ns) << round;
+    EXPECT_EQ(row.time.exposed_ns, expected.time.exposed_ns) << round;
+    EXPECT_EQ(row.time.exposed_copy_ns, expected.time.exposed_copy_ns) << round;
+    EXPECT_EQ(row.time.idle_ns, expected.time.idle_ns) << round;
     EXPECT_EQ(row.slot_wait_ns, expected.slot_wait_ns) << round;
-    EXPECT_EQ(row.compute_ns + row.exposed_ns + row.exposed_copy_ns + row.idle_ns, row.step_ns);
+    const TimeSplit& time = row.time;
+    EXPECT_EQ(time.compute_ns + time.exposed_ns + time.exposed_copy_ns + time.idle_ns, row.step_ns);
   }
 }
 
@@ -243,10 +208,11 @@ TEST(Breakdown, InPartsIsThatOfAllRowsAtOnce) {
   for (size_t at = 0; at < in_parts.size(); ++at) {
     const StepBreakdown& a = in_parts[at];
     const StepBreakdown& b = at_once[at];
-    EXPECT_EQ(std::tuple(a.step, a.rank, a.start_ns, a.end_ns, a.compute_ns, a.communication_ns,
-                         a.overlap_ns, a.exposed_ns, a.idle_ns),
-              std::tuple(b.step, b.rank, b.start_ns, b.end_ns, b.compute_ns, b.communication_ns,
-                         b.overlap_ns, b.exposed_ns, b.idle_ns));
+    EXPECT_EQ(
+        std::tuple(a.step, a.rank, a.start_ns, a.end_ns, a.time.compute_ns, a.time.communication_ns,
+                   a.time.overlap_ns, a.time.exposed_ns, a.time.idle_ns),
+        std::tuple(b.step, b.rank, b.start_ns, b.end_ns, b.time.compute_ns, b.time.communication_ns,
+                   b.time.overlap_ns, b.time.exposed_ns, b.time.idle_ns));
   }
 }
 
@@ -255,9 +221,9 @@ StepBreakdown Row(int32_t rank, int32_t step, int64_t step_ns, int64_t exposed_n
   row.rank = rank;
   row.step = step;
   row.step_ns = step_ns;
-  row.exposed_ns = exposed_ns;
-  row.communication_ns = 2 * exposed_ns;
-  row.overlap_ns = exposed_ns;
+  row.time.exposed_ns = exposed_ns;
+  row.time.communication_ns = 2 * exposed_ns;
+  row.time.overlap_ns = exposed_ns;
   row.tokens = 100;
   row.loss = loss;
   return row;
@@ -347,7 +313,7 @@ TEST(Summary, TheExposedShareAgreesWithTheMediansBesideIt) {
   std::vector<StepBreakdown> rows;
   for (int32_t step = 2; step < 12; ++step) rows.push_back(Row(0, step, 1'000, 100, 1));
   rows.back() = Row(0, 11, 10'000, 10'000, 1);
-  rows.back().communication_ns = 10'000;
+  rows.back().time.communication_ns = 10'000;
   const Summary summary = SummarizeRange(rows, 2, 11);
   EXPECT_EQ(summary.exposed_ns.p50, 100);
   EXPECT_DOUBLE_EQ(summary.exposed_share, summary.exposed_ns.p50 / summary.step_ns.p50);

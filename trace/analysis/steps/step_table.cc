@@ -26,16 +26,16 @@ void Add(const StepBreakdown& one, StepRow* row) {
   if (row->num_ranks == 0 || one.step_ns > row->step_ns) {
     row->step_ns = one.step_ns;
     row->slowest_rank = one.rank;
-    row->slowest_exposed_ns = one.exposed_ns;
+    row->slowest_exposed_ns = one.time.exposed_ns;
   }
   row->start_ns = row->num_ranks == 0 ? one.start_ns : std::min(row->start_ns, one.start_ns);
   ++row->num_ranks;
   row->mean_step_ns += static_cast<double>(one.step_ns);
-  row->compute_ns += static_cast<double>(one.compute_ns);
-  row->communication_ns += static_cast<double>(one.communication_ns);
-  row->exposed_ns += static_cast<double>(one.exposed_ns);
-  row->exposed_copy_ns += static_cast<double>(one.exposed_copy_ns);
-  row->idle_ns += static_cast<double>(one.idle_ns);
+  row->compute_ns += static_cast<double>(one.time.compute_ns);
+  row->communication_ns += static_cast<double>(one.time.communication_ns);
+  row->exposed_ns += static_cast<double>(one.time.exposed_ns);
+  row->exposed_copy_ns += static_cast<double>(one.time.exposed_copy_ns);
+  row->idle_ns += static_cast<double>(one.time.idle_ns);
   AddCapped(std::max<int64_t>(one.tokens, 0), &row->tokens);
   if (one.tokens > 0) row->loss += one.loss * static_cast<double>(one.tokens);
   if (std::isnan(row->grad_norm)) row->grad_norm = one.grad_norm;

@@ -18,9 +18,9 @@ StepBreakdown Of(int32_t rank, int32_t step, int64_t step_ns, int64_t exposed_ns
   row.step = step;
   row.start_ns = 1000 * step + rank;
   row.step_ns = step_ns;
-  row.compute_ns = step_ns - exposed_ns;
-  row.communication_ns = exposed_ns;
-  row.exposed_ns = exposed_ns;
+  row.time.compute_ns = step_ns - exposed_ns;
+  row.time.communication_ns = exposed_ns;
+  row.time.exposed_ns = exposed_ns;
   row.tokens = tokens;
   row.loss = loss;
   row.grad_norm = 0.5;
@@ -101,7 +101,7 @@ TEST(StepTable, AgreesWithTheSummaryOfTheSameSteps) {
   double exposed_ns = 0;
   for (const StepRow& row : rows) exposed_ns += row.exposed_ns * row.num_ranks;
   double expected_ns = 0;
-  for (const StepBreakdown& step : steps) expected_ns += static_cast<double>(step.exposed_ns);
+  for (const StepBreakdown& step : steps) expected_ns += static_cast<double>(step.time.exposed_ns);
   EXPECT_NEAR(exposed_ns, expected_ns, 1);
   EXPECT_DOUBLE_EQ(rows.back().loss, SummarizeRange(steps, 19, 19).last_loss);
   EXPECT_FALSE(rows[10].events.empty());  // prefetching is turned on

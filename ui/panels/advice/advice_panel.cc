@@ -11,7 +11,7 @@
 #include "trace/base/units.h"
 #include "ui/advice.h"
 #include "ui/panels/panel_frame.h"
-#include "ui/scope.h"
+#include "ui/panels/scope_chip.h"
 #include "ui/text.h"
 #include "ui/values.h"
 #include "ui/verdict.h"
@@ -64,14 +64,9 @@ void AdvicePanel::DrawCards(const Frame& frame) {
   const ui::Context& context = frame.context;
   const std::string line = ui::VerdictLine(context.language, frame.explanation().verdict);
   frame.Say("verdict", widgets::BoldOf(frame.look), line);
-  const ui::ScopeMenu menu = ui::ScopeMenuOf(context);
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const auto scope = widgets::DrawChipMenu(
-      frame.look, "scope", at,
-      {menu.label, menu.tip, frame.Tr(Text::kScopeTipChoose), menu.options, menu.chosen});
-  frame.log->Text("scope", menu.label, scope.box);
-  if (scope.clicked >= 0) frame.commands->push_back(ui::ScopeOption(scope.clicked));
-  ImGui::SetCursorScreenPos({at.x, scope.box.y1});
+  const ui::Box scope = DrawScopeChip(context, at, frame.log, frame.commands);
+  ImGui::SetCursorScreenPos({at.x, scope.y1});
   widgets::Gap(frame.look, 4);
   DrawUndo(frame);
   const std::vector<analysis::Advice>& advice = frame.explanation().advice;

@@ -111,14 +111,17 @@ void DrawImport(const ui::Context& context, const ui::Box& box, ui::DrawLog* log
   }
 }
 
-// The colours of something wrong.
-void DrawAlarm(const Look& look, const ui::Box& box) {
-  const ui::Theme& theme = look.theme;
+void DrawFrame(const Look& look, const ui::Box& box, ui::Color ground, ui::Color line) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float rounding = look.Px(ui::kRounding);
-  list->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1},
-                      ui::Mix(theme.surface.panel, theme.op.exposed, 0.14F), rounding);
-  list->AddRect({box.x0, box.y0}, {box.x1, box.y1}, theme.op.exposed, rounding, look.Px(1));
+  list->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1}, ground, rounding);
+  list->AddRect({box.x0, box.y0}, {box.x1, box.y1}, line, rounding, look.Px(1));
+}
+
+// The colours of something wrong.
+void DrawAlarm(const Look& look, const ui::Box& box) {
+  const ui::Color exposed = look.theme.op.exposed;
+  DrawFrame(look, box, ui::Mix(look.theme.surface.panel, exposed, 0.14F), exposed);
 }
 
 bool IsAway(const ui::Context& context) { return context.place != ui::RunPlace::kThere; }
@@ -158,11 +161,7 @@ const query::RunPart* PartOf(const ui::Context& context) {
 void DrawPart(const ui::Context& context, const query::RunPart& part, const ui::Box& box,
               ui::DrawLog* log, ui::Commands* commands) {
   const Look look = widgets::LookOf(context);
-  const ui::Theme& theme = *context.theme;
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  const float rounding = look.Px(ui::kRounding);
-  list->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1}, theme.surface.panel, rounding);
-  list->AddRect({box.x0, box.y0}, {box.x1, box.y1}, theme.surface.line, rounding, look.Px(1));
+  DrawFrame(look, box, look.theme.surface.panel, look.theme.surface.line);
   float end = box.x1 - look.Px(4);
   const auto button = [&](const char* id, Text text, const ui::Command& command) {
     end -= look.Px(kPartButtonWidth);

@@ -15,6 +15,7 @@
 #include "ui/memory_choices.h"
 #include "ui/panels/blocks/choices_list.h"
 #include "ui/panels/blocks/treemap.h"
+#include "ui/panels/panel_frame.h"
 #include "ui/text.h"
 #include "ui/theme.h"
 #include "ui/values.h"
@@ -97,7 +98,7 @@ struct BlocksPanel::Frame {
 void BlocksPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
   const Look look = widgets::LookOf(context);
   const auto empty = [&](const std::string& text) {
-    log->Text("empty", text, widgets::EmptyState(look, text));
+    PanelFrame{context, look, log, commands}.Empty(text);
   };
   if (context.snapshot == nullptr) return empty(Tr(context.language, Text::kBlocksEmpty));
   if (!ui::IsRecordedProgram(context)) DrawChoice(context, commands);
@@ -266,11 +267,7 @@ void BlocksPanel::DrawList(const Frame& frame, const char* id,
       if (widgets::ClickArea(fmt::format("{}{}", id, i).c_str(), {width, height})) {
         frame.Jump(block);
       }
-      if (ImGui::IsItemHovered() || ImGui::IsItemFocused()) {
-        ImGui::GetWindowDrawList()->AddRectFilled(top, {top.x + width, top.y + height},
-                                                  look.theme.surface.raised,
-                                                  look.Px(ui::kSmallRounding));
-      }
+      widgets::ItemGround(look, look.theme.surface.raised);
       const std::string title = (block.came ? "+ " : "") + TitleOf(language, block);
       if (!frame.context.headless) {
         widgets::ItemTooltip(look, title, DetailOf(language, block, frame.at_ns()));

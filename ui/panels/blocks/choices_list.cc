@@ -35,10 +35,7 @@ bool DrawChoice(const ui::Context& context, const MemoryChoice& choice, int64_t 
   const float height = look.Px(kChoiceHeight);
   const bool clicked = widgets::ClickArea(text.c_str(), {width, height});
   ImDrawList* list = ImGui::GetWindowDrawList();
-  if (ImGui::IsItemHovered() || ImGui::IsItemFocused()) {
-    list->AddRectFilled(top, {top.x + width, top.y + height}, look.theme.surface.raised,
-                        look.Px(ui::kSmallRounding));
-  }
+  widgets::ItemGround(look, look.theme.surface.raised);
   const bool turns = choice.is_live && ui::CanSteer(context);
   if (!context.headless) {
     widgets::ItemTooltip(

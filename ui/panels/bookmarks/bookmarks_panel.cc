@@ -8,6 +8,7 @@
 
 #include "trace/analysis/from_start.h"
 #include "ui/link.h"
+#include "ui/panels/panel_frame.h"
 #include "ui/text.h"
 #include "ui/timeline/link_place.h"
 #include "ui/values.h"
@@ -111,11 +112,7 @@ void BookmarksPanel::DrawBookmark(const ui::Context& context, size_t at, ui::Dra
       commands->push_back(ui::GoToLink{*parsed});
     }
   }
-  if (ImGui::IsItemHovered() || ImGui::IsItemFocused()) {
-    ImGui::GetWindowDrawList()->AddRectFilled(top, {top.x + width, top.y + height},
-                                              look.theme.surface.raised,
-                                              look.Px(ui::kSmallRounding));
-  }
+  widgets::ItemGround(look, look.theme.surface.raised);
   widgets::ItemTooltip(look, bookmark.note.empty() ? bookmark.link : bookmark.note,
                        bookmark.note.empty() ? "" : bookmark.link);
   const float pad = look.Px(kBookmarkPadding);
@@ -137,18 +134,13 @@ void BookmarksPanel::DrawBookmark(const ui::Context& context, size_t at, ui::Dra
 void BookmarksPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
   const Look look = widgets::LookOf(context);
   widgets::Gap(look, 4);
-  if (context.snapshot == nullptr) {
-    const char* none = Tr(context.language, Text::kNoRunOpen);
-    log->Text("empty", none, widgets::EmptyState(look, none));
-    return;
-  }
+  const PanelFrame frame{context, look, log, commands};
+  if (context.snapshot == nullptr) return frame.Empty(Text::kNoRunOpen);
   if (context.bookmarks.list == nullptr) return;  // for the moment until they have been read
   DrawHeader(context, log, commands);
   const size_t count = context.bookmarks.list->all.size();
   if (count == 0 && context.bookmarks.list->problem.empty()) {
-    const char* none = Tr(context.language, Text::kBookmarksEmpty);
-    log->Text("empty", none, widgets::EmptyState(look, none));
-    return;
+    return frame.Empty(Text::kBookmarksEmpty);
   }
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(0, 0));
   if (ImGui::BeginChild("bookmarks", {}, ImGuiChildFlags_NavFlattened)) {

@@ -51,11 +51,9 @@ std::string RowText(const CompareFrame& frame, const ComparedRow& row, int colum
 // The idle time of the row, which ends where its op begins.
 std::optional<timeline::Range> GapBefore(const query::Snapshot& snapshot,
                                          const analysis::RowPlace& place) {
-  const query::RankRows* rows = snapshot.FindRank(place.rank);
-  const uint32_t row = rows == nullptr ? timeline::kNoRow : timeline::FindRow(*rows, place.op_run);
-  if (row == timeline::kNoRow) return std::nullopt;
-  const int64_t end_ns = rows->op_runs[row].started_ns;
-  return timeline::Range{end_ns - place.length_ns, end_ns};
+  const auto run = timeline::FindRun(snapshot, place.rank, place.op_run);
+  if (!run) return std::nullopt;
+  return timeline::Range{run->started_ns - place.length_ns, run->started_ns};
 }
 
 double RowNumber(const ComparedRow& row, int column) {

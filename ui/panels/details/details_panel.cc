@@ -8,6 +8,7 @@
 #include "trace/base/units.h"
 #include "ui/panels/details/area_details.h"
 #include "ui/panels/details/details_text.h"
+#include "ui/panels/panel_frame.h"
 #include "ui/timeline/run_index.h"
 #include "ui/values.h"
 #include "ui/widgets/buttons.h"
@@ -98,8 +99,7 @@ void DetailsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
     DrawRows(context, log, commands);
     if (!meaning_.empty()) DrawMeaning(context, log);
   } else if (!facts_.found) {
-    const char* text = ui::Tr(context.language, ui::Text::kDetailsEmpty);
-    log->Text("empty", text, widgets::EmptyState(look, text));
+    PanelFrame{context, look, log, commands}.Empty(ui::Text::kDetailsEmpty);
   } else {
     DrawHeader(context, log);
     DrawSum(context, log);
@@ -158,14 +158,11 @@ void DetailsPanel::Update(const ui::Context& context) {
     return;
   }
   const query::Snapshot& snapshot = *context.snapshot;
-  const bool same_op = facts_.found && run_folder_ == snapshot.run_folder &&
-                       facts_.run.id == context.selection.op_run &&
-                       facts_.run.rank == context.selection.rank;
-  // Until a later step is over, new rows can still complete the facts.
-  const query::RankRows* rows = snapshot.FindRank(context.selection.rank);
-  const bool settled = same_op && rows != nullptr && !rows->steps.empty() &&
-                       rows->steps.back().step > facts_.run.step;
-  const bool same_rows = settled || generation_ == snapshot.generation;
+  const bool same_op =
+      run_folder_ == snapshot.run_folder &&
+      timeline::AreFactsOf(facts_, context.selection.rank, context.selection.op_run);
+  const bool same_rows =
+      generation_ == snapshot.generation || (same_op && timeline::AreSettled(facts_, snapshot));
   const bool same_report = report_ == context.report;
   if (same_op && same_rows && same_report && language_ == context.language) return;
   facts_ = timeline::FactsOf(snapshot, context.selection.rank, context.selection.op_run);
@@ -200,10 +197,8 @@ void DetailsPanel::UpdateSum(const ui::Context& context) {
   if (also_.empty()) return;
   sum_ns_ = facts_.run.ended_ns - facts_.run.started_ns;
   for (const ui::SelectedOp& op : also_) {
-    const query::RankRows* rows = context.snapshot->FindRank(op.rank);
-    const uint32_t row = rows == nullptr ? timeline::kNoRow : timeline::FindRow(*rows, op.op_run);
-    if (row == timeline::kNoRow) continue;
-    sum_ns_ += rows->op_runs[row].ended_ns - rows->op_runs[row].started_ns;
+    const auto run = timeline::FindRun(*context.snapshot, op.rank, op.op_run);
+    if (run) sum_ns_ += run->ended_ns - run->started_ns;
   }
 }
 

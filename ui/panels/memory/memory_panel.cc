@@ -19,6 +19,7 @@
 #include "ui/panels/memory/memory_legend.h"
 #include "ui/panels/memory/memory_limit.h"
 #include "ui/panels/memory/plot_lines.h"
+#include "ui/panels/panel_frame.h"
 #include "ui/ranks.h"
 #include "ui/text.h"
 #include "ui/timeline/axis.h"
@@ -58,6 +59,23 @@ float LegendY(const Look& look, float content_top) {
   return window->Pos.y + (node->TabBar->BarRect.GetHeight() - look.Px(18)) / 2;
 }
 
+// In a plot from 0 at the bottom to `max_bytes` at the top.
+float BytesY(const ui::Box& plot, int64_t bytes, int64_t max_bytes) {
+  const double share = static_cast<double>(bytes) / static_cast<double>(max_bytes);
+  return plot.y1 - std::round((plot.y1 - plot.y0) * static_cast<float>(share));
+}
+
+// Bytes under the word that says what of.
+void DrawPeak(const Look& look, const std::string& id, const char* word, int64_t bytes, ImVec2 at,
+              ui::DrawLog* log) {
+  widgets::DrawText(look, widgets::FaintOf(look), at, word);
+  const std::string value = FormatBytes(bytes);
+  widgets::TextStyle style = widgets::DimOf(look);
+  style.size = ui::kSmallTextSize;
+  log->Int(id, value, bytes, "B",
+           widgets::DrawText(look, style, {at.x, at.y + look.Px(13)}, value));
+}
+
 // Most of the GPU that was in use, or that its driver handed to this process.
 void DrawDevicePeak(const Look& look, const ui::Context& context, const analysis::MemoryPeak& peak,
                     ImVec2 at, float bottom, ui::DrawLog* log) {
@@ -68,12 +86,7 @@ void DrawDevicePeak(const Look& look, const ui::Context& context, const analysis
   if (at.y + look.Px(27) > bottom) return;
   const char* word =
       ui::Tr(context.language, used ? ui::Text::kMemoryGpuUsed : ui::Text::kMemoryFromDriver);
-  widgets::DrawText(look, widgets::FaintOf(look), at, word);
-  const std::string value = FormatBytes(bytes);
-  widgets::TextStyle style = widgets::DimOf(look);
-  style.size = ui::kSmallTextSize;
-  const ui::Box drawn = widgets::DrawText(look, style, {at.x, at.y + look.Px(13)}, value);
-  log->Int("device_peak:" + std::to_string(peak.rank), value, bytes, "B", drawn);
+  DrawPeak(look, "device_peak:" + std::to_string(peak.rank), word, bytes, at, log);
 }
 
 // The bands at this place, from the top, a line each.
@@ -129,16 +142,11 @@ void MemoryPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
   log->SetPanel("memory");
   const Look look = widgets::LookOf(context);
   const query::Snapshot* snapshot = context.snapshot.get();
+  const PanelFrame frame{context, look, log, commands};
   if (snapshot == nullptr || snapshot->ranks.empty()) {
-    const char* text = ui::Tr(context.language, ui::Text::kMemoryEmpty);
-    log->Text("empty", text, widgets::EmptyState(look, text));
-    return;
+    return frame.Empty(ui::Text::kMemoryEmpty);
   }
-  if (HasNone(*snapshot)) {
-    const char* text = ui::Tr(context.language, ui::Text::kMemoryNone);
-    log->Text("empty", text, widgets::EmptyState(look, text));
-    return;
-  }
+  if (HasNone(*snapshot)) return frame.Empty(ui::Text::kMemoryNone);
   if (snapshot->run_folder != run_folder_ || snapshot->generation < generation_) ranks_.clear();
   run_folder_ = snapshot->run_folder;
   generation_ = snapshot->generation;
@@ -247,11 +255,7 @@ void MemoryPanel::DrawRow(const ui::Context& context, const Axis& axis, const Ro
                           int64_t max_bytes, ui::DrawLog* log) const {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ui::Theme& theme = *context.theme;
-  const float height = row.box.y1 - row.box.y0;
-  const auto y_of = [&](int64_t bytes) {
-    const double share = static_cast<double>(bytes) / static_cast<double>(max_bytes);
-    return row.box.y1 - std::round(height * static_cast<float>(share));
-  };
+  const auto y_of = [&](int64_t bytes) { return BytesY(row.box, bytes, max_bytes); };
   for (const StackBox& box : ranks_.at(row.rank).stack.boxes) {
     const float y0 = y_of(box.high_bytes);
     const float y1 = y_of(box.low_bytes);
@@ -269,11 +273,7 @@ void MemoryPanel::DrawDevice(const ui::Context& context, const Row& row, int64_t
                              ui::DrawLog* log) const {
   const DeviceMemory& device = ranks_.at(row.rank).device;
   const Look look = widgets::LookOf(context);
-  const float height = row.box.y1 - row.box.y0;
-  const auto y_of = [&](int64_t bytes) {
-    const double share = static_cast<double>(bytes) / static_cast<double>(max_bytes);
-    return row.box.y1 - std::round(height * static_cast<float>(share));
-  };
+  const auto y_of = [&](int64_t bytes) { return BytesY(row.box, bytes, max_bytes); };
   ImDrawList* list = ImGui::GetWindowDrawList();
   for (const DeviceBand& band : device.bands) {
     const ui::Box box{band.x0, y_of(band.high_bytes), band.x1, y_of(band.low_bytes)};
@@ -311,12 +311,7 @@ void MemoryPanel::DrawRowLabels(const ui::Context& context, const Row& row, int6
       if (peak.peak_bytes == 0) continue;  // nothing was recorded of it
       const ImVec2 at(left, row.box.y0 + look.Px(10));
       const char* word = ui::Tr(context.language, ui::Text::kMemoryRunPeak);
-      widgets::DrawText(look, widgets::FaintOf(look), at, word);
-      const std::string value = FormatBytes(peak.peak_bytes);
-      widgets::TextStyle style = widgets::DimOf(look);
-      style.size = ui::kSmallTextSize;
-      const ui::Box drawn = widgets::DrawText(look, style, {at.x, at.y + look.Px(13)}, value);
-      log->Int("peak:" + std::to_string(row.rank), value, peak.peak_bytes, "B", drawn);
+      DrawPeak(look, "peak:" + std::to_string(row.rank), word, peak.peak_bytes, at, log);
     }
   }
   const float right = row.box.x0 - look.Px(8);

@@ -1,16 +1,17 @@
 #include "ui/panels/overlap/overlap_bars.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace shardscope::panels {
 namespace {
 
 using Steps = std::vector<const analysis::StepBreakdown*>;
 
-double Median(const Steps& steps, int64_t analysis::StepBreakdown::*part) {
+double Median(const Steps& steps, int64_t analysis::TimeSplit::*part) {
   std::vector<double> values;
   for (const analysis::StepBreakdown* step : steps) {
-    values.push_back(static_cast<double>(step->*part));
+    values.push_back(static_cast<double>(step->time.*part));
   }
   return analysis::Percentile(std::move(values), 0.5);
 }
@@ -19,15 +20,15 @@ OverlapBar BarOf(const Steps& steps) {
   OverlapBar bar;
   bar.first_step = steps.front()->step;
   bar.last_step = steps.back()->step;
-  bar.compute_ns = Median(steps, &analysis::StepBreakdown::compute_ns);
-  bar.exposed_ns = Median(steps, &analysis::StepBreakdown::exposed_ns);
-  bar.exposed_copy_ns = Median(steps, &analysis::StepBreakdown::exposed_copy_ns);
-  bar.idle_ns = Median(steps, &analysis::StepBreakdown::idle_ns);
+  bar.compute_ns = Median(steps, &analysis::TimeSplit::compute_ns);
+  bar.exposed_ns = Median(steps, &analysis::TimeSplit::exposed_ns);
+  bar.exposed_copy_ns = Median(steps, &analysis::TimeSplit::exposed_copy_ns);
+  bar.idle_ns = Median(steps, &analysis::TimeSplit::idle_ns);
   int64_t overlap_ns = 0;
   int64_t communication_ns = 0;
   for (const analysis::StepBreakdown* step : steps) {
-    overlap_ns += step->overlap_ns;
-    communication_ns += step->communication_ns;
+    overlap_ns += step->time.overlap_ns;
+    communication_ns += step->time.communication_ns;
   }
   bar.has_communication = communication_ns > 0;
   if (bar.has_communication) {

@@ -16,7 +16,7 @@ TEST(OverlapBarsTest, OneBarAStepAddsUpToTheStep) {
     for (const analysis::StepBreakdown& step : steps) {
       if (step.rank != 1 || step.step != bar.first_step) continue;
       EXPECT_DOUBLE_EQ(bar.total_ns(), static_cast<double>(step.step_ns));
-      EXPECT_DOUBLE_EQ(bar.exposed_ns, static_cast<double>(step.exposed_ns));
+      EXPECT_DOUBLE_EQ(bar.exposed_ns, static_cast<double>(step.time.exposed_ns));
     }
   }
   EXPECT_GT(bars.front().exposed_ns, bars.back().exposed_ns);

@@ -8,7 +8,8 @@
 
 #include "trace/base/time.h"
 #include "trace/base/units.h"
-#include "ui/scope.h"
+#include "ui/panels/panel_frame.h"
+#include "ui/panels/scope_chip.h"
 #include "ui/terms.h"
 #include "ui/text.h"
 #include "ui/timeline/draw/decoration.h"
@@ -155,17 +156,6 @@ void DrawStall(const ui::Context& context, const analysis::StallGroup& group, do
   log->Text("stall_cause:" + group.title, sentence, box);
 }
 
-// Of which steps the stalls are.
-void DrawScope(const ui::Context& context, ImVec2 at, ui::DrawLog* log, ui::Commands* commands) {
-  const ui::ScopeMenu menu = ui::ScopeMenuOf(context);
-  const auto result = widgets::DrawChipMenu(
-      widgets::LookOf(context), "scope", at,
-      {menu.label, menu.tip, ui::Tr(context.language, ui::Text::kScopeTipChoose), menu.options,
-       menu.chosen});
-  log->Text("scope", menu.label, result.box);
-  if (result.clicked >= 0) commands->push_back(ui::ScopeOption(result.clicked));
-}
-
 // What bounds these steps, in one line.
 void DrawVerdict(const ui::Context& context, const ui::Box& box, ui::DrawLog* log,
                  ui::Commands* commands) {
@@ -196,7 +186,8 @@ void DrawStalls(const ui::Context& context, const std::string& note, const ui::B
                                             ui::Tr(context.language, ui::Text::kOverlapTopStalls));
   widgets::DrawTextRight(look, widgets::FaintOf(look), {box.x1, box.y0 + look.Px(1)},
                          ui::Tr(context.language, ui::Text::kOverlapMsPerStep));
-  DrawScope(context, {heading.x1 + look.Px(10), box.y0 - look.Px(3)}, log, commands);
+  // Of which steps the stalls are.
+  DrawScopeChip(context, {heading.x1 + look.Px(10), box.y0 - look.Px(3)}, log, commands);
   const std::vector<analysis::StallGroup>& stalls = context.figures->stalls;
   if (context.figures->scope.empty()) return;  // nothing was looked at: no stall would be a claim
   float y = box.y0 + look.Px(kStallHeading - 4);
@@ -244,9 +235,7 @@ void OverlapPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
     const ui::Text why = context.snapshot == nullptr      ? ui::Text::kOverlapEmpty
                          : ui::IsRecordedProgram(context) ? ui::Text::kOverlapRecorded
                                                           : ui::Text::kOverlapNoSteps;
-    const char* text = ui::Tr(context.language, why);
-    log->Text("empty", text, widgets::EmptyState(look, text));
-    return;
+    return PanelFrame{context, look, log, commands}.Empty(why);
   }
   const int32_t rank = ShownRank(context);
   ImVec2 top = ImGui::GetCursorScreenPos();

@@ -28,101 +28,52 @@ struct SliderScale {
 constexpr SliderScale kElements{1e5, 1e9, true};
 constexpr SliderScale kElementsOfParameter{1, 1e6, true};
 
-// How a live key is shown, beyond what its type says.
+// How a live key is shown, beyond what its entry in engine/config/keys.cc says.
 struct KnobRow {
   std::string_view key;
-  KnobSection section = KnobSection::kTraining;
-  std::optional<SliderScale> scale = {};  // none: that of its type, else the range of the key
-  std::optional<Text> at_zero = {};       // in place of "0"
-  bool ends_unlimited = false;            // at the right end, which stands for -1
-  bool reversed = false;                  // choices, from the right to the left
+  std::optional<KnobSection> section = {};  // none: SectionOf()
+  std::optional<SliderScale> scale = {};    // none: that of its type or unit, else the key's range
+  std::optional<Text> at_zero = {};         // in place of "0"
+  bool ends_unlimited = false;              // at the right end, which stands for -1
+  bool reversed = false;                    // choices, from the right to the left
 };
 
-// One row a live key. `preset` has none: it is chosen at the panel's title.
+// Only what is otherwise than of most keys.
 constexpr KnobRow kKnobRows[] = {
-    {.key = "strategy", .section = KnobSection::kSharding},
-    {.key = "mesh.replicate", .section = KnobSection::kSharding},
-    {.key = "mesh.shard", .section = KnobSection::kSharding},
-    {.key = "mesh.pipeline", .section = KnobSection::kSharding},
-    {.key = "mesh.tensor", .section = KnobSection::kSharding},
-    {.key = "tensor.sequence_parallel", .section = KnobSection::kSharding},
-    {.key = "tensor.async", .section = KnobSection::kSharding},
-    {.key = "pipeline.schedule", .section = KnobSection::kSharding},
-    {.key = "pipeline.chunks", .section = KnobSection::kSharding},
-    {.key = "reshard_after_forward", .section = KnobSection::kSharding},
-    {.key = "prefetch.backward", .section = KnobSection::kSharding, .reversed = true},
-    {.key = "prefetch.backward_depth", .section = KnobSection::kSharding},
-    {.key = "prefetch.forward", .section = KnobSection::kSharding, .at_zero = Text::kOff},
-    {.key = "prefetch.forward_list", .section = KnobSection::kSharding},
-    {.key = "prefetch.backward_list", .section = KnobSection::kSharding},
-    {.key = "prefetch.limit",
-     .section = KnobSection::kSharding,
-     .scale = SliderScale{0, 8},
-     .at_zero = Text::kOff},
-    {.key = "host.run_ahead",
-     .section = KnobSection::kSharding,
-     .scale = SliderScale{0, 9},
-     .ends_unlimited = true},
+    {.key = "prefetch.backward", .reversed = true},
+    {.key = "prefetch.forward", .at_zero = Text::kOff},
+    {.key = "prefetch.limit", .scale = SliderScale{0, 8}, .at_zero = Text::kOff},
+    {.key = "host.run_ahead", .scale = SliderScale{0, 9}, .ends_unlimited = true},
     {.key = "unit.policy", .section = KnobSection::kSharding},
-    {.key = "unit.root", .section = KnobSection::kSharding},
-    {.key = "checkpointing", .section = KnobSection::kSharding},
-    {.key = "offload", .section = KnobSection::kSharding},
-    {.key = "ddp.bucket_cap", .section = KnobSection::kSharding},
-    {.key = "zero.reduce_bucket_size",
-     .section = KnobSection::kSharding,
-     .scale = kElements,
-     .at_zero = Text::kOff},
-    {.key = "zero.overlap_comm", .section = KnobSection::kSharding},
-    {.key = "zero.prefetch_bucket_size",
-     .section = KnobSection::kSharding,
-     .scale = kElements,
-     .at_zero = Text::kOff},
-    {.key = "zero.max_live_parameters",
-     .section = KnobSection::kSharding,
-     .scale = kElements,
-     .at_zero = Text::kOff},
-    {.key = "zero.max_reuse_distance",
-     .section = KnobSection::kSharding,
-     .scale = kElements,
-     .at_zero = Text::kOff},
-    {.key = "zero.persistence_threshold",
-     .section = KnobSection::kSharding,
-     .scale = kElementsOfParameter,
-     .at_zero = Text::kOff},
-    {.key = "link.host.bandwidth", .section = KnobSection::kLink},
-    {.key = "link.host.latency", .section = KnobSection::kLink},
-    {.key = "link.bandwidth", .section = KnobSection::kLink},
-    {.key = "link.latency", .section = KnobSection::kLink},
-    {.key = "schedule.file", .section = KnobSection::kTraining},
+    {.key = "zero.persistence_threshold", .scale = kElementsOfParameter},
     {.key = "accumulation", .section = KnobSection::kTraining},
     {.key = "reshard_after_backward", .section = KnobSection::kTraining},
     {.key = "is_last_backward", .section = KnobSection::kTraining},
-    {.key = "train.lr", .section = KnobSection::kTraining},
-    {.key = "engine.compute_slots",
-     .section = KnobSection::kTraining,
-     .scale = SliderScale{0, 16},
-     .at_zero = Text::kAuto},
-    {.key = "record.steps", .section = KnobSection::kTraining},
-    {.key = "checkpoint.every", .section = KnobSection::kTraining},
-    {.key = "checkpoint.keep", .section = KnobSection::kTraining},
-    {.key = "fault.delay", .section = KnobSection::kTraining},
-    {.key = "fault.jitter", .section = KnobSection::kTraining},
+    {.key = "engine.compute_slots", .scale = SliderScale{0, 16}, .at_zero = Text::kAuto},
 };
-// All links of a dimension of the mesh.
-constexpr KnobRow kRowOfWires{.key = "link.", .section = KnobSection::kLink};
+constexpr KnobRow kPlainRow{};
 
-// Null: none.
-const KnobRow* KnobRowOf(std::string_view key) {
-  if (config::DimensionOfLink(key)) return &kRowOfWires;
-  const auto* row = std::ranges::find(kKnobRows, key, &KnobRow::key);
-  return row == std::end(kKnobRows) ? nullptr : row;
+const KnobRow& KnobRowOf(const config::KeyInfo& key) {
+  const auto* row = std::ranges::find(kKnobRows, key.name, &KnobRow::key);
+  return row == std::end(kKnobRows) ? kPlainRow : *row;
+}
+
+KnobSection SectionOf(const config::KeyInfo& key, const KnobRow& row) {
+  if (row.section) return *row.section;
+  if (key.name.starts_with("link.")) return KnobSection::kLink;
+  return key.shapes_schedule ? KnobSection::kSharding : KnobSection::kTraining;
+}
+
+void SetSlider(const SliderScale& scale, Knob* knob) {
+  knob->minimum = scale.minimum;
+  knob->maximum = scale.maximum;
+  knob->logarithmic = scale.logarithmic;
 }
 
 Knob MakeKnob(const config::KeyInfo& key, const KnobRow& row) {
   Knob knob;
   knob.key = &key;
-  knob.minimum = key.minimum;
-  knob.maximum = key.maximum;
+  SetSlider({key.minimum, key.maximum}, &knob);
   knob.kind = KnobKind::kSlider;
   switch (key.type) {
     case KeyType::kChoice:
@@ -136,21 +87,19 @@ Knob MakeKnob(const config::KeyInfo& key, const KnobRow& row) {
       break;
     case KeyType::kInt:
       knob.whole_numbers = true;
+      if (key.unit == "elements") {
+        SetSlider(kElements, &knob);
+        knob.at_zero = Text::kOff;
+      }
       break;
     case KeyType::kBandwidth:
-      knob.minimum = 1e7;
-      knob.maximum = 1e10;
-      knob.logarithmic = true;
+      SetSlider({1e7, 1e10, true}, &knob);
       break;
     case KeyType::kDuration:
-      knob.minimum = kNsPerUs;
-      knob.maximum = 10.0 * kNsPerMs;
-      knob.logarithmic = true;
+      SetSlider({kNsPerUs, 10.0 * kNsPerMs, true}, &knob);
       break;
     case KeyType::kFloat:
-      knob.minimum = 1e-5;
-      knob.maximum = 0.1;
-      knob.logarithmic = true;
+      SetSlider({1e-5, 0.1, true}, &knob);
       break;
     case KeyType::kString:
     case KeyType::kBytes:
@@ -158,21 +107,19 @@ Knob MakeKnob(const config::KeyInfo& key, const KnobRow& row) {
       break;
   }
   if (row.reversed) std::ranges::reverse(knob.values);
-  if (row.scale) {
-    knob.minimum = row.scale->minimum;
-    knob.maximum = row.scale->maximum;
-    knob.logarithmic = row.scale->logarithmic;
-  }
-  knob.at_zero = row.at_zero;
+  if (row.scale) SetSlider(*row.scale, &knob);
+  if (row.at_zero) knob.at_zero = row.at_zero;
   knob.ends_unlimited = row.ends_unlimited;
   return knob;
 }
 
+// `preset` is in none: it is chosen at the panel's title.
 std::vector<Knob> MakeSection(KnobSection section) {
   std::vector<Knob> knobs;
   for (const config::KeyInfo& key : config::AllKeys()) {
-    const KnobRow* row = key.live ? KnobRowOf(key.name) : nullptr;
-    if (row != nullptr && row->section == section) knobs.push_back(MakeKnob(key, *row));
+    if (!key.live || key.name == "preset") continue;
+    const KnobRow& row = KnobRowOf(key);
+    if (SectionOf(key, row) == section) knobs.push_back(MakeKnob(key, row));
   }
   return knobs;
 }

@@ -5,6 +5,8 @@
 
 #include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "ui/text.h"
 
@@ -23,7 +25,12 @@ const Knob* FindKnob(std::string_view key) {
   return nullptr;
 }
 
-// A live key has a row in knob.cc, or is left out here.
+std::vector<std::string> NamesIn(KnobSection section) {
+  std::vector<std::string> names;
+  for (const Knob& knob : KnobsOf(section)) names.push_back(knob.key->name);
+  return names;
+}
+
 TEST(Knob, EveryLiveKeyIsInOneSection) {
   std::multiset<std::string> shown = {"preset"};  // at the panel's title
   for (const KnobSection section : kSections) {
@@ -34,6 +41,25 @@ TEST(Knob, EveryLiveKeyIsInOneSection) {
     if (key.live) live.insert(key.name);
   }
   EXPECT_EQ(shown, live);
+}
+
+TEST(Knob, SectionsHaveTheKeysOfTheirSubject) {
+  using testing::ElementsAre;
+  EXPECT_THAT(NamesIn(KnobSection::kSharding),
+              ElementsAre("strategy", "mesh.replicate", "mesh.shard", "mesh.pipeline",
+                          "mesh.tensor", "tensor.sequence_parallel", "tensor.async",
+                          "pipeline.schedule", "pipeline.chunks", "reshard_after_forward",
+                          "prefetch.backward", "prefetch.backward_depth", "prefetch.forward",
+                          "prefetch.forward_list", "prefetch.backward_list", "prefetch.limit",
+                          "host.run_ahead", "unit.policy", "unit.root", "checkpointing", "offload",
+                          "ddp.bucket_cap", "zero.reduce_bucket_size", "zero.overlap_comm",
+                          "zero.prefetch_bucket_size", "zero.max_live_parameters",
+                          "zero.max_reuse_distance", "zero.persistence_threshold"));
+  EXPECT_THAT(NamesIn(KnobSection::kLink), testing::Each(testing::StartsWith("link.")));
+  EXPECT_THAT(NamesIn(KnobSection::kTraining),
+              ElementsAre("schedule.file", "accumulation", "reshard_after_backward",
+                          "is_last_backward", "train.lr", "engine.compute_slots", "record.steps",
+                          "checkpoint.every", "checkpoint.keep", "fault.delay", "fault.jitter"));
 }
 
 // A live key has a label in ui/catalogue/key_help.inc, or is called by its name here.
@@ -57,7 +83,14 @@ TEST(Knob, SlidersReachWhatIsUseful) {
   EXPECT_EQ(KnobValue(run_ahead, run_ahead.maximum - 1), "8");
   EXPECT_EQ(KnobPosition(run_ahead, "-1"), run_ahead.maximum);
   EXPECT_EQ(FindKnob("prefetch.backward")->values.front(), "none");
-  EXPECT_TRUE(FindKnob("zero.persistence_threshold")->logarithmic);
+  const Knob& threshold = *FindKnob("zero.persistence_threshold");
+  EXPECT_TRUE(threshold.logarithmic);
+  EXPECT_EQ(threshold.maximum, 1e6);
+  EXPECT_EQ(ShowValue(ui::Language::kEnglish, threshold, "0"), "off");
+  const Knob& bucket = *FindKnob("zero.reduce_bucket_size");
+  EXPECT_TRUE(bucket.logarithmic);
+  EXPECT_EQ(bucket.minimum, 1e5);
+  EXPECT_EQ(bucket.maximum, 1e9);
   EXPECT_EQ(ShowValue(ui::Language::kEnglish, *FindKnob("engine.compute_slots"), "0"), "auto");
 }
 

@@ -109,10 +109,7 @@ bool DrawHit(const Look& look, const ui::FoundHits& found, size_t at, bool is_cu
   ImGui::PushID(static_cast<int>(at));
   const bool clicked = widgets::ClickArea("##hit", {box.x1 - box.x0, height});
   ImGui::PopID();
-  if (is_current || ImGui::IsItemHovered() || ImGui::IsItemFocused()) {
-    ImGui::GetWindowDrawList()->AddRectFilled(
-        {box.x0, box.y0}, {box.x1, box.y1}, look.theme.surface.chosen, look.Px(ui::kSmallRounding));
-  }
+  widgets::ItemGround(look, look.theme.surface.chosen, is_current);
   const RowTexts texts{NameOf(*found.snapshot, hit), KindOf(*found.snapshot, hit),
                        CellsOf(*found.snapshot, hit)};
   DrawCells(look, widgets::TextOf(look), widgets::DimOf(look), box, texts);

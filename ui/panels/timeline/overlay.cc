@@ -150,11 +150,8 @@ const char* PrefixOf(const StreamWait& wait) {
 
 std::string StallBeforeText(const ui::Context& context, const analysis::Stall& stall) {
   std::string waiting = stall.op_name;
-  if (const query::RankRows* rows = context.snapshot->FindRank(stall.rank)) {
-    const uint32_t row = timeline::FindRow(*rows, stall.op_run);
-    const query::PlanOp* op = row == timeline::kNoRow
-                                  ? nullptr
-                                  : context.snapshot->FindPlanOp(rows->op_runs[row].plan_op);
+  if (const auto run = timeline::FindRun(*context.snapshot, stall.rank, stall.op_run)) {
+    const query::PlanOp* op = context.snapshot->FindPlanOp(run->plan_op);
     if (op != nullptr) waiting = analysis::ShortName(*op);
   }
   return ui::TrFormat(context.language, ui::Text::kTimelineStallBefore,
@@ -163,14 +160,11 @@ std::string StallBeforeText(const ui::Context& context, const analysis::Stall& s
 
 void TimelineOverlay::Update(const ui::Context& context) {
   const query::Snapshot& snapshot = *context.snapshot;
-  const bool same_op = facts_.found && facts_.run.id == context.selection.op_run &&
-                       facts_.run.rank == context.selection.rank &&
-                       run_folder_ == snapshot.run_folder;
-  // Later rows can still add the first use and the other ranks' arrivals until the next step ended.
-  const query::RankRows* rows = snapshot.FindRank(context.selection.rank);
-  const bool settled = same_op && rows != nullptr && !rows->steps.empty() &&
-                       rows->steps.back().step > facts_.run.step;
-  if (same_op && (settled || generation_ == snapshot.generation)) return;
+  const bool same_op =
+      run_folder_ == snapshot.run_folder &&
+      timeline::AreFactsOf(facts_, context.selection.rank, context.selection.op_run);
+  const bool same_rows = generation_ == snapshot.generation;
+  if (same_op && (same_rows || timeline::AreSettled(facts_, snapshot))) return;
   facts_ = timeline::FactsOf(snapshot, context.selection.rank, context.selection.op_run);
   run_folder_ = snapshot.run_folder;
   generation_ = snapshot.generation;

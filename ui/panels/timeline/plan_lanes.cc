@@ -70,19 +70,17 @@ void FrameOutOfOrder(const ui::Context& context, const TimelineOverlay::Frame& f
                      ui::DrawLog* log) {
   const LanesOfTracks lanes(*context.snapshot, frame.layout);
   for (const ui::SelectedOp& op : context.plan.made->difference.out_of_order) {
-    const query::RankRows* rows = context.snapshot->FindRank(op.rank);
-    const uint32_t row = rows == nullptr ? timeline::kNoRow : timeline::FindRow(*rows, op.op_run);
-    if (row == timeline::kNoRow) continue;
-    const query::OpRun& run = rows->op_runs[row];
+    const auto run = timeline::FindRun(*context.snapshot, op.rank, op.op_run);
+    if (!run) continue;
     analysis::SearchHit place;
     place.what = analysis::HitKind::kOp;
     place.rank = op.rank;
-    place.track = run.track;
+    place.track = run->track;
     const Lane* lane = lanes.Find(*context.snapshot, place);
     if (lane == nullptr) continue;
     const float y = frame.origin + lane->y;
-    const float x0 = std::round(frame.axis.X(run.started_ns));
-    const ui::Box box{x0, y, std::max(std::round(frame.axis.X(run.ended_ns)), x0 + 2),
+    const float x0 = std::round(frame.axis.X(run->started_ns));
+    const ui::Box box{x0, y, std::max(std::round(frame.axis.X(run->ended_ns)), x0 + 2),
                       y + lane->height};
     if (box.x1 < frame.box.x0 || box.x0 > frame.box.x1) continue;
     ImGui::GetWindowDrawList()->AddRect({box.x0, box.y0}, {box.x1, box.y1},

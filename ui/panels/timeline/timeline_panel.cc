@@ -10,6 +10,7 @@
 
 #include "trace/analysis/names.h"
 #include "trace/base/units.h"
+#include "ui/panels/panel_frame.h"
 #include "ui/panels/timeline/area_marker.h"
 #include "ui/panels/timeline/beside_lanes.h"
 #include "ui/panels/timeline/critical_path.h"
@@ -160,20 +161,15 @@ TooltipText TooltipOf(const ui::Context& context, const timeline::RunIndex& inde
 void TimelinePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
   log->SetPanel("timeline");
   const Look look = widgets::LookOf(context);
-  if (context.snapshot == nullptr) {
-    const char* text = ui::Tr(context.language, ui::Text::kNoRunOpen);
-    log->Text("empty", text, widgets::EmptyState(look, text));
-    return;
-  }
+  const PanelFrame frame{context, look, log, commands};
+  if (context.snapshot == nullptr) return frame.Empty(ui::Text::kNoRunOpen);
   index_ = context.index.get();
   if (context.snapshot->ranks.empty() || context.snapshot->end_ns <= context.snapshot->start_ns) {
     const bool more_may_come =
         context.snapshot->loading || context.snapshot->state == query::TraceState::kLive;
-    const std::string text = ui::TrFormat(
+    return frame.Empty(ui::TrFormat(
         context.language, more_may_come ? ui::Text::kWaitingForRows : ui::Text::kTimelineNoRows,
-        context.snapshot->name);
-    log->Text("empty", text, widgets::EmptyState(look, text));
-    return;
+        context.snapshot->name));
   }
   const Axis axis = timeline::WindowAxis(context);
   header_.Draw(context, axis, log, commands);

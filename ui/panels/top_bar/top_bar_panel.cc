@@ -7,6 +7,7 @@
 
 #include "trace/analysis/memory/largest_peak.h"
 #include "trace/base/units.h"
+#include "ui/panels/scope_chip.h"
 #include "ui/scope.h"
 #include "ui/text.h"
 #include "ui/values.h"
@@ -157,8 +158,7 @@ int64_t NewestStep(const ui::Context& context) {
 void DrawScope(Line* line, ui::Commands* commands) {
   const ui::Context& context = line->context;
   if (context.report->steps.empty()) return;  // nothing to choose from
-  const ui::ScopeMenu menu = ui::ScopeMenuOf(context);
-  float width = widgets::ChipMenuWidth(line->look, menu.label);
+  float width = widgets::ChipMenuWidth(line->look, ui::ScopeMenuOf(context).label);
   if (!line->narrow) {
     // As wide as a usual label, so that the numbers stay where they are.
     const std::string usual = TrFormat(context.language, Text::kScopeSinceStep, 1000);
@@ -168,12 +168,7 @@ void DrawScope(Line* line, ui::Commands* commands) {
     line->x = line->room_end;  // nor numbers, which would not say what they are of
     return;
   }
-  const auto result =
-      widgets::DrawChipMenu(line->look, "scope", line->At(line->look.Px(20)),
-                            {menu.label, menu.tip, Tr(context.language, Text::kScopeTipChoose),
-                             menu.options, menu.chosen});
-  line->log->Text("scope", menu.label, result.box);
-  if (result.clicked >= 0) commands->push_back(ui::ScopeOption(result.clicked));
+  DrawScopeChip(context, line->At(line->look.Px(20)), line->log, commands);
   line->x += width;
   line->Skip(line->gap);
 }

@@ -12,6 +12,7 @@
 #include "trace/analysis/collectives/collective_table.h"
 #include "trace/analysis/ranks/rank_findings.h"
 #include "trace/analysis/report/report.h"
+#include "trace/analysis/steps/breakdown_cache.h"
 #include "trace/analysis/steps/step_table.h"
 #include "ui/context.h"
 #include "ui/shell/run/newest_worker.h"

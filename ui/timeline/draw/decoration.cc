@@ -24,6 +24,14 @@ constexpr float kErrorWidth = 320;  // of the label of an error, which may be a 
 constexpr float kMinBand = 1;
 constexpr float kPauseLabelPadding = 4;
 
+// Of a label over a dashed line of that colour.
+void DrawLabelFrame(const Look& look, const ui::Box& label, ui::Color color) {
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddRectFilled({label.x0, label.y0}, {label.x1, label.y1}, look.theme.surface.panel,
+                      look.Px(3));
+  list->AddRect({label.x0, label.y0}, {label.x1, label.y1}, color, look.Px(3), look.Px(1));
+}
+
 }  // namespace
 
 Axis WindowAxis(const ui::Context& context) {
@@ -67,11 +75,7 @@ std::vector<ui::Box> DrawChanges(const ui::Context& context, const std::vector<C
     const float width = size.x + look.Px(12);
     const float left = std::min(std::round(x + look.Px(4)), axis.right() - width);
     const ui::Box label{left, label_y, left + width, label_y + look.Px(18)};
-    ImDrawList* list = ImGui::GetWindowDrawList();
-    list->AddRectFilled({label.x0, label.y0}, {label.x1, label.y1}, theme.surface.panel,
-                        look.Px(3));
-    list->AddRect({label.x0, label.y0}, {label.x1, label.y1}, theme.state.pending, look.Px(3),
-                  look.Px(1));
+    DrawLabelFrame(look, label, theme.state.pending);
     widgets::DrawTextCentered(look, style, label, text);
     if (log != nullptr) {
       log->Int("change:" + std::to_string(change.step), text, change.step, "step", label);
@@ -97,11 +101,7 @@ void DrawErrors(const ui::Context& context, const std::vector<query::Marker>& er
     const float left = std::min(std::round(x + look.Px(4)), axis.right() - width);
     const float top = label_y - look.Px(22);
     const ui::Box label{left, top, left + width, top + look.Px(18)};
-    ImDrawList* list = ImGui::GetWindowDrawList();
-    list->AddRectFilled({label.x0, label.y0}, {label.x1, label.y1}, look.theme.surface.panel,
-                        look.Px(3));
-    list->AddRect({label.x0, label.y0}, {label.x1, label.y1}, look.theme.op.exposed, look.Px(3),
-                  look.Px(1));
+    DrawLabelFrame(look, label, look.theme.op.exposed);
     widgets::DrawTextClipped(look, style, {label.x0 + look.Px(6), label.y0 + look.Px(2)},
                              width - look.Px(12), error.new_value);
     if (log != nullptr) {

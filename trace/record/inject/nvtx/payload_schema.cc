@@ -10,6 +10,7 @@
 #include <optional>
 #include <string_view>
 
+#include "trace/base/byte_width.h"
 #include "trace/base/round_up.h"
 
 namespace shardscope::inject {
@@ -321,7 +322,7 @@ PayloadEnum MakePayloadEnum(const nvtxPayloadEnumAttr_t& attributes) {
   if ((attributes.fieldMask & kNeeded) != kNeeded || attributes.entries == nullptr) return made;
   const size_t num_entries = std::min(attributes.numEntries, kMaxEnumNames);
   // A negative value comes as wide as a number of 64 bits.
-  const uint64_t mask = made.bytes >= 8 ? ~uint64_t{0} : (uint64_t{1} << (8 * made.bytes)) - 1;
+  const uint64_t mask = ByteMask(made.bytes);
   for (size_t i = 0; i < num_entries; ++i) {
     const nvtxPayloadEnum_t& entry = attributes.entries[i];
     if (entry.name != nullptr) made.names.try_emplace(entry.value & mask, NameOf(entry.name));
