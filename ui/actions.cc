@@ -135,7 +135,7 @@ constexpr Action kRunAndView[] = {
        return Commands{FocusPanel{"runs", /*types=*/true}};
      }},
     {Text::kCommandNewRun, ImGuiMod_Ctrl | ImGuiKey_N, "Ctrl+N",
-     [](const Context&) { return Commands{FocusPanel{"runs"}}; }},
+     [](const Context&) { return Commands{ShowKey{}}; }},
     {Text::kCommandCloseRun, ImGuiMod_Ctrl | ImGuiKey_W, "Ctrl+W",
      [](const Context&) { return Commands{CloseRun{}}; }},
     {Text::kCommandPause, ImGuiKey_Space, "Space", PauseOrPlay},

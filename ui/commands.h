@@ -145,7 +145,9 @@ struct UndoKnob {};  // that this app has turned last, and that is where it was 
 struct SetScope {
   std::optional<analysis::Scope> scope;  // of the figures; none: what the run's state asks for
 };
-struct ShowKey {  // its knob in Run control; where there is none to turn, in the form of a new run
+// Its knob in Run control; where there is none to turn, in the form of a new run. Without a key:
+// that form, to look for one.
+struct ShowKey {
   std::string key;
   bool in_form = false;  // in any case
 };

@@ -38,6 +38,7 @@
 #include "ui/panels/timeline/timeline_panel.h"
 #include "ui/shell/backend/gui.h"
 #include "ui/shell/backend/headless.h"
+#include "ui/shell/pace.h"
 #include "ui/shell/run/area_worker.h"
 #include "ui/shell/run/search_worker.h"
 #include "ui/shell/shell.h"
@@ -73,11 +74,44 @@ struct Costs {
   }
 };
 
+// What the window's loop waits for, without a window: no input comes.
+class NoWindow final : public shell::PaceHost {
+ public:
+  explicit NoWindow(shell::Shell* shell) : shell_(*shell) {}
+
+  // From now on waiting ends after so many seconds.
+  void CloseIn(double seconds) { closes_at_ = Now() + seconds; }
+
+  double Now() override { return static_cast<double>(MonotonicNs()) / kNsPerSecond; }
+  void TakeInput(double seconds) override {
+    const auto most =
+        std::chrono::duration<double>(std::clamp(closes_at_ - Now(), 0.0, std::max(seconds, 0.0)));
+    MutexLock lock(mutex_);
+    waker_.wait_for(lock, most, [this]() REQUIRES(mutex_) { return woken_; });
+    woken_ = false;
+  }
+  bool HasInput() override { return false; }
+  bool IsClosing() override { return Now() >= closes_at_; }
+  void Wake() override {
+    const MutexLock lock(mutex_);
+    woken_ = true;
+    waker_.notify_one();
+  }
+  double SecondsUntilPoll() override { return shell_.SecondsUntilPoll(); }
+  bool Poll() override { return shell_.Poll(); }
+
+ private:
+  shell::Shell& shell_;
+  double closes_at_ = 0;
+  Mutex mutex_;
+  CondVar waker_;
+  bool woken_ GUARDED_BY(mutex_) = false;
+};
+
 // The app without a window.
 class Bench {
  public:
-  explicit Bench(std::function<void()> wake = {})
-      : surface_(kWidth, kHeight), shell_(OptionsOf(std::move(wake)), gui_.fonts().fonts) {}
+  Bench() : surface_(kWidth, kHeight), shell_(Options(), gui_.fonts().fonts) {}
 
   Status Open(const std::string& run) {
     const char* const step = std::getenv("APP_BENCH_STEP");  // around which, if it does not fit
@@ -88,6 +122,7 @@ class Bench {
 
   // CPU time of one frame. `alone`: only this timeline, over the whole window.
   double Frame(panels::TimelinePanel* alone = nullptr) {
+    pace_.BeginFrame();
     surface_.BeginFrame();
     const int64_t before_ns = ThreadCpuNs();
     ImGui::NewFrame();
@@ -99,32 +134,39 @@ class Bench {
     ImGui::Render();
     const int64_t cost_ns = ThreadCpuNs() - before_ns;
     surface_.EndFrame();
+    pace_.EndFrame();
     return static_cast<double>(cost_ns) / kMs;
   }
 
-  // Frames until the app would wait for an input, and nothing comes any more.
-  double UntilLoaded() {
-    double worst_ms = 0;
-    int64_t quiet_since_ns = MonotonicNs();
-    while (MonotonicNs() - quiet_since_ns < kNsPerSecond / 2) {
-      if (shell_.SecondsUntilPoll() > 0) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
-      }
-      const query::SnapshotPtr before = context().snapshot;
-      const auto report = context().report;
-      worst_ms = std::max(worst_ms, Frame());
-      const bool quiet = before == context().snapshot && report == context().report &&
-                         report != nullptr && !before->loading && !query::MayGrow(before->state) &&
-                         shell_.SecondsUntilPoll() > 1;
-      if (!quiet) quiet_since_ns = MonotonicNs();
-    }
-    return worst_ms;
+  // Until the next frame is due, as the window's loop has it. False: none was in so long.
+  bool Wait(double seconds) {
+    host_.CloseIn(seconds);
+    pace_.Wait();
+    return !host_.IsClosing();
   }
 
+  // Frames until all is loaded and none was due for kQuietSeconds. The dearest one's CPU time.
+  double UntilLoaded() {
+    double worst_ms = Frame();
+    while (true) {
+      if (Wait(kQuietSeconds)) {
+        worst_ms = std::max(worst_ms, Frame());
+      } else if (IsLoaded()) {
+        return worst_ms;
+      }
+    }
+  }
+  static constexpr double kQuietSeconds = 0.5;
+
  private:
-  static shell::ShellOptions OptionsOf(std::function<void()> wake) {
+  bool IsLoaded() {
+    const query::Snapshot& snapshot = *context().snapshot;
+    return context().report != nullptr && !snapshot.loading && !query::MayGrow(snapshot.state) &&
+           shell_.SecondsUntilPoll() > 1;
+  }
+  shell::ShellOptions Options() {
     shell::ShellOptions options;
-    options.wake = std::move(wake);
+    options.wake = [this] { pace_.WakeForData(); };
     if (const char* const memory = std::getenv("APP_BENCH_MEMORY")) {
       options.memory_bytes = ParseBytes(memory).value_or(0);  // as `open --memory`
     }
@@ -139,8 +181,12 @@ class Bench {
     ImGui::End();
   }
 
+  static constexpr double kDataSeconds = 1.0 / 30;
+
   shell::Gui gui_;
   shell::NullSurface surface_;
+  NoWindow host_{&shell_};
+  shell::Pace pace_{&host_, kDataSeconds};  // before the shell, whose threads wake it
   shell::Shell shell_;
   ui::DrawLog log_{false};
 };
@@ -356,6 +402,7 @@ Status MeasureOpen(const std::string& run, int64_t process_start_ns) {
   const double first_ms = ms_since(process_start_ns);
   const double first_frame_mb = static_cast<double>(ResidentMb("VmRSS"));
   const double loading_ms = bench.UntilLoaded();
+  const double loaded_ms = ms_since(process_start_ns) - 1000 * Bench::kQuietSeconds;
   int64_t op_runs = 0;
   for (const query::RankRows& rows : bench.context().snapshot->ranks) {
     op_runs += static_cast<int64_t>(rows.op_runs.size());
@@ -364,8 +411,8 @@ Status MeasureOpen(const std::string& run, int64_t process_start_ns) {
              R"("loaded_ms":{:.0f},"loading_frame_max_ms":{:.1f},"op_runs":{},)"
              R"("first_frame_mb":{:.0f},"rss_mb":{},"peak_mb":{}}})"
              "\n",
-             ready_ms, opened_ms, first_ms, ms_since(process_start_ns) - 500, loading_ms, op_runs,
-             first_frame_mb, ResidentMb("VmRSS"), ResidentMb("VmHWM"));
+             ready_ms, opened_ms, first_ms, loaded_ms, loading_ms, op_runs, first_frame_mb,
+             ResidentMb("VmRSS"), ResidentMb("VmHWM"));
   return Status::Ok();
 }
 
@@ -415,30 +462,6 @@ int RecordCommits(const std::string& folder, Commits* commits) {
   return recorder.value()->Finish().ok() ? 0 : 1;
 }
 
-// Waits as the window's loop does: until new rows come, and then no sooner than a thirtieth of a
-// second after the frame before.
-class DataWait {
- public:
-  void Wake() {
-    const MutexLock lock(mutex_);
-    pending_ = true;
-    woken_.notify_one();
-  }
-  void Wait() {
-    MutexLock lock(mutex_);
-    woken_.wait_for(lock, std::chrono::milliseconds(250), [this] { return pending_; });
-    std::this_thread::sleep_until(last_ + std::chrono::milliseconds(33));
-    last_ = std::chrono::steady_clock::now();
-    pending_ = false;
-  }
-
- private:
-  Mutex mutex_;
-  CondVar woken_;
-  bool pending_ = false;
-  std::chrono::steady_clock::time_point last_;
-};
-
 Status MeasureLive(const std::string& folder) {
   std::filesystem::create_directories(folder);
   void* shared =
@@ -448,14 +471,13 @@ Status MeasureLive(const std::string& folder) {
   const pid_t child = fork();
   if (child == 0) _exit(RecordCommits(folder, commits));
   while (commits->count == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  DataWait wait;
-  Bench bench([&wait] { wait.Wake(); });
+  Bench bench;
   SHARDSCOPE_RETURN_IF_ERROR(bench.Open(folder));
   Costs from_record;
   Costs from_commit;
   size_t shown = static_cast<size_t>(commits->count.load());
   while (shown < Commits::kMost) {
-    wait.Wait();
+    bench.Wait(0.25);
     bench.Frame();
     const int64_t now_ns = MonotonicNs();
     const query::Snapshot& snapshot = *bench.context().snapshot;
@@ -476,8 +498,7 @@ Status MeasureLive(const std::string& folder) {
 
 // The age of the newest row that each frame shows, of a run in which rows come all the time.
 Status MeasureFollowing(const std::string& run, int64_t seconds) {
-  DataWait wait;
-  Bench bench([&wait] { wait.Wake(); });
+  Bench bench;
   SHARDSCOPE_RETURN_IF_ERROR(bench.Open(run));
   Costs frames;
   Costs lags;
@@ -488,7 +509,7 @@ Status MeasureFollowing(const std::string& run, int64_t seconds) {
   uint64_t generation = 0;
   const int64_t begin_ns = MonotonicNs();
   while (MonotonicNs() - begin_ns < seconds * kNsPerSecond) {
-    wait.Wait();
+    bench.Wait(0.25);
     frames.ms.push_back(bench.Frame());
     const query::Snapshot& snapshot = *bench.context().snapshot;
     const int64_t now_ns = MonotonicNs();

@@ -216,7 +216,7 @@ std::vector<DrivenAction> DrivenActionsTest::OfRuns() {
       {Text::kCommandNewRun,
        [this] {
          return HasKeyboard("runs") && harness_.log().Find("runs", "new_run") != nullptr &&
-                !ImGui::GetIO().WantTextInput;
+                ImGui::GetIO().WantTextInput;
        },
        {}},
       {Text::kCommandCloseRun,

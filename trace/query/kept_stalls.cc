@@ -1,15 +1,27 @@
 #include "trace/query/kept_stalls.h"
 
-#include <fmt/format.h>
+#include <functional>
 
 namespace shardscope::query {
 
+uint32_t KeptStalls::IndexOfWords(const schema::StallRow& row) {
+  const std::hash<std::string> hash;
+  const size_t key = hash(row.sentence) + 31 * (hash(row.cause_object) + 31 * hash(row.cause));
+  const auto [first, last] = index_.equal_range(key);
+  for (auto at = first; at != last; ++at) {
+    const StallWords& words = words_[at->second];
+    if (words.sentence == row.sentence && words.cause_object == row.cause_object &&
+        words.cause == row.cause) {
+      return at->second;
+    }
+  }
+  const auto index = static_cast<uint32_t>(words_.size());
+  index_.emplace(key, index);
+  words_.push_back({row.cause, row.cause_object, row.sentence});
+  return index;
+}
+
 void KeptStalls::Add(const schema::StallRow& row) {
-  // With its lengths: parts of other texts may run together into the same.
-  std::string key = fmt::format("{} {} ", row.cause.size(), row.cause_object.size());
-  key.append(row.cause).append(row.cause_object).append(row.sentence);
-  const auto [known, is_new] = index_.emplace(std::move(key), static_cast<uint32_t>(words_.size()));
-  if (is_new) words_.push_back({row.cause, row.cause_object, row.sentence});
   all_.push_back({.rank = static_cast<int32_t>(row.rank),
                   .step = static_cast<int32_t>(row.step),
                   .op_run = row.op_run,
@@ -19,7 +31,7 @@ void KeptStalls::Add(const schema::StallRow& row) {
                   .waiting_op_run = row.waiting_op_run,
                   .blocking_op_run = row.blocking_op_run,
                   .blocking_plan_op = row.blocking_plan_op,
-                  .words = known->second});
+                  .words = IndexOfWords(row)});
 }
 
 void KeptStalls::ShrinkToFit() {

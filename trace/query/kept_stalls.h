@@ -45,9 +45,11 @@ class KeptStalls {
   schema::StallRow Row(const KeptStall& stall) const;
 
  private:
+  uint32_t IndexOfWords(const schema::StallRow& row);
+
   std::vector<KeptStall> all_;
   std::vector<StallWords> words_;
-  std::unordered_map<std::string, uint32_t> index_;  // of words_, by all three
+  std::unordered_multimap<size_t, uint32_t> index_;  // of words_, by a hash of all three
 };
 
 }  // namespace shardscope::query

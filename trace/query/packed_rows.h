@@ -49,7 +49,10 @@ class PackedRows {
   // Precondition: index below the number of rows. Inlined, so that columns are left out that the
   // caller does not look at.
   [[gnu::always_inline]] inline Row operator[](size_t index) const {
-    return Packing<Row>::Join([this, index](size_t column) { return Value(column, index); });
+    const auto value = [ this, index ](size_t column) __attribute__((always_inline)) {
+      return Value(column, index);
+    };
+    return Packing<Row>::Join(value);
   }
 
  private:

@@ -27,6 +27,7 @@ namespace {
 constexpr int64_t kMostProcesses = 1 << 16;
 constexpr size_t kMostClocks = 1 << 12;
 constexpr size_t kMaxRanks = 1 << 13;
+constexpr uint64_t kMostMetPlanOps = 1 << 20;
 
 // Takes a row of `meta`, if it is about a clock (trace/store/merge/clock_facts.h).
 void TakeClock(const std::string& key, const std::string& value, std::vector<Clock>* clocks) {
@@ -157,16 +158,41 @@ void SnapshotBuilder::Extend(int64_t from_ns, int64_t to_ns) {
 RankRows* SnapshotBuilder::RowsOfRank(int64_t rank) {
   if (rank < 0 || rank > kMaxRank) return nullptr;
   std::vector<RankRows>& ranks = current_.ranks;
-  if (newest_rank_ < ranks.size() && ranks[newest_rank_].rank == rank) return &ranks[newest_rank_];
+  const auto key = static_cast<size_t>(rank);
+  if (key < place_of_rank_.size() && place_of_rank_[key] < ranks.size()) {
+    return &ranks[place_of_rank_[key]];
+  }
   auto place = std::lower_bound(ranks.begin(), ranks.end(), rank,
                                 [](const RankRows& rows, int64_t r) { return rows.rank < r; });
   if (place == ranks.end() || place->rank != rank) {
     if (ranks.size() >= kMaxRanks) return nullptr;
     place = ranks.insert(place, RankRows{});
     place->rank = Int32(rank);
+    LearnPlaces();
   }
-  newest_rank_ = static_cast<size_t>(place - ranks.begin());
   return &*place;
+}
+
+// A search for every row would cost more than the rest of taking it.
+void SnapshotBuilder::LearnPlaces() {
+  place_of_rank_.clear();
+  for (size_t at = 0; at < current_.ranks.size(); ++at) {
+    const auto rank = static_cast<size_t>(current_.ranks[at].rank);
+    if (rank >= kMaxRanks) return;  // mostly there are none that large
+    place_of_rank_.resize(rank + 1, UINT32_MAX);
+    place_of_rank_[rank] = static_cast<uint32_t>(at);
+  }
+}
+
+bool SnapshotBuilder::IsPlanOp(PlanOpId id) {
+  const auto key = static_cast<uint64_t>(id.value());
+  if (key < met_plan_ops_.size() && met_plan_ops_[key]) return true;
+  if (!current_.plan_ops.contains(id)) return false;
+  if (key < kMostMetPlanOps) {
+    if (key >= met_plan_ops_.size()) met_plan_ops_.resize(key + 1);
+    met_plan_ops_[key] = true;
+  }
+  return true;
 }
 
 void SnapshotBuilder::AddRankOfProcess(int64_t process, int32_t rank) {
@@ -311,7 +337,7 @@ void SnapshotBuilder::AddOpRuns(const store::RowBatch& batch) {
                       SaneTime(row.ready_ns) && SaneTime(row.started_ns) &&
                       SaneTime(row.ended_ns) && row.started_ns <= row.ended_ns &&
                       SaneTime(row.slot_wait_ns) && row.slot_wait_ns <= row.started_ns &&
-                      current_.plan_ops.contains(row.plan_op);
+                      IsPlanOp(row.plan_op);
     const std::optional<BlockingKind> kind = parse_kind(row.blocking_kind);
     if (!sane || !kind) {
       Refuse();

@@ -65,6 +65,9 @@ class SnapshotBuilder {
   void AddMemory(const store::RowBatch& batch);
   void AddFlights(const store::RowBatch& batch);  // after the names
   RankRows* RowsOfRank(int64_t rank);
+  void LearnPlaces();
+  // Of the plan so far; what was one stays one.
+  bool IsPlanOp(PlanOpId id);
   void AddRankOfProcess(int64_t process, int32_t rank);
   int32_t Communicator(std::string_view name);
   uint64_t MemoryUnit(std::string_view name);
@@ -74,7 +77,8 @@ class SnapshotBuilder {
   std::map<std::string, int32_t, std::less<>> communicator_index_;
   std::map<std::string, uint64_t, std::less<>> memory_unit_index_;
   bool has_time_ = false;
-  size_t newest_rank_ = 0;  // that RowsOfRank() gave, as an index: neighbouring rows are of one
+  std::vector<uint32_t> place_of_rank_;  // in current_.ranks; UINT32_MAX: none
+  std::vector<bool> met_plan_ops_;       // by id: IsPlanOp() has said so
   int64_t refused_ = 0;
   GpuSnapshotBuilder gpu_builder_{this};
 };

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Turns tables.py and views.sql into code and documentation.
 
-generate.py --out FOLDER      ids.h, rows.h, columns.h, fields.h, fields.cc, ddl.h and ddl.cc, into FOLDER
+generate.py --out FOLDER      ids.h, rows.h, columns.h, fields.h, read_fields.h, fields.cc, ddl.h and ddl.cc, into FOLDER
 generate.py --docs FILE       docs/trace.md
 """
 
@@ -269,16 +269,25 @@ def fields_header():
     return f"{FIELDS_HEAD}{lines}\n}}  // namespace shardscope::schema\n"
 
 
-def fields_source():
-    parts = [f'// {NOTE}\n#include "trace/schema/fields.h"\n\nnamespace shardscope::schema {{\n']
+def read_fields_header():
+    parts = [f"// {NOTE}\n// ReadFields() of fields.h for a source whose type is known: its functions are called, and inlined, without a table of virtual ones.\n"
+             '#pragma once\n\n#include "trace/schema/rows.h"\n\nnamespace shardscope::schema {\n']
     for table in tables.TABLES:
-        written = read = ""
+        read = ""
         for column in table.columns:
-            kind, name, is_id = FIELD_KINDS[column.type], column.name, id_table(table, column)
-            written += f"  sink->{kind}(row.{name}{'.value()' if is_id else ''});\n"
-            read += f"  row->{name} = " + (f"{cpp_type(table, column)}(source->{kind}());\n" if is_id else f"source->{kind}();\n")
+            value = f"source->{FIELD_KINDS[column.type]}()"
+            read += f"  row->{column.name} = {f'{cpp_type(table, column)}({value})' if id_table(table, column) else value};\n"
+        parts.append(f"\ntemplate <typename Source>\nvoid ReadFieldsOf(Source* source, {row_type(table)}* row) {{\n{read}}}\n")
+    return "".join(parts) + "\n}  // namespace shardscope::schema\n"
+
+
+def fields_source():
+    parts = [f'// {NOTE}\n#include "trace/schema/fields.h"\n\n#include "trace/schema/read_fields.h"\n\nnamespace shardscope::schema {{\n']
+    for table in tables.TABLES:
+        written = "".join(f"  sink->{FIELD_KINDS[column.type]}(row.{column.name}{'.value()' if id_table(table, column) else ''});\n"
+                          for column in table.columns)
         parts.append(f"\nvoid WriteFields(const {row_type(table)}& row, FieldSink* sink) {{\n{written}}}\n"
-                     f"void ReadFields(FieldSource* source, {row_type(table)}* row) {{\n{read}}}\n")
+                     f"void ReadFields(FieldSource* source, {row_type(table)}* row) {{ ReadFieldsOf(source, row); }}\n")
     return "".join(parts) + "\n}  // namespace shardscope::schema\n"
 
 
@@ -517,6 +526,7 @@ def main():
         write(options.out / "rows.h", rows_header())
         write(options.out / "columns.h", columns_header())
         write(options.out / "fields.h", fields_header())
+        write(options.out / "read_fields.h", read_fields_header())
         write(options.out / "fields.cc", fields_source())
         write(options.out / "ddl.h", ddl_header())
         write(options.out / "ddl.cc", ddl_source())

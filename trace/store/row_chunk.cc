@@ -11,6 +11,9 @@
 
 #include "trace/base/byte_width.h"
 #include "trace/base/check.h"
+#include "trace/schema/columns.h"
+#include "trace/schema/read_fields.h"
+#include "trace/schema/rows.h"
 
 namespace shardscope::store {
 namespace {
@@ -362,10 +365,17 @@ std::string PackRows(const AnyRows& rows) {
 bool UnpackRows(std::string_view data, AnyRows* rows) {
   ChunkSource source;
   if (!source.Open(data, KindsOf(rows))) return false;
-  for (size_t i = 0; i < source.num_rows(); ++i) {
-    source.BeginRow();
-    rows->Read(&source);
-  }
+  // Not AnyRows::Read(): its calls of virtual functions would take most of the time.
+  schema::ForEachType(schema::AllRows(), [&]<typename Row>() {
+    if (schema::TableOf<Row>::kIndex != rows->table().index) return;
+    std::vector<Row>& target = static_cast<TypedRows<Row>*>(rows)->rows;
+    const size_t before = target.size();
+    target.resize(before + source.num_rows());
+    for (size_t at = before; at < target.size(); ++at) {
+      source.BeginRow();
+      schema::ReadFieldsOf(&source, &target[at]);
+    }
+  });
   return true;
 }
 

@@ -38,7 +38,9 @@ Result<bool> WasBounded(Database* database);
 // start of a segment and the removal of the oldest; SQLite allows 10.
 inline constexpr size_t kMaxSegments = 8;
 
-// 4 KiB pages; the log is copied into the file when it has this many.
+// 4 KiB pages; the log is copied into the file when it has this many. The writer waits for the disk
+// then, and nothing is committed: 2000 pages took it 70 to 100 ms in every second, which those who
+// watch a busy run saw.
 inline constexpr int64_t kPageBytes = 4096;
 inline constexpr int64_t kCheckpointPages = 500;
 

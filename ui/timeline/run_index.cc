@@ -178,6 +178,7 @@ size_t RunIndex::TakeRank(const query::Snapshot& snapshot, size_t at, size_t max
     ++consumed.op_runs;
     ++taken;
   }
+  for (SpanColumn& column : rank->columns) column.UpdateDensity();
   *complete = *complete && consumed.op_runs == rows.op_runs.size();
   // Before the next rank's columns grow.
   if (consumed.op_runs == rows.op_runs.size()) ShrinkToFit(snapshot, rank);
@@ -422,6 +423,7 @@ void RunIndex::SettleExposed(int64_t until_ns, size_t at) {
   for (const Interval& interval : Exposed(ranks_[at], from_ns, until_ns)) {
     column.Insert({interval.start_ns, interval.end_ns, 0, OpClass::kAllGather, 0, false});
   }
+  column.UpdateDensity();
   consumed_[at].exposed_until_ns = until_ns;
 }
 

@@ -43,14 +43,27 @@ void DensityPyramid::Widen(size_t num_slots) {
   num_slots_ = num_slots;
 }
 
-// Pairs of bins added up.
-DensityPyramid::Level DensityPyramid::Coarser(const Level& level) const {
+void DensityPyramid::AddPairs(const Level& level, size_t first, Level* coarser) const {
   const size_t num_bins = level.size() / num_slots_;
-  Level coarser((num_bins + 1) / 2 * num_slots_);
-  for (size_t at = 0; at < level.size(); ++at) {
-    coarser[at / num_slots_ / 2 * num_slots_ + at % num_slots_] += level[at];
+  coarser->resize((num_bins + 1) / 2 * num_slots_);
+  std::fill(coarser->begin() + static_cast<std::ptrdiff_t>(first * num_slots_), coarser->end(),
+            0.0F);
+  for (size_t bin = 2 * first; bin < num_bins; ++bin) {
+    for (size_t slot = 0; slot < num_slots_; ++slot) {
+      (*coarser)[bin / 2 * num_slots_ + slot] += level[bin * num_slots_ + slot];
+    }
   }
-  return coarser;
+}
+
+void DensityPyramid::DropFinest() {
+  Update();
+  if (levels_.size() == 1) {
+    Level coarser;
+    AddPairs(levels_.front(), 0, &coarser);
+    levels_.push_back(std::move(coarser));
+  }
+  levels_.erase(levels_.begin());
+  ++finest_shift_;
 }
 
 void DensityPyramid::Add(int64_t start_ns, int64_t end_ns, size_t slot) {
@@ -64,31 +77,33 @@ void DensityPyramid::Add(int64_t start_ns, int64_t end_ns, size_t slot) {
   if (slot >= num_slots_) Widen(slot + 1);
   start_ns = std::max(start_ns, origin_ns_);
   end_ns = std::max(end_ns, start_ns);
-  while (static_cast<size_t>((end_ns - origin_ns_) >> finest_shift_) >= MaxBins()) {
-    if (levels_.size() == 1) levels_.push_back(Coarser(levels_.front()));
-    levels_.erase(levels_.begin());
-    ++finest_shift_;
+  while (static_cast<size_t>((end_ns - origin_ns_) >> finest_shift_) >= MaxBins()) DropFinest();
+  Level& bins = levels_.front();
+  const auto first = static_cast<size_t>((start_ns - origin_ns_) >> finest_shift_);
+  const auto last = static_cast<size_t>((end_ns - origin_ns_) >> finest_shift_);
+  if (bins.size() <= last * num_slots_) bins.resize((last + 1) * num_slots_);
+  first_changed_ = std::min(first_changed_, first);
+  if (first == last) {  // as mostly
+    bins[last * num_slots_ + slot] += static_cast<float>(end_ns - start_ns);
+    return;
   }
-  const auto all = static_cast<float>(end_ns - start_ns);
-  for (size_t level = 0; level < levels_.size(); ++level) {
-    const int shift = finest_shift_ + static_cast<int>(level);
-    Level& bins = levels_[level];
-    const auto last = static_cast<size_t>((end_ns - origin_ns_) >> shift);
-    if (bins.size() <= last * num_slots_) bins.resize((last + 1) * num_slots_);
-    const auto first = static_cast<size_t>((start_ns - origin_ns_) >> shift);
-    if (first == last) bins[last * num_slots_ + slot] += all;  // as mostly
-    for (size_t bin = first; first < last && bin <= last; ++bin) {
-      const int64_t bin_start = origin_ns_ + (static_cast<int64_t>(bin) << shift);
-      const int64_t bin_end = bin_start + (int64_t{1} << shift);
-      const int64_t busy = std::min(end_ns, bin_end) - std::max(start_ns, bin_start);
-      bins[bin * num_slots_ + slot] += static_cast<float>(std::max<int64_t>(busy, 0));
-    }
-    // The next coarser level exists once this one has more than a handful of bins.
-    if (level + 1 == levels_.size() && bins.size() > 64 * num_slots_) {
-      levels_.push_back(Coarser(bins));
-      break;  // it already contains this span
-    }
+  for (size_t bin = first; bin <= last; ++bin) {
+    const int64_t bin_start = origin_ns_ + (static_cast<int64_t>(bin) << finest_shift_);
+    const int64_t bin_end = bin_start + (int64_t{1} << finest_shift_);
+    const int64_t busy = std::min(end_ns, bin_end) - std::max(start_ns, bin_start);
+    bins[bin * num_slots_ + slot] += static_cast<float>(std::max<int64_t>(busy, 0));
   }
+}
+
+void DensityPyramid::Update() {
+  if (first_changed_ == SIZE_MAX) return;
+  // The next coarser level exists once one has more than a handful of bins.
+  for (size_t level = 0; levels_[level].size() > 64 * num_slots_; ++level) {
+    if (level + 1 == levels_.size()) levels_.emplace_back();
+    const bool is_new = levels_[level + 1].empty();
+    AddPairs(levels_[level], is_new ? 0 : first_changed_ >> (level + 1), &levels_[level + 1]);
+  }
+  first_changed_ = SIZE_MAX;
 }
 
 void DensityPyramid::ShrinkToFit() {
@@ -142,13 +157,22 @@ Span SpanColumn::operator[](size_t index) const {
 
 void SpanColumn::Insert(const Span& span) {
   size_t at = entries_.size();
-  while (at > 0 && TimesOf(at - 1).start_ns > span.start_ns) --at;
+  // Mostly it is the last: nothing has to be looked at.
+  const bool is_last = span.start_ns >= last_start_ns_;
+  while (!is_last && at > 0 && TimesOf(at - 1).start_ns > span.start_ns) --at;
   const auto place = static_cast<std::ptrdiff_t>(at);
   entries_.insert(entries_.begin() + place, {span.row, span.op_class, span.shade, span.instant});
   if (op_runs_ == nullptr) {
     times_.insert(times_.begin() + place, {span.start_ns, span.end_ns});
   }
-  UpdateBlocks(at);
+  if (!is_last) {
+    UpdateBlocks(at);
+  } else if (at % kBlock == 0) {
+    block_start_ns_.push_back(span.start_ns);
+    block_end_before_ns_.push_back(largest_end_ns_);
+  }
+  last_start_ns_ = std::max(last_start_ns_, span.start_ns);
+  largest_end_ns_ = std::max(largest_end_ns_, span.end_ns);
   density_.Add(span.start_ns, span.instant ? span.start_ns + kInstantNs : span.end_ns,
                SlotOf(span.op_class));
 }

@@ -36,7 +36,10 @@ size_t SlotOf(query::OpClass op_class);
 // no more than were used: hundreds of ranks have thousands of lanes.
 class DensityPyramid {
  public:
+  // Columns() has it after the next Update().
   void Add(int64_t start_ns, int64_t end_ns, size_t slot);
+  // Costs what was added since the last one, if that came in about the order of its times.
+  void Update();
   void ShrinkToFit();  // when no more are expected
 
   // Busy ns per slot in each of `num_columns` equal parts of `range`, in one pass over the coarsest
@@ -55,14 +58,17 @@ class DensityPyramid {
 
   size_t MaxBins() const;
   void Widen(size_t num_slots);
-  Level Coarser(const Level& level) const;
+  void DropFinest();
+  // Bins from `first` on of the level above: pairs of this one's, added up.
+  void AddPairs(const Level& level, size_t first, Level* coarser) const;
 
   size_t num_slots_ = 1;
   size_t num_spans_ = 0;
   int finest_shift_ = kFirstShift;
   bool has_origin_ = false;
   int64_t origin_ns_ = 0;
-  std::vector<Level> levels_;  // [0] is the finest
+  std::vector<Level> levels_;        // [0] is the finest
+  size_t first_changed_ = SIZE_MAX;  // bin of the finest level that the others do not have yet
 };
 
 // The op runs of a rank that its columns take times from; grows with each Snapshot. Shared because
@@ -78,7 +84,9 @@ class SpanColumn {
   // and `ended_ns`. The rows must be in `op_runs` before their spans are inserted.
   explicit SpanColumn(OpRunsPtr op_runs) : op_runs_(std::move(op_runs)) {}
 
+  // density() has it after the next UpdateDensity().
   void Insert(const Span& span);
+  void UpdateDensity() { density_.Update(); }
   void ShrinkToFit();  // when no more are expected
 
   size_t size() const { return entries_.size(); }
@@ -116,6 +124,8 @@ class SpanColumn {
   // spans before them.
   std::vector<int64_t> block_start_ns_;
   std::vector<int64_t> block_end_before_ns_;
+  int64_t last_start_ns_ = INT64_MIN;   // of the last span
+  int64_t largest_end_ns_ = INT64_MIN;  // of all
   DensityPyramid density_;
 };
 

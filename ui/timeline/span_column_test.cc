@@ -103,11 +103,31 @@ TEST(SpanColumnTest, NearestPrefersTheSpanThatContains) {
   EXPECT_EQ(column.Nearest(1'000, 50), 2U);
 }
 
+TEST(DensityPyramidTest, HowOftenItIsUpdatedChangesNothing) {
+  std::mt19937 random(12);
+  SpanColumn often;
+  SpanColumn once;
+  size_t count = 0;
+  for (const Span& span : RandomSpans(20'000, &random)) {
+    often.Insert(span);
+    once.Insert(span);
+    if (++count % 7 == 0) often.UpdateDensity();
+  }
+  often.UpdateDensity();
+  once.UpdateDensity();
+  const Range range{once[0].start_ns, once[once.size() - 1].end_ns};
+  for (const int num_columns : {3, 100, 3'000}) {
+    EXPECT_EQ(often.density().Columns(range, num_columns),
+              once.density().Columns(range, num_columns));
+  }
+}
+
 // Whatever the level, the busy time of all columns adds up, and each column is near the truth.
 TEST(DensityPyramidTest, ColumnsMatchALinearScan) {
   std::mt19937 random(11);
   SpanColumn column;
   for (const Span& span : RandomSpans(4'000, &random)) column.Insert(span);
+  column.UpdateDensity();
   const int64_t start_ns = column[0].start_ns;
   const int64_t end_ns = column[column.size() - 1].end_ns;
   for (const int num_columns : {10, 57, 200}) {

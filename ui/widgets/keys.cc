@@ -18,7 +18,8 @@ void FocusLastItem() {
 }
 
 bool PressesEnter() {
-  return ImGui::IsKeyPressed(ImGuiKey_Enter) || ImGui::IsKeyPressed(ImGuiKey_KeypadEnter);
+  return ImGui::IsKeyPressed(ImGuiKey_Enter, false) ||
+         ImGui::IsKeyPressed(ImGuiKey_KeypadEnter, false);
 }
 
 bool IsLeftByEnter() { return ImGui::IsItemDeactivated() && PressesEnter(); }

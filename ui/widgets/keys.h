@@ -13,7 +13,7 @@ int TakeArrows(ImGuiKey back, ImGuiKey on);
 // Gives the keyboard to the item that was drawn last, and shows so; it is not clicked.
 void FocusLastItem();
 
-// Whether Enter is pressed, of the letters or of the numbers.
+// Whether Enter is pressed, of the letters or of the numbers; one that is held counts once.
 bool PressesEnter();
 
 // Whether Enter has just left the field that was drawn last.

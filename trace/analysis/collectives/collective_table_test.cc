@@ -101,7 +101,7 @@ TEST(CollectiveTable, AgreesWithTheRunsOfItsSteps) {
   // Two collectives that are exposed at one time count there once.
   int64_t of_steps_ns = 0;
   for (const StepBreakdown& row : Breakdowns(*snapshot)) {
-    if (row.step >= 2 && row.step <= 75) of_steps_ns += row.exposed_ns;
+    if (row.step >= 2 && row.step <= 75) of_steps_ns += row.time.exposed_ns;
   }
   EXPECT_GE(exposed_ns, of_steps_ns);
   EXPECT_GT(of_steps_ns, 0);

@@ -97,18 +97,39 @@ bool AreOne(const query::Snapshot& snapshot, query::ScheduleId a, query::Schedul
          one->second.name == other->second.name && one->second.text == other->second.text;
 }
 
-std::vector<Change> ChangesOf(const query::RankRows& rows, Ledger ledger) {
-  std::vector<Change> changes;
-  changes.reserve(rows.memory.size());
-  for (const query::MemoryEvent& event : rows.memory) {
-    changes.push_back({ledger == Ledger::kIssue ? event.issued_ns : event.executed_ns, event.bytes,
-                       event.category});
+// A rank's changes in the order of their times. Mostly its rows are in that order: then they are
+// read where they are, for copies of millions cost more than what is done with them.
+class ChangesInOrder {
+ public:
+  ChangesInOrder(const query::RankRows& rows, Ledger ledger)
+      : events_(rows.memory), ledger_(ledger) {
+    int64_t before_ns = INT64_MIN;
+    for (size_t at = 0; at < events_.size(); ++at) {
+      const int64_t time_ns = OfEvent(at).time_ns;
+      if (time_ns < before_ns) return Sort();
+      before_ns = time_ns;
+    }
   }
-  if (!std::is_sorted(changes.begin(), changes.end(), Earlier)) {
-    std::stable_sort(changes.begin(), changes.end(), Earlier);
+
+  size_t size() const { return events_.size(); }
+  Change operator[](size_t at) const { return sorted_.empty() ? OfEvent(at) : sorted_[at]; }
+
+ private:
+  Change OfEvent(size_t at) const {
+    const query::MemoryEvent& event = events_[at];
+    return {ledger_ == Ledger::kIssue ? event.issued_ns : event.executed_ns, event.bytes,
+            event.category};
   }
-  return changes;
-}
+  void Sort() {
+    sorted_.reserve(events_.size());
+    for (size_t at = 0; at < events_.size(); ++at) sorted_.push_back(OfEvent(at));
+    std::stable_sort(sorted_.begin(), sorted_.end(), Earlier);
+  }
+
+  const query::RowList<query::MemoryEvent>& events_;
+  const Ledger ledger_;
+  std::vector<Change> sorted_;  // empty: the events are in order
+};
 
 // What is live from one change on until the next.
 struct Live {
@@ -140,7 +161,9 @@ MemoryPeak PeakOf(const query::RankRows& rows, Ledger ledger, const Window& wind
   Live live;
   ScheduleSweep schedules(rows, &peak.of_schedule);
   bool inside = false;
-  for (const Change& change : ChangesOf(rows, ledger)) {
+  const ChangesInOrder changes(rows, ledger);
+  for (size_t at = 0; at < changes.size(); ++at) {
+    const Change change = changes[at];
     if (change.time_ns > window.to_ns) break;
     if (change.time_ns >= window.from_ns && !std::exchange(inside, true)) live.Raise(&peak);
     schedules.Change(change.time_ns, live.total, live.total + change.in_total());
@@ -198,20 +221,26 @@ std::vector<MemoryPeak> MemoryPeaksOfSteps(const query::Snapshot& snapshot, int3
 }
 
 std::vector<int64_t> PeakBytesOfEachStep(const query::RankRows& rows) {
-  const std::vector<Change> changes = ChangesOf(rows, Ledger::kExecution);
-  std::vector<int64_t> before = {0};  // each change, and after the last
-  before.reserve(changes.size() + 1);
-  for (const Change& change : changes) before.push_back(before.back() + change.in_total());
+  const ChangesInOrder changes(rows, Ledger::kExecution);
+  size_t first = 0;  // change of the step at hand
+  int64_t before = 0;
+  int64_t start_ns = INT64_MIN;
   std::vector<int64_t> peaks;
   peaks.reserve(rows.steps.size());
   for (const query::Step& step : rows.steps) {
-    const auto first = std::partition_point(
-        changes.begin(), changes.end(),
-        [&step](const Change& change) { return change.time_ns < step.start_ns; });
-    auto at = static_cast<size_t>(first - changes.begin());
-    int64_t peak = std::max<int64_t>(before[at], 0);
-    for (; at < changes.size() && changes[at].time_ns <= step.end_ns; ++at) {
-      peak = std::max(peak, before[at + 1]);
+    // Steps of a damaged file may begin in any order.
+    if (step.start_ns < std::exchange(start_ns, step.start_ns)) {
+      first = 0;
+      before = 0;
+    }
+    for (; first < changes.size() && changes[first].time_ns < step.start_ns; ++first) {
+      before += changes[first].in_total();
+    }
+    int64_t live = before;
+    int64_t peak = std::max<int64_t>(live, 0);
+    for (size_t at = first; at < changes.size() && changes[at].time_ns <= step.end_ns; ++at) {
+      live += changes[at].in_total();
+      peak = std::max(peak, live);
     }
     peaks.push_back(peak);
   }
@@ -261,7 +290,9 @@ bool MemoryTimeline::Advance(const query::Snapshot& snapshot, size_t max_events)
     changes_.push_back(change);
   }
   const auto middle = changes_.begin() + static_cast<std::ptrdiff_t>(old_size);
-  std::stable_sort(middle, changes_.end(), Earlier);
+  if (!std::is_sorted(middle, changes_.end(), Earlier)) {
+    std::stable_sort(middle, changes_.end(), Earlier);
+  }
   // Late events are younger in commit order, so they go behind old ones of the same time.
   const auto first_changed = std::upper_bound(changes_.begin(), middle, *middle, Earlier);
   const auto keep = static_cast<size_t>(first_changed - changes_.begin());

@@ -43,9 +43,7 @@ void DrawBookmarkForm(const ui::Context& context, std::string* note, ui::DrawLog
                                     widgets::Emphasis::kPrimary, 0, !is_long);
   ImGui::SameLine(0, look.Px(ui::kGrid));
   const bool left = widgets::Button(look, "cancel", ui::Tr(context.language, Text::kCancel));
-  const bool entered = ImGui::IsKeyPressed(ImGuiKey_Enter, false) ||
-                       ImGui::IsKeyPressed(ImGuiKey_KeypadEnter, false);
-  if ((kept || (entered && !left)) && !is_long) {
+  if ((kept || (widgets::PressesEnter() && !left)) && !is_long) {
     std::string text(Trim(*note));
     // A paste may have lines; a note is one.
     std::ranges::replace(text, '\n', ' ');

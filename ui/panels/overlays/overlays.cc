@@ -221,7 +221,7 @@ void DrawStopQuestion(const Look& look, const ui::Context& context, ui::DrawLog*
   if (stops) commands->push_back(ui::DoAction{config::Action::kStop});
   // The training may end by itself meanwhile.
   const bool over = !ui::CanSteer(context);
-  if (stops || goes_on || over || ImGui::IsKeyPressed(ImGuiKey_Enter, false)) {
+  if (stops || goes_on || over || widgets::PressesEnter()) {
     commands->push_back(ui::ShowOverlay{});
   }
 }

@@ -328,9 +328,11 @@ void RunsPanel::DrawNewRun(const PanelFrame& frame) {
   DrawStartingPoint(frame);
   DrawStart(frame);
   widgets::Gap(frame.look, 8);
+  if (wants_search_) ImGui::SetKeyboardFocusHere();
   widgets::TextField(
       frame.look, "##search", &search_,
       {.hint = frame.Tr(Text::kRunsSearch), .width = frame.look.Px(kNameColumn + kFormFieldWidth)});
+  if (ImGui::IsItemActive()) wants_search_ = false;
   if (ImGui::IsItemActivated()) reveals_form_ = true;  // the keys that it finds are below
   // Under the cards the keys may have little room of their own: then they scroll with the rest.
   const float room = ImGui::GetContentRegionAvail().y;
@@ -345,6 +347,7 @@ void RunsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands*
     search_ = context.shown_key.key;
     only_changed_ = false;
     reveals_form_ = true;
+    wants_search_ = search_.empty();
   }
   shown_keys_ = context.shown_key.times;
   if (context.typed_into.IsNews("runs", &typed_into_)) wants_path_ = true;

@@ -97,6 +97,11 @@ size_t TrackIndex::Advance(const query::Snapshot& snapshot, const query::RankRow
     TakeSpan(snapshot, rows.spans[row], row);
     ++taken;
   }
+  for (std::vector<TrackLane>* const lanes : {&streams_, &threads_}) {
+    for (TrackLane& lane : *lanes) {
+      for (SpanColumn& column : lane.levels) column.UpdateDensity();
+    }
+  }
   return taken;
 }
 
