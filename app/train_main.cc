@@ -32,6 +32,7 @@
 #include "trace/base/process.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
+#include "trace/base/words.h"
 
 namespace shardscope::app {
 namespace {
@@ -208,16 +209,16 @@ Result<int> TrainReference(const Arguments& arguments, const config::Config& con
 // an environment of its own.
 void DescribeDevice(const Setting& setting, runtime::TrainerOptions* options) {
   if (!setting.choice.why_not_cuda.empty()) {
-    options->capabilities.push_back(
-        {"device", "partial", "run.device=auto took cpu: " + setting.choice.why_not_cuda});
+    options->capabilities.push_back({"device", words::CapabilityStatus::kPartial,
+                                     "run.device=auto took cpu: " + setting.choice.why_not_cuda});
   }
   if (setting.choice.device == config::DeviceKind::kCpu) return;
-  options->capabilities.push_back({"device", "on", ""});
+  options->capabilities.push_back({"device", words::CapabilityStatus::kOn, ""});
   for (const auto& [name, value] : cuda::CudaEnvironment()) {
     options->environment["env." + name] = value;
   }
   for (const std::string& warning : setting.choice.warnings) {
-    options->capabilities.push_back({"environment", "partial", warning});
+    options->capabilities.push_back({"environment", words::CapabilityStatus::kPartial, warning});
   }
 }
 

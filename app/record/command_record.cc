@@ -27,7 +27,9 @@
 #include "trace/base/text.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
+#include "trace/base/words.h"
 #include "trace/record/recorder.h"
+#include "trace/schema/capability_row.h"
 #include "trace/store/run_files.h"
 
 namespace shardscope::app {
@@ -76,7 +78,7 @@ class LauncherTrace {
     options.source = "record";
     options.meta = {{"name", fs::path(folder).filename().string()},
                     {"host", HostName()},
-                    {"truth", "measured"},
+                    {"truth", std::string(words::Name(words::Truth::kMeasured))},
                     {"recorded", "command"},
                     {"command", Join(arguments.command, " ")}};
     if (arguments.duration) options.config["record.duration"] = *arguments.duration;
@@ -86,18 +88,22 @@ class LauncherTrace {
   }
 
   void Note(const std::string& text) {
-    recorder_->Add(schema::MarkerRow{{}, MonotonicNs(), 0, "note", "", "", text});
+    recorder_->Add(schema::MarkerRow{
+        {}, MonotonicNs(), 0, std::string(words::Name(words::MarkerKind::kNote)), "", "", text});
   }
   void Capability(const schema::CapabilityRow& row) { recorder_->Add(row); }
 
   void AddCommand(const std::string& command, int64_t start_ns) {
     schema::SpanRow span;
-    span.track = recorder_->Add(
-        schema::TrackRow{{}, 0, fmt::format("shardscope record {}", getpid()), "host"});
+    span.track =
+        recorder_->Add(schema::TrackRow{{},
+                                        0,
+                                        fmt::format("shardscope record {}", getpid()),
+                                        std::string(words::Name(words::TrackRole::kHost))});
     span.start_ns = start_ns;
     span.duration_ns = MonotonicNs() - start_ns;
     span.name_string = recorder_->AddString(command);
-    span.category = "host";
+    span.category = words::Name(words::SpanCategory::kHost);
     span.op_run = schema::OpRunId::None();
     recorder_->Record(span);
   }
@@ -133,7 +139,8 @@ void AddUnusedSources(const RecordedRun& run, const std::vector<schema::Capabili
   }
   for (const schema::CapabilityRow& row : taken) spoken.insert(row.source);
   const auto add = [&](const char* source, const char* reason) {
-    if (!spoken.contains(source)) trace->Capability({{}, source, "off", reason, 0});
+    if (!spoken.contains(source))
+      trace->Capability(schema::CapabilityRowOf(source, words::CapabilityStatus::kOff, reason));
   };
   add("nvtx", "no process used NVTX");
   add("nccl", "no process made an NCCL communicator");
@@ -149,10 +156,9 @@ void TellOuterRun(const RecordArguments& arguments, const Launch& launch,
   Result<LauncherTrace> outer = LauncherTrace::Open(launch.outer_run, arguments);
   if (!outer.ok()) return;
   for (const std::string& source : launch.sources) {
-    outer->Capability(
-        {schema::CapabilityId(), source, "off",
-         fmt::format("another `shardscope record` inside took the records; its run is {}", folder),
-         0});
+    outer->Capability(schema::CapabilityRowOf(
+        source, words::CapabilityStatus::kOff,
+        fmt::format("another `shardscope record` inside took the records; its run is {}", folder)));
   }
   (void)outer->Finish();
 }

@@ -10,6 +10,8 @@
 #include <system_error>
 
 #include "trace/base/text.h"
+#include "trace/base/words.h"
+#include "trace/schema/capability_row.h"
 
 extern char** environ;
 
@@ -75,10 +77,10 @@ Launch MakeLaunch(const std::string& library, const std::string& run_folder, int
   for (const Injection& injection : kInjections) {
     const char* present = std::getenv(injection.variable);
     if (present != nullptr && *present != '\0' && present != library) {
-      launch.taken.push_back({schema::CapabilityId(), injection.source, "off",
-                              fmt::format("{} is set already, to {}: that tool gets the records",
-                                          injection.variable, present),
-                              0});
+      launch.taken.push_back(schema::CapabilityRowOf(
+          injection.source, words::CapabilityStatus::kOff,
+          fmt::format("{} is set already, to {}: that tool gets the records", injection.variable,
+                      present)));
       continue;
     }
     launch.sources.emplace_back(injection.source);

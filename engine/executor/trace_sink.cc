@@ -7,6 +7,7 @@
 #include "trace/base/check.h"
 #include "trace/base/mutex.h"
 #include "trace/base/time.h"
+#include "trace/base/words.h"
 
 namespace shardscope::executor {
 namespace {
@@ -267,7 +268,7 @@ void TraceSink::OnOpEnd(const OpContext& context, const OpTimes& times) {
     collective.group_size =
         op.peer == plan::kNone ? context.schedule->GroupSize(op.communicator) : 2;
     collective.transport = info_.transport;
-    collective.truth = info_.truth;
+    collective.truth = words::Name(info_.truth);
   }
   recorder_->Record(record);
 }

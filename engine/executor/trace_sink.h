@@ -13,13 +13,14 @@
 #include "engine/executor/activity.h"
 #include "engine/executor/execution_sink.h"
 #include "trace/base/mutex.h"
+#include "trace/base/words.h"
 #include "trace/record/recorder.h"
 
 namespace shardscope::executor {
 
 struct CollectiveInfo {
-  std::string transport;       // "shared_memory", "emulated"
-  std::string truth;           // "measured", "emulated"
+  std::string transport;  // "shared_memory", "emulated"
+  words::Truth truth = words::Truth::kMeasured;
   std::string device = "cpu";  // that memory events are of
 };
 

@@ -10,6 +10,7 @@
 #include "engine/plan/policy.h"
 #include "engine/plan/text.h"
 #include "engine/plan/uniform_model.h"
+#include "trace/base/words.h"
 #include "trace/record/keeping_recorder_test_util.h"
 
 namespace shardscope::executor {
@@ -72,7 +73,7 @@ void RunSteps(TraceSink* sink, const std::vector<const plan::Schedule*>& schedul
 class TraceSinkTest : public testing::Test {
  protected:
   KeepingRecorder recorder_;
-  TraceSink sink_{&recorder_, {.transport = "shared_memory", .truth = "measured"}};
+  TraceSink sink_{&recorder_, {.transport = "shared_memory", .truth = words::Truth::kMeasured}};
   const plan::Schedule pre_ = Build(plan::BackwardPrefetch::kPre);
   const plan::Schedule none_ = Build(plan::BackwardPrefetch::kNone);
 };

@@ -18,6 +18,7 @@
 #include "trace/base/text.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
+#include "trace/base/words.h"
 
 namespace shardscope::runtime {
 namespace {
@@ -89,7 +90,7 @@ void LiveTrainer::RecordError(int64_t step, const Status& error) {
   if (ranks_->is_stuck()) {
     for (const int rank : ranks_->local()) trace_->AddUnfinished(rank);
   }
-  trace_->Mark(step, "error", {.new_value = error.message()});
+  trace_->Mark(step, words::MarkerKind::kError, {.new_value = error.message()});
   folder_->Log((is_leader() ? "error: " : fmt::format("rank {}: error: ", ranks_->first_local())) +
                error.message());
 }
@@ -313,7 +314,9 @@ Status LiveTrainer::RegisterSchedule(const Regime& regime) {
   if (stops_without_trace_) {
     return Status::Error(status.message() + " (record.on_error=stop)");
   }
-  trace_->Add({.source = "schedules", .status = "partial", .reason = status.message()},
+  trace_->Add({.source = "schedules",
+               .status = words::CapabilityStatus::kPartial,
+               .reason = status.message()},
               /*dropped=*/1);
   Message(status.message() + "; the training goes on without it");
   return Status::Ok();
@@ -324,7 +327,7 @@ void LiveTrainer::Apply(int64_t step, const Regime& regime) {
   bool link_changed = regime.number == 0;
   for (const ChangedKey& change : regime.decision.changed) {
     link_changed = link_changed || change.key.starts_with("link.");
-    trace_->Mark(step, "change", change);
+    trace_->Mark(step, words::MarkerKind::kChange, change);
     Message(
         fmt::format("step {}: {} {} -> {}", step, change.key, change.old_value, change.new_value));
   }
@@ -334,12 +337,12 @@ void LiveTrainer::Apply(int64_t step, const Regime& regime) {
       of_rank_[static_cast<size_t>(ranks_->first_local())].entered;
   const bool was_paused = before != nullptr && before->decision.pause;
   if (regime.decision.pause && !was_paused) {
-    trace_->Mark(step, "pause", {});
+    trace_->Mark(step, words::MarkerKind::kPause, {});
     Message(fmt::format("paused before step {}", step));
   }
-  if (was_paused && !regime.decision.pause) trace_->Mark(step, "resume", {});
+  if (was_paused && !regime.decision.pause) trace_->Mark(step, words::MarkerKind::kResume, {});
   if (regime.decision.stop) {
-    trace_->Mark(step, "stop", {});
+    trace_->Mark(step, words::MarkerKind::kStop, {});
     Message(fmt::format("stopped before step {}", step));
   }
 }

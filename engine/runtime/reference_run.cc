@@ -12,6 +12,7 @@
 #include "engine/runtime/dump.h"
 #include "engine/runtime/run_folder.h"
 #include "trace/base/time.h"
+#include "trace/base/words.h"
 #include "trace/record/recorder.h"
 
 namespace shardscope::runtime {
@@ -24,11 +25,13 @@ Result<std::unique_ptr<record::Recorder>> OpenTrace(const ReferenceOptions& opti
   record::RecorderOptions record;
   record.run_folder = options.folder;
   record.config = options.config.Values();
-  record.meta = {
-      {"name", folder->name()}, {"model", "unsharded reference"},
-      {"num_ranks", "1"},       {"num_cores", std::to_string(std::thread::hardware_concurrency())},
-      {"contended", "false"},   {"device", "cpu"},
-      {"truth", "measured"}};
+  record.meta = {{"name", folder->name()},
+                 {"model", "unsharded reference"},
+                 {"num_ranks", "1"},
+                 {"num_cores", std::to_string(std::thread::hardware_concurrency())},
+                 {"contended", "false"},
+                 {"device", "cpu"},
+                 {"truth", std::string(words::Name(words::Truth::kMeasured))}};
   Result<std::unique_ptr<record::Recorder>> recorder = record::Recorder::Open(record);
   if (recorder.ok()) (*recorder)->Add(schema::RankRow{.rank = 0, .pid = getpid(), .device = "cpu"});
   return recorder;

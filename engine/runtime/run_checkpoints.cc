@@ -17,6 +17,7 @@
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 #include "trace/base/version.h"
+#include "trace/base/words.h"
 
 namespace shardscope::runtime {
 namespace {
@@ -134,7 +135,7 @@ void RunCheckpoints::TakeOutcome(const CheckpointOutcome& outcome) {
   if (outcome.folder.empty()) {
     lost_ = outcome;
   } else {
-    run_.trace->Mark(outcome.step, "checkpoint", {.new_value = outcome.folder});
+    run_.trace->Mark(outcome.step, words::MarkerKind::kCheckpoint, {.new_value = outcome.folder});
   }
   run_.on_message(outcome.message);
 }

@@ -32,7 +32,7 @@ record::RecorderOptions RecorderOptionsOf(const TrainerOptions& options,
                    {"num_ranks", std::to_string(ranks->size())},
                    {"num_cores", std::to_string(num_cores)},
                    {"device", std::string(Name(options.device->kind()))},
-                   {"truth", ranks->transport().capabilities().truth},
+                   {"truth", std::string(words::Name(ranks->transport().capabilities().truth))},
                    {"contended", options.device->is_contended() ? "true" : "false"}};
   if (const Job& job = ranks->job(); job.num_trained < job.num_parameters) {
     recorder.meta["parameters"] = std::to_string(job.num_parameters);
@@ -137,12 +137,12 @@ int64_t RunTrace::AddSchedule(const plan::Schedule& schedule,
   return number;
 }
 
-void RunTrace::Mark(int64_t step, const std::string& kind, const ChangedKey& change) {
-  if (!is_leader() && kind != "error") return;
+void RunTrace::Mark(int64_t step, words::MarkerKind kind, const ChangedKey& change) {
+  if (!is_leader() && kind != words::MarkerKind::kError) return;
   schema::MarkerRow row;
   row.time_ns = MonotonicNs();
   row.step = step;
-  row.kind = kind;
+  row.kind = words::Name(kind);
   row.key = change.key;
   row.old_value = change.old_value;
   row.new_value = change.new_value;
@@ -150,10 +150,8 @@ void RunTrace::Mark(int64_t step, const std::string& kind, const ChangedKey& cha
 }
 
 void RunTrace::Add(const DeviceCapability& capability, int64_t dropped) {
-  recorder_->Add(schema::CapabilityRow{.source = capability.source,
-                                       .status = capability.status,
-                                       .reason = capability.reason,
-                                       .dropped = dropped});
+  recorder_->Add(
+      schema::CapabilityRowOf(capability.source, capability.status, capability.reason, dropped));
 }
 
 bool RunTrace::BeginWindow(int rank, int64_t step, const config::StepWindow& window) {
@@ -166,7 +164,7 @@ bool RunTrace::BeginWindow(int rank, int64_t step, const config::StepWindow& win
   if (rank == ranks_.first_local()) {
     device_.SetRecording(!is_unrecorded);
     recorder_->SetWindow(wanted == 1);
-    if (is_unrecorded) Mark(step, "note", {.new_value = kUnrecordedNote});
+    if (is_unrecorded) Mark(step, words::MarkerKind::kNote, {.new_value = kUnrecordedNote});
   }
   return true;
 }
@@ -244,7 +242,7 @@ void RunTrace::AddRates(int64_t step, const StepOutcome& outcome, int64_t time_n
   const bool has_scaler = ranks_.job().training.scaler.is_on;
   sink_->OnStepRates(0, outcome.learning_rate, has_scaler ? outcome.loss_scale : 0, time_ns);
   if (!outcome.found_inf) return;
-  Mark(step, "skip",
+  Mark(step, words::MarkerKind::kSkip,
        {.key = "scaler",
         .old_value = fmt::format("{}", outcome.loss_scale),
         .new_value = fmt::format("{}", ranks_.work(0).scaler().scale)});

@@ -21,6 +21,7 @@
 #include "engine/runtime/steering.h"
 #include "engine/runtime/trainer.h"
 #include "trace/base/mutex.h"
+#include "trace/base/words.h"
 #include "trace/record/recorder.h"
 
 namespace shardscope::runtime {
@@ -66,7 +67,7 @@ class RunTrace {
 
   // A run has each marker once, in the leader's trace; only an error is each process's own. Any
   // thread.
-  void Mark(int64_t step, const std::string& kind, const ChangedKey& change);
+  void Mark(int64_t step, words::MarkerKind kind, const ChangedKey& change);
   void Add(const DeviceCapability& capability, int64_t dropped = 0);
   void Add(schema::CheckpointRow row) { recorder_->Add(std::move(row)); }
 

@@ -10,6 +10,7 @@
 #include "engine/plan/policy.h"
 #include "engine/plan/uniform_model.h"
 #include "engine/simulate/report_step_test_util.h"
+#include "trace/base/words.h"
 #include "trace/record/keeping_recorder_test_util.h"
 
 namespace shardscope::simulate {
@@ -204,7 +205,7 @@ TEST(Simulate, ReportsRowsAndMemoryAsAnExecutorDoes) {
   ASSERT_TRUE(times.ok()) << times.message();
 
   record::KeepingRecorder recorder;
-  executor::TraceSink sink(&recorder, {.transport = "none", .truth = "projected"});
+  executor::TraceSink sink(&recorder, {.transport = "none", .truth = words::Truth::kProjected});
   sink.RegisterSchedule(*schedule, {0, 1}, {});
   ReportStep(*schedule, 7, *times, &sink);
   const auto& ops = recorder.Hot<record::OpRecord>();

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 
+#include "trace/base/torch_range_names.h"
+
 namespace shardscope::torch_ranges {
 namespace {
 
-constexpr std::string_view kFsdp = "FSDP::";
+namespace names = torch_range_names;
+
 constexpr size_t kMaxInside = 1 << 10;  // a program that leaves forwards by exceptions
 
 struct FsdpName {
@@ -14,8 +17,8 @@ struct FsdpName {
 };
 
 FsdpName ParseFsdp(std::string_view name) {
-  if (!name.starts_with(kFsdp)) return {};
-  name.remove_prefix(kFsdp.size());
+  if (!name.starts_with(names::kFsdp2)) return {};
+  name.remove_prefix(names::kFsdp2.size());
   const size_t space = name.find(" (");
   if (space == std::string_view::npos || !name.ends_with(')')) return {name, {}};
   return {name.substr(0, space), name.substr(space + 2, name.size() - space - 3)};
@@ -24,11 +27,12 @@ FsdpName ParseFsdp(std::string_view name) {
 // What is allocated in a range that allocates one thing only. Reduce-scatter's output is the
 // gradient's shard from then on, but nothing tells it from the input.
 std::string_view CategoryOf(std::string_view name) {
-  if (name.starts_with("Optimizer.step#")) return "optimizer";
+  if (name.starts_with(names::kOptimizerStep)) return "optimizer";
   const std::string_view what = ParseFsdp(name).what;
-  if (what == "all_gather" || what == "post_backward_reduce") return "communication_buffer";
-  if (what == "all_gather_copy_out") return "unsharded_parameter";
-  if (what == "post_backward_accumulate") return "gradient";
+  if (what == names::kAllGather || what == names::kPostBackwardReduce)
+    return "communication_buffer";
+  if (what == names::kAllGatherCopyOut) return "unsharded_parameter";
+  if (what == names::kPostBackwardAccumulate) return "gradient";
   return {};
 }
 
@@ -49,10 +53,10 @@ OpenRanges& OpenRanges::OfThread() {
 std::shared_ptr<OpenRanges::Range> OpenRanges::Begin(std::string_view name) {
   while (!open_.empty() && open_.back()->has_ended) open_.pop_back();
   const FsdpName fsdp = ParseFsdp(name);
-  if (fsdp.what == "root_pre_forward") inside_.clear();
-  if (fsdp.what == "post_forward") Leave(fsdp.unit, /*is_backward=*/false);
-  if (fsdp.what.starts_with("post_backward")) Leave(fsdp.unit, /*is_backward=*/true);
-  if (fsdp.what == "root_post_backward_callback") inside_.clear();
+  if (fsdp.what == names::kRootPreForward) inside_.clear();
+  if (fsdp.what == names::kPostForward) Leave(fsdp.unit, /*is_backward=*/false);
+  if (fsdp.what.starts_with(names::kPostBackward)) Leave(fsdp.unit, /*is_backward=*/true);
+  if (fsdp.what.starts_with(names::kRootPostBackward)) inside_.clear();
   open_.push_back(std::make_shared<Range>(name));
   return open_.back();
 }
@@ -65,8 +69,8 @@ void OpenRanges::End(Range* range) {
   const std::shared_ptr<Range> kept = *found;
   open_.erase(found);
   const FsdpName fsdp = ParseFsdp(kept->name);
-  const bool is_backward = fsdp.what == "pre_backward";
-  if (fsdp.what != "pre_forward" && !is_backward) return;
+  const bool is_backward = fsdp.what == names::kPreBackward;
+  if (fsdp.what != names::kPreForward && !is_backward) return;
   if (inside_.size() < kMaxInside) inside_.push_back({std::string(fsdp.unit), is_backward});
 }
 

@@ -15,6 +15,7 @@
 #include "engine/transport/transport.h"
 #include "trace/base/mutex.h"
 #include "trace/base/time.h"
+#include "trace/base/words.h"
 
 namespace shardscope::transport {
 namespace {
@@ -159,10 +160,10 @@ TEST(Emulated, OneRankHasNoLink) {
 
 TEST(Emulated, SaysWhatItIs) {
   const auto emulated = MakeEmulatedTransport(1, 0, 1, 0);
-  EXPECT_EQ(emulated->capabilities().truth, "emulated");
+  EXPECT_EQ(emulated->capabilities().truth, words::Truth::kEmulated);
   EXPECT_TRUE(emulated->capabilities().has_link);
   const auto shared_memory = MakeSharedMemoryTransport(1, 0);
-  EXPECT_EQ(shared_memory->capabilities().truth, "measured");
+  EXPECT_EQ(shared_memory->capabilities().truth, words::Truth::kMeasured);
   EXPECT_FALSE(shared_memory->capabilities().has_link);
   shared_memory->SetLink(1, 1);  // ignored
 }

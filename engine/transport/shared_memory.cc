@@ -13,6 +13,7 @@
 #include "trace/base/check.h"
 #include "trace/base/mutex.h"
 #include "trace/base/time.h"
+#include "trace/base/words.h"
 
 namespace shardscope::transport {
 namespace {
@@ -40,8 +41,8 @@ class SharedMemoryTransport : public Transport {
       : num_ranks_(num_ranks),
         timeout_ns_(timeout_ns),
         link_(std::move(link)),
-        capabilities_(link_ ? Capabilities{"emulated", "emulated", true}
-                            : Capabilities{"shared_memory", "measured", false}),
+        capabilities_(link_ ? Capabilities{"emulated", words::Truth::kEmulated, true}
+                            : Capabilities{"shared_memory", words::Truth::kMeasured, false}),
         host_(AllOf(num_ranks), timeout_ns, nullptr, [this](int rank) { return Described(rank); }) {
     SHARDSCOPE_CHECK(num_ranks > 0);
   }

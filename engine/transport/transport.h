@@ -19,6 +19,7 @@
 
 #include "engine/plan/mesh.h"
 #include "engine/plan/op.h"
+#include "trace/base/words.h"
 
 namespace shardscope::transport {
 
@@ -143,9 +144,9 @@ class Party {
 };
 
 struct Capabilities {
-  std::string name;       // "shared_memory"
-  std::string truth;      // "measured" or "emulated"
-  bool has_link = false;  // bandwidth and latency act
+  std::string name;                              // "shared_memory"
+  words::Truth truth = words::Truth::kMeasured;  // of the times of its collectives
+  bool has_link = false;                         // bandwidth and latency act
 };
 
 // A mismatch between ranks, a timeout that names who is missing, an abort. After the first two the

@@ -7,6 +7,7 @@
 #include "engine/simulate/report_step_test_util.h"
 #include "engine/simulate/simulate.h"
 #include "tests/golden/gpu_scenario.h"
+#include "trace/base/words.h"
 #include "trace/record/cupti/decode.h"
 #include "trace/record/cupti/session.h"
 #include "trace/record/gpu/gpu_recorder.h"
@@ -172,7 +173,7 @@ Status WriteTrace(const Scenario& scenario, const cupti::CuptiFunctions& functio
     ranks.push_back(rank);
     recorder.Add(schema::RankRow{rank, "virtual", 1, "virtual GPU"});
   }
-  executor::TraceSink sink(&recorder, {"nccl", "projected", "GPU"});
+  executor::TraceSink sink(&recorder, {"nccl", words::Truth::kProjected, "GPU"});
   const schema::ScheduleId schedule_id = sink.RegisterSchedule(
       schedule, ranks, {.largest = {.issued = plan::PredictLargestPeak(schedule)}, .by_rank = {}});
   const Identities identities(schedule, schema::PlanOpId(1));  // the first rows of the plan

@@ -44,7 +44,7 @@ void AddPart(const query::CheckpointPart& part, Collected* one) {
 // The marker of the whole comes after the first rank's file, and before its next checkpoint.
 void FindMarker(const query::Snapshot& snapshot, int64_t until_ns, Collected* one) {
   for (const query::Marker& marker : snapshot.markers) {
-    if (marker.kind != "checkpoint" || marker.step != one->figures.step ||
+    if (marker.kind != Name(query::MarkerKind::kCheckpoint) || marker.step != one->figures.step ||
         marker.time_ns < one->first_written_ns || marker.time_ns >= until_ns) {
       continue;
     }

@@ -9,7 +9,8 @@ std::map<std::string, std::string> ConfigAt(const query::Snapshot& snapshot, int
   std::map<std::string, std::string> config = snapshot.config;
   std::vector<const query::Marker*> changes;
   for (const query::Marker& marker : snapshot.markers) {
-    if (marker.kind == "change" && !marker.key.empty() && marker.step <= step) {
+    if (marker.kind == Name(query::MarkerKind::kChange) && !marker.key.empty() &&
+        marker.step <= step) {
       changes.push_back(&marker);
     }
   }

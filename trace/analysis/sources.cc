@@ -81,7 +81,8 @@ std::string PrintSources(const std::vector<SourceState>& sources) {
   for (const SourceState& state : sources) {
     if (state.dropped > 0) continue;  // listed with the losses
     const std::string places = PlacesOf(state);
-    if (state.status == "on" && state.reason.empty() && places.empty()) {
+    if (state.status == Name(query::CapabilityStatus::kOn) && state.reason.empty() &&
+        places.empty()) {
       on += (on.empty() ? "" : ", ") + Printable(state.source);
       continue;
     }

@@ -12,7 +12,7 @@ namespace shardscope::analysis {
 // One status of one source, with its reason.
 struct SourceState {
   std::string source;  // "cupti"
-  std::string status;  // on, off or partial
+  std::string status;  // as query::Capability::status
   std::string reason;
   int64_t dropped = 0;  // records lost for this reason
   // Where it is so; both empty if it is in every process that has a row of this source.

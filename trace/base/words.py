@@ -298,8 +298,17 @@ ENUMS = (
           ("tail", "last reduce-scatter, nothing left to hide under"),
           ("slot", "waited for a compute slot"),
           "other"),
+    words("PathKind", "What a part of the critical path is.",
+          "compute",
+          "optimizer",
+          ("transfer", "of a collective, behind the arrival of its last rank"),
+          "copy",
+          ("host", "it did something else, or had issued nothing yet"),
+          ("slot", "waiting for a compute slot"),
+          ("wait", "for nothing that is known: what came before had ended, and it was issued"), count="kNumPathKinds"),
     words("GpuWorkKind", "What a GPU did.",
           "kernel", "copy_to_device", "copy_to_host", "copy_on_device", "copy_to_peer", "copy", "set"),
+    words("MemorySegmentKind", "What memory the CUDA driver handed out.", "device", "managed", "pinned", "pageable", "other"),
     words("GpuTimes", "How well the times of GPU work are known.",
           "measured",
           ("lost", "CUPTI has none: the span is empty and stands where its launch ended"),
@@ -312,6 +321,14 @@ ENUMS = (
           ("held", "not given back")),
     words("FlightState", "How far a collective, send or receive of a flight recorder had come: in this order.",
           ("scheduled", "its stream has not come to it"), "started", "completed"),
+    words("MarkerKind", "What a marker is of.",
+          "change", "pause", "resume", "checkpoint", "stop",
+          ("skip", "of a step whose fp16 gradient is not finite"),
+          "error", "note"),
+    words("CapabilityStatus", "How far a source of records is there.", "on", "off", "partial"),
+    words("GpuClockMethod", "Whose times of a GPU are held against the host's.",
+          ("cupti", "its times, bound by launches and waits of the host"),
+          ("events", "times of CUDA events, where there is no CUPTI, tied to the host's clock before each step")),
     words("TraceState", "Of a trace.",
           "live",
           "finished",
@@ -332,6 +349,14 @@ def listed(name, last=""):
         text = word.text or "empty"
         texts.append(f"{text} ({word.doc})" if word.doc else text)
     texts += [last] if last else []
+    return ", ".join(texts[:-1]) + " or " + texts[-1]
+
+
+def listed_collectives():
+    """'a, b or c': the kinds of ops whose time counts as communication."""
+    of = {enum.name: enum for enum in ENUMS}
+    classes = {word.text for word in of["OpClass"].words if "communication" in word.traits}
+    texts = [word.text for word in of["OpKind"].words if word.traits[0] in classes]
     return ", ".join(texts[:-1]) + " or " + texts[-1]
 
 

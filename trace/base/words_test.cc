@@ -27,6 +27,30 @@ TEST(Words, AreReadBackAsTheyAreWritten) {
   }
 }
 
+TEST(Words, OfMarkersAndSourcesAreThoseOfTraces) {
+  const auto is_same = [](const auto& parse, const std::vector<std::string_view>& texts) {
+    size_t at = 0;
+    for (const std::string_view text : texts) {
+      const auto value = parse(text);
+      ASSERT_TRUE(value) << text;
+      EXPECT_EQ(static_cast<size_t>(*value), at++) << text;
+      EXPECT_EQ(Name(*value), text);
+    }
+    for (const std::string_view text : {"", "changed", "Error", "on ", "others"}) {
+      EXPECT_FALSE(parse(text)) << text;
+    }
+  };
+  is_same(&ParseMarkerKind,
+          {"change", "pause", "resume", "checkpoint", "stop", "skip", "error", "note"});
+  is_same(&ParseCapabilityStatus, {"on", "off", "partial"});
+  is_same(&ParseGpuClockMethod, {"cupti", "events"});
+  is_same(&ParsePathKind, {"compute", "optimizer", "transfer", "copy", "host", "slot", "wait"});
+  is_same(&ParseMemorySegmentKind, {"device", "managed", "pinned", "pageable", "other"});
+  EXPECT_EQ(Name(MarkerKind::kSkip), "skip");
+  EXPECT_EQ(Name(CapabilityStatus::kPartial), "partial");
+  EXPECT_EQ(Name(GpuClockMethod::kEvents), "events");
+}
+
 // Of several entries that are one collective counts the one that has come farthest.
 TEST(Words, StatesOfFlightsAreInTheirOrder) {
   EXPECT_EQ(std::max({FlightState::kStarted, FlightState::kScheduled}), FlightState::kStarted);

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "trace/base/torch_range_names.h"
 #include "trace/base/words.h"
 
 namespace shardscope::exports {
@@ -64,25 +65,29 @@ Place PlaceOf(const schema::PlanOpRow& op, const Units& units) {
   if (unit.empty()) return {};
   const bool in_backward = op.phase == Name(Phase::kBackward);
   const auto range = [&unit](std::string_view verb) {
-    return fmt::format("FSDP::{} ({})", verb, unit);
+    return fmt::format("{}{} ({})", torch_range_names::kFsdp2, verb, unit);
   };
-  const Place gather = {in_backward ? "FSDP::backward_prefetch for " + unit : "",
-                        range("all_gather"), ""};
+  const Place gather = {in_backward ? fmt::format("{}{} for {}", torch_range_names::kFsdp2,
+                                                  torch_range_names::kBackwardPrefetch, unit)
+                                    : "",
+                        range(torch_range_names::kAllGather), ""};
   switch (TraitsOf(*kind).op_class) {
     case OpClass::kAllGather:
       return gather;
     case OpClass::kReduceScatter:
     case OpClass::kAllReduce:
-      return {"", range("post_backward_reduce"), ""};
+      return {"", range(torch_range_names::kPostBackwardReduce), ""};
     case OpClass::kCopy:
       if (*kind == OpKind::kCast) return gather;
-      if (*kind == OpKind::kCopyOut) return {"", range("all_gather_copy_out"), ""};
-      if (*kind == OpKind::kAccumulate) return {"", range("post_backward_accumulate"), ""};
+      if (*kind == OpKind::kCopyOut) return {"", range(torch_range_names::kAllGatherCopyOut), ""};
+      if (*kind == OpKind::kAccumulate)
+        return {"", range(torch_range_names::kPostBackwardAccumulate), ""};
       return {};  // copies in: PlaceCopiesIn(); those from and to the host have no range
     case OpClass::kForward:
     case OpClass::kBackward:
     case OpClass::kRecompute: {
-      const std::string computes = range(in_backward ? "pre_backward" : "pre_forward");
+      const std::string computes =
+          range(in_backward ? torch_range_names::kPreBackward : torch_range_names::kPreForward);
       return {"", computes, computes};
     }
     // Nothing that FSDP marks.

@@ -62,7 +62,7 @@ Status WriteAllocator(const RunFacts& facts, Recording* recording, store::Finish
     row.time_ns = Moment(segment.time_ns);
     row.address = segment.address;
     row.bytes = segment.bytes;
-    row.kind = "device";
+    row.kind = words::Name(words::MemorySegmentKind::kDevice);
     SHARDSCOPE_RETURN_IF_ERROR(writer->Insert(row));
   }
   return Status::Ok();
@@ -76,7 +76,7 @@ Status WriteMarkers(const Recording& recording, const std::function<int64_t(int6
     row.id = schema::MarkerId(++id);
     row.time_ns = Moment(marker.time_ns);
     row.step = step_at(marker.time_ns);
-    row.kind = marker.kind;
+    row.kind = words::Name(marker.kind);
     row.new_value = marker.text;
     SHARDSCOPE_RETURN_IF_ERROR(writer->Insert(row));
   }

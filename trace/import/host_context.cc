@@ -50,34 +50,34 @@ std::string UnitOf(std::string_view name) {
 
 Meaning MeaningOfFsdp2(std::string_view verb, Names::Index unit) {
   Meaning meaning{.unit = unit};
-  if (verb.starts_with("pre_forward")) {
+  if (verb.starts_with(torch_range_names::kPreForward)) {
     meaning.phase = Phase::kForward;
     meaning.begins_unit = true;
-  } else if (verb.starts_with("post_forward")) {
+  } else if (verb.starts_with(torch_range_names::kPostForward)) {
     meaning.ends_unit = true;
     meaning.action = HostAction::kReshard;
-  } else if (verb.starts_with("pre_backward")) {
+  } else if (verb.starts_with(torch_range_names::kPreBackward)) {
     meaning.phase = Phase::kBackward;
     meaning.begins_unit = true;
-  } else if (verb.starts_with("post_backward_reduce")) {
+  } else if (verb.starts_with(torch_range_names::kPostBackwardReduce)) {
     meaning.phase = Phase::kBackward;
     meaning.action = HostAction::kReduce;
     meaning.ends_unit = true;
-  } else if (verb.starts_with("post_backward_accumulate")) {
+  } else if (verb.starts_with(torch_range_names::kPostBackwardAccumulate)) {
     meaning.phase = Phase::kBackward;
     meaning.action = HostAction::kAccumulate;
     meaning.ends_unit = true;
-  } else if (verb.starts_with("post_backward")) {
+  } else if (verb.starts_with(torch_range_names::kPostBackward)) {
     meaning.phase = Phase::kBackward;
     meaning.action = HostAction::kReshard;
     meaning.ends_unit = true;
-  } else if (verb.starts_with("root_post_backward")) {
+  } else if (verb.starts_with(torch_range_names::kRootPostBackward)) {
     return {.phase = Phase::kBackward};
-  } else if (verb.starts_with("all_gather_copy_out")) {
+  } else if (verb.starts_with(torch_range_names::kAllGatherCopyOut)) {
     meaning.action = HostAction::kCopyOut;
-  } else if (verb.starts_with("all_gather")) {
+  } else if (verb.starts_with(torch_range_names::kAllGather)) {
     meaning.action = HostAction::kGather;
-  } else if (verb.starts_with("backward_prefetch")) {
+  } else if (verb.starts_with(torch_range_names::kBackwardPrefetch)) {
     meaning.phase = Phase::kBackward;
   } else {
     return {};

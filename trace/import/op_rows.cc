@@ -193,7 +193,7 @@ class OpRows {
       row.wire_bytes = WireBytesOf(collective, row.group_size);
       row.dtype = TypeOfTorchType(collective.dtype);
       row.transport = backend == recording_.meta.end() ? "unknown" : backend->second;
-      row.truth = "measured";
+      row.truth = words::Name(words::Truth::kMeasured);
       SHARDSCOPE_RETURN_IF_ERROR(writer_.Insert(row));
     }
     return Status::Ok();

@@ -170,7 +170,7 @@ inline constexpr int64_t kOtherTracks = -1000;  // their number
 
 struct RecordedMarker {
   int64_t time_ns = 0;
-  std::string_view kind;  // as marker.kind
+  words::MarkerKind kind = words::MarkerKind::kError;
   std::string text;
 };
 

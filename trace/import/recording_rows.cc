@@ -19,6 +19,7 @@
 #include "trace/import/ops.h"
 #include "trace/import/parallelism.h"
 #include "trace/import/steps.h"
+#include "trace/schema/capability_row.h"
 #include "trace/schema/rows.h"
 #include "trace/store/finished_writer.h"
 
@@ -156,7 +157,7 @@ Status RowsOfRecording::WriteFacts() {
       {"pid", std::to_string(recording_.process)},
       {"num_ranks", std::to_string(facts_.num_ranks)},
       {"device", device},
-      {"truth", "measured"},
+      {"truth", std::string(words::Name(words::Truth::kMeasured))},
       {trace_keys::kStepsMarked, !steps_.steps().empty() && steps_.are_marked() ? "1" : "0"},
       {"source_path", recording_.title},
       {"started_realtime_ns", std::to_string(start_ns)},
@@ -180,12 +181,17 @@ Status RowsOfRecording::WriteLosses() {
   // What others added to it says so itself.
   const std::string source(facts_.format.substr(0, facts_.format.find(',')));
   const bool is_whole = recording_.cut.empty();
-  SHARDSCOPE_RETURN_IF_ERROR(writer_.Insert(
-      schema::CapabilityRow{schema::CapabilityId(++id), source, is_whole ? "on" : "partial",
-                            is_whole ? "" : "the file is not whole: " + recording_.cut, 0}));
+  const auto say = [&](words::CapabilityStatus status, const std::string& reason, int64_t count) {
+    schema::CapabilityRow row = schema::CapabilityRowOf(source, status, reason, count);
+    row.id = schema::CapabilityId(++id);
+    return writer_.Insert(row);
+  };
+  SHARDSCOPE_RETURN_IF_ERROR(is_whole ? say(words::CapabilityStatus::kOn, "", 0)
+                                      : say(words::CapabilityStatus::kPartial,
+                                            "the file is not whole: " + recording_.cut, 0));
   for (const auto& [what, count] : recording_.not_understood) {
-    SHARDSCOPE_RETURN_IF_ERROR(writer_.Insert(schema::CapabilityRow{
-        schema::CapabilityId(++id), source, "partial", "not understood: " + what, count}));
+    SHARDSCOPE_RETURN_IF_ERROR(
+        say(words::CapabilityStatus::kPartial, "not understood: " + what, count));
   }
   return Status::Ok();
 }

@@ -17,6 +17,7 @@ using schema::SpanId;
 using schema::StringId;
 using schema::TrackId;
 using words::ChannelKind;
+using words::GpuClockMethod;
 using words::GpuTimes;
 using words::GpuWorkKind;
 using words::SpanCategory;
@@ -199,7 +200,7 @@ struct MemorySegment {
 struct GpuClock {
   int32_t rank = 0;
   int64_t device = 0;
-  std::string method;  // "cupti"
+  std::string method;  // of GpuClockMethod, or what a newer version writes
   int64_t time_ns = 0;
   int64_t low_ns = 0;
   int64_t high_ns = 0;

@@ -22,9 +22,11 @@ using schema::PlanOpId;
 using schema::ScheduleId;
 using schema::TrackId;
 using words::BlockingKind;
+using words::CapabilityStatus;
 using words::Category;
 using words::ClockMethod;
 using words::kNumMemoryCategories;
+using words::MarkerKind;
 using words::MemoryCategory;
 using words::OpClass;
 using words::PauseCause;
@@ -281,7 +283,7 @@ inline constexpr size_t kMostMemoryUnits = size_t{1} << 13;  // with that of non
 struct Marker {
   int64_t time_ns = 0;
   int32_t step = 0;
-  std::string kind;
+  std::string kind;  // of MarkerKind, or what a newer version writes
   std::string key;
   std::string old_value;
   std::string new_value;
@@ -299,7 +301,7 @@ struct OverheadStep {
 
 struct Capability {
   std::string source;
-  std::string status;
+  std::string status;  // of CapabilityStatus, or what a newer version writes
   std::string reason;
   int64_t dropped = 0;
   int64_t process = 0;  // whose row it is: key into Snapshot::processes
@@ -321,6 +323,7 @@ using words::ParseCategory;
 using words::ParseChannelKind;
 using words::ParseGpuTimes;
 using words::ParseGpuWorkKind;
+using words::ParseMarkerKind;
 using words::ParseMemoryCategory;
 using words::ParsePauseCause;
 using words::ParseSpanCategory;
@@ -334,8 +337,8 @@ OpClass OpClassOf(std::string_view kind, Category category);
 // the run found a value for `auto`, nor that it was set to what it was.
 template <typename AnyMarker>
 bool IsKnobChange(const AnyMarker& marker) {
-  return marker.kind == "change" && !marker.key.empty() && marker.old_value != marker.new_value &&
-         !marker.old_value.starts_with("auto:");
+  return marker.kind == Name(MarkerKind::kChange) && !marker.key.empty() &&
+         marker.old_value != marker.new_value && !marker.old_value.starts_with("auto:");
 }
 
 // "prefetch.backward 1 -> 2", of a marker with a key.

@@ -165,12 +165,13 @@ void PartFilter::KeepMarkers(std::vector<schema::MarkerRow>* markers,
                              std::vector<schema::ConfigRow>* config) {
   std::vector<schema::MarkerRow> kept;
   for (schema::MarkerRow& marker : *markers) {
-    const bool is_checkpoint = marker.kind == "checkpoint" && IsBehindFirst(marker.step);
+    const bool is_checkpoint =
+        marker.kind == Name(MarkerKind::kCheckpoint) && IsBehindFirst(marker.step);
     if (IsKnobChange(marker) && marker.time_ns < limits_.from_ns) {
       changed_[marker.key] = marker.new_value;
     } else if (IsIn(marker.time_ns)) {
       kept.push_back(std::move(marker));
-    } else if (marker.kind == "error" || is_checkpoint) {
+    } else if (marker.kind == Name(MarkerKind::kError) || is_checkpoint) {
       marker.time_ns = std::clamp(marker.time_ns, limits_.from_ns, limits_.to_ns);
       kept.push_back(std::move(marker));
     }

@@ -65,7 +65,7 @@ std::optional<Capability> ClockCapability(const std::vector<Clock>& clocks) {
   }
   Capability row;
   row.source = "clocks";
-  row.status = by_time_of_day.empty() ? "on" : "partial";
+  row.status = Name(by_time_of_day.empty() ? CapabilityStatus::kOn : CapabilityStatus::kPartial);
   row.reason = "clocks of " + std::to_string(clocks.size()) +
                " machines put on one: ends of a collective lie within " + FormatDuration(p95_ns) +
                " (p95), " + FormatDuration(max_ns) + " at most";
@@ -79,8 +79,9 @@ std::optional<Capability> ClockCapability(const std::vector<Clock>& clocks) {
 // The run waits for its user: by the newest marker of a pause or its end.
 bool IsPaused(const std::vector<Marker>& markers) {
   for (auto marker = markers.rbegin(); marker != markers.rend(); ++marker) {
-    if (marker->kind == "pause") return true;
-    if (marker->kind == "resume" || marker->kind == "stop") return false;
+    if (marker->kind == Name(MarkerKind::kPause)) return true;
+    if (marker->kind == Name(MarkerKind::kResume) || marker->kind == Name(MarkerKind::kStop))
+      return false;
   }
   return false;
 }
@@ -516,7 +517,8 @@ SnapshotPtr SnapshotBuilder::Publish(store::SourceState state) {
     snapshot->capabilities.push_back(*clocks);
   }
   if (refused_ > 0) {
-    snapshot->capabilities.push_back({"reader", "partial", reasons::kRefusedRows, refused_});
+    snapshot->capabilities.push_back(
+        {"reader", std::string(Name(CapabilityStatus::kPartial)), reasons::kRefusedRows, refused_});
   }
   return snapshot;
 }

@@ -13,10 +13,13 @@
 #include "trace/base/process.h"
 #include "trace/base/reasons.h"
 #include "trace/base/time.h"
+#include "trace/base/words.h"
 #include "trace/record/nvtx.h"
 
 namespace shardscope::record {
 namespace {
+
+using words::CapabilityStatus;
 
 constexpr auto kBatchTime = std::chrono::milliseconds(50);
 constexpr uint64_t kAllFlushes = ~uint64_t{0};
@@ -73,7 +76,7 @@ Status LiveRecorder::Start(const RecorderOptions& options) {
 
 // The trace holds the reason why it has nothing else.
 Status LiveRecorder::GiveUp(const std::string& reason) {
-  Add(schema::CapabilityRow{{}, source_, "off", reason, 0});
+  Add(schema::CapabilityRowOf(source_, CapabilityStatus::kOff, reason));
   Drain();
   (void)batches_->trace().Finish();
   return Status::Error(reason);
@@ -85,12 +88,12 @@ std::string_view LiveRecorder::SourceOf(size_t kind) const {
 }
 
 void LiveRecorder::AddEngineSources() {
-  Add(schema::CapabilityRow{{}, "engine", "on", "", 0});
-  Add(schema::CapabilityRow{{}, "memory", "on", "", 0});
+  Add(schema::CapabilityRowOf("engine", CapabilityStatus::kOn));
+  Add(schema::CapabilityRowOf("memory", CapabilityStatus::kOn));
   if (NvtxAttached()) {
-    Add(schema::CapabilityRow{{}, "nvtx", "on", "", 0});
+    Add(schema::CapabilityRowOf("nvtx", CapabilityStatus::kOn));
   } else {
-    Add(schema::CapabilityRow{{}, "nvtx", "off", reasons::kNoNvtxTool, 0});
+    Add(schema::CapabilityRowOf("nvtx", CapabilityStatus::kOff, reasons::kNoNvtxTool));
   }
 }
 
@@ -198,8 +201,7 @@ void LiveRecorder::ReportLosses() {
     for (size_t kind = 0; kind < schema::kNumHotRecords; ++kind) {
       const int64_t dropped = now[kind] - (*reported)[kind];
       if (dropped == 0) continue;
-      Add(schema::CapabilityRow{
-          {}, std::string(SourceOf(kind)), "partial", std::string(reason), dropped});
+      Add(schema::CapabilityRowOf(SourceOf(kind), CapabilityStatus::kPartial, reason, dropped));
     }
     *reported = now;
   };
@@ -299,7 +301,7 @@ Status LiveRecorder::Finish() {
   StopThread();
   if (thread_failed_) {
     batches_->trace().Rollback();  // which also takes memory, of which the thread had none
-    Add(schema::CapabilityRow{{}, source_, "partial", reasons::kRecorderMemory, 0});
+    Add(schema::CapabilityRowOf(source_, CapabilityStatus::kPartial, reasons::kRecorderMemory));
   }
   // What the last drain itself lost.
   ReportLosses();

@@ -16,6 +16,7 @@
 #include <variant>
 
 #include "trace/base/status.h"
+#include "trace/schema/capability_row.h"
 #include "trace/schema/rows.h"
 
 namespace shardscope::record {

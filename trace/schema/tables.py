@@ -9,7 +9,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "base"))
-from words import listed  # noqa: E402
+from words import listed, listed_collectives  # noqa: E402
 
 # Goes up with every change. A new table says since which version it exists: older traces are read as if it were empty
 # there. Tables of older versions never change.
@@ -121,7 +121,7 @@ TABLES = (
     Table("capability", "What each source of records could and could not do in this run, and what it lost.", (
         key("Commit order."),
         Column("source", TEXT, "engine, memory, nvtx, cupti, ..."),
-        Column("status", TEXT, "on, off or partial."),
+        Column("status", TEXT, f"{listed('CapabilityStatus')}."),
         Column("reason", TEXT, "Why it is not fully on; empty if it is."),
         Column("dropped", INT, "Records lost so far; rows of one source add up.", "records"),
     )),
@@ -177,7 +177,7 @@ TABLES = (
         key("Commit order."),
         ref("schedule", "schedule"),
         Column("communicator", TEXT, "As collective.communicator: its name, and its group where there are several."),
-        Column("dimensions", TEXT, "Of the mesh: ranks of a group differ along these alone. pipeline, replicate, shard and tensor."),
+        Column("dimensions", TEXT, f"Of the mesh: ranks of a group differ along these alone. Each is {listed('MeshDimension')}."),
         Column("number", INT, "Of the group, from 0."),
         Column("members", TEXT, "Its ranks, ascending: 0,2. The sends and receives of a pair are among them."),
     ), since=5),
@@ -249,7 +249,7 @@ TABLES = (
         Column("step", INT, "As op_run.step."),
         Column("communicator", TEXT, "Name of the communicator, and its group: shard/1; of a send or receive its ranks: activation/0>1."),
         Column("sequence", INT, "Counts the collectives of this communicator; equal on all ranks."),
-        Column("kind", TEXT, "all_gather, reduce_scatter, all_reduce, broadcast, scatter, gather, reduce, send or receive."),
+        Column("kind", TEXT, f"{listed_collectives()}."),
         Column("payload_bytes", INT, "Unsharded bytes.", "bytes"),
         Column("wire_bytes", INT, "Bytes that this rank sends.", "bytes"),
         Column("dtype", TEXT, f"{listed('DType')}."),
@@ -290,7 +290,7 @@ TABLES = (
         key("Commit order."),
         moment("time_ns", "When."),
         Column("step", INT, "First step it applies to."),
-        Column("kind", TEXT, "change, pause, resume, checkpoint, stop, skip (of a step whose fp16 gradient is not finite), error or note."),
+        Column("kind", TEXT, f"{listed('MarkerKind')}."),
         Column("key", TEXT, "The configuration key of a change; scaler of a skip; else empty."),
         Column("old_value", TEXT, "Before: the value of the key, or the loss scale of a skip; else empty."),
         Column("new_value", TEXT, "After, or the text of the note."),
@@ -358,7 +358,7 @@ TABLES = (
         moment("time_ns", "When the driver did it."),
         Column("address", INT, "Where it begins."),
         Column("bytes", INT, "Signed.", "bytes"),
-        Column("kind", TEXT, "device, managed, pinned, pageable or other."),
+        Column("kind", TEXT, f"{listed('MemorySegmentKind')}."),
         Column("correlation", INT, "CUPTI's id of the call; 0 if none."),
     ), stream=True, hot=True, part="segments", time="time_ns", late=True, since=2),
     Table("nccl_operation", "What NCCL put on a stream, as its profiler interface tells: one row a collective, send or receive, beside its "
@@ -387,8 +387,7 @@ TABLES = (
         key("Commit order."),
         Column("rank", INT, "rank.rank"),
         Column("device", INT, "Number of the GPU."),
-        Column("method", TEXT, "cupti: its times, bound by launches and waits of the host; events: times of CUDA events, where there is "
-                               "no CUPTI, tied to the host's clock before each step."),
+        Column("method", TEXT, f"{listed('GpuClockMethod')}."),
         moment("time_ns", "The last of the waits."),
         Column("low_ns", INT, "At least this much has to be added.", "ns"),
         Column("high_ns", INT, "At most this much.", "ns"),
@@ -537,8 +536,7 @@ TABLES = (
         key("Order of step."),
         Column("step", INT, "step.step"),
         Column("rank", INT, "rank.rank on which this was."),
-        Column("kind", TEXT, "compute; optimizer; transfer (of a collective, behind the arrival of its last rank); copy; host (it did something "
-                             "else, or had issued nothing yet); slot (waiting for a compute slot); wait (for nothing that is known)."),
+        Column("kind", TEXT, f"{listed('PathKind')}."),
         Column("name", TEXT, "Short name of the op that ran or waited; of compute its phase."),
         Column("path_ns", INT, "How long that was on the path.", "ns"),
     ), derived=True, since=6),

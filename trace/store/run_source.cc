@@ -18,6 +18,7 @@
 #include "trace/base/time.h"
 #include "trace/base/trace_keys.h"
 #include "trace/base/words.h"
+#include "trace/schema/capability_row.h"
 #include "trace/schema/ddl.h"
 #include "trace/store/finisher.h"
 #include "trace/store/reader.h"
@@ -82,8 +83,10 @@ constexpr int64_t kWriterCheckNs = kNsPerSecond;
 
 // Says that the file of a killed run stays as it was left, and why. Id of no row of a file.
 schema::CapabilityRow UnfinishedRow(const std::string& reason) {
-  return {schema::CapabilityId((int64_t{1} << 39) - 1), std::string(trace_keys::kFinisher),
-          "partial", reason, 0};
+  schema::CapabilityRow row =
+      schema::CapabilityRowOf(trace_keys::kFinisher, words::CapabilityStatus::kPartial, reason);
+  row.id = schema::CapabilityId((int64_t{1} << 39) - 1);
+  return row;
 }
 
 Result<std::unique_ptr<FileSource>> FileSource::Open(const TraceFile& file) {
@@ -181,9 +184,11 @@ void FileSource::SayRemoved(size_t first_meta, RowBatch* batch) {
     int64_t count = 0;
     std::from_chars(row.value.data(), row.value.data() + row.value.size(), count);
     if (row.key != key || count <= *said) return;
-    batch->Get<schema::CapabilityRow>().push_back(
-        {schema::CapabilityId(++last_removed_id_), std::string(source), "partial",
-         fmt::format("steps to {} were removed to keep record.max_bytes", through), count - *said});
+    schema::CapabilityRow removed = schema::CapabilityRowOf(
+        source, words::CapabilityStatus::kPartial,
+        fmt::format("steps to {} were removed to keep record.max_bytes", through), count - *said);
+    removed.id = schema::CapabilityId(++last_removed_id_);
+    batch->Get<schema::CapabilityRow>().push_back(std::move(removed));
     *said = count;
   };
   for (auto row = begin; row != meta.end(); ++row) {

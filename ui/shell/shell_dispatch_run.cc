@@ -75,8 +75,7 @@ void Dispatcher::operator()(const ui::RunSchedule& command) const {
 void Dispatcher::operator()(const ui::ShowKey& command) const {
   const config::KeyInfo* key = config::FindKey(command.key);
   if (key == nullptr && !command.key.empty()) return;
-  const bool in_form =
-      command.in_form || key == nullptr || !key->live || !CanSteer(shell.context_);
+  const bool in_form = command.in_form || key == nullptr || !key->live || !CanSteer(shell.context_);
   shell.context_.shown_key = {shell.context_.shown_key.times + 1, command.key, in_form};
   shell.focus_ = in_form ? "runs" : "run_control";
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "trace/base/reasons.h"
+#include "trace/base/words.h"
 #include "trace/record/cupti/functions.h"
 
 namespace shardscope::cuda {
@@ -70,11 +71,11 @@ void CuptiLog::Open(record::Recorder* recorder, executor::OpIds ids) {
   }
   if (session_ != nullptr && !session_->missing().empty()) {
     for (const std::string& reason : session_->missing()) {
-      recorder->Add(schema::CapabilityRow{{}, "cupti", "partial", reason, 0});
+      recorder->Add(schema::CapabilityRowOf("cupti", words::CapabilityStatus::kPartial, reason));
     }
     return;
   }
-  recorder->Add(schema::CapabilityRow{{}, "cupti", "on", "", 0});
+  recorder->Add(schema::CapabilityRowOf("cupti", words::CapabilityStatus::kOn));
 }
 
 void CuptiLog::SetRecording(bool is_recording) {
@@ -88,7 +89,9 @@ void CuptiLog::Close() {
   const cupti::SessionCounts counts = session_->counts();
   log_.Close();
   const auto lost = [this](int64_t number, const std::string& reason) {
-    if (number > 0) recorder_->Add(schema::CapabilityRow{{}, "cupti", "partial", reason, number});
+    if (number <= 0) return;
+    recorder_->Add(
+        schema::CapabilityRowOf("cupti", words::CapabilityStatus::kPartial, reason, number));
   };
   if (recorder_ != nullptr) {
     lost(counts.dropped, reasons::kCuptiNoBuffer);

@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 
 #include "trace/base/mutex.h"
 #include "trace/base/time.h"
+#include "trace/base/words.h"
 #include "trace/record/recorder.h"
 
 namespace shardscope::cuda {
@@ -28,12 +30,13 @@ class EventClockLog {
     const auto [last, is_first] = last_ns_.try_emplace(rank, time_ns);
     if (!is_first && time_ns - last->second < kNsPerSecond) return;
     last->second = time_ns;
-    recorder_->Add(schema::GpuClockRow{.rank = rank,
-                                       .device = device,
-                                       .method = "events",
-                                       .time_ns = time_ns,
-                                       .low_ns = -uncertainty_ns,
-                                       .high_ns = uncertainty_ns});
+    recorder_->Add(
+        schema::GpuClockRow{.rank = rank,
+                            .device = device,
+                            .method = std::string(words::Name(words::GpuClockMethod::kEvents)),
+                            .time_ns = time_ns,
+                            .low_ns = -uncertainty_ns,
+                            .high_ns = uncertainty_ns});
   }
 
  private:

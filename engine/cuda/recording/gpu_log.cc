@@ -10,6 +10,7 @@
 
 #include "trace/base/mutex.h"
 #include "trace/base/time.h"
+#include "trace/base/words.h"
 
 namespace shardscope::cuda {
 namespace {
@@ -62,7 +63,7 @@ void GpuLog::Add(const cupti::Batch& batch, const cupti::Names& names) {
     schema::MarkerRow note;
     note.time_ns = MonotonicNs();
     note.step = -1;
-    note.kind = "note";
+    note.kind = words::Name(words::MarkerKind::kNote);
     note.new_value = fmt::format(
         "{} kernels and copies from before the trace was opened are not in it", early.works);
     trace->Add(note);

@@ -23,6 +23,7 @@
 #include "trace/base/mutex.h"
 #include "trace/base/reasons.h"
 #include "trace/base/units.h"
+#include "trace/base/words.h"
 
 namespace shardscope::cuda {
 namespace {
@@ -199,19 +200,19 @@ std::unique_ptr<transport::Transport> CudaDevice::MakeTransport(
 
 std::vector<runtime::DeviceCapability> CudaDevice::Capabilities() const {
   std::vector<runtime::DeviceCapability> capabilities = {
-      {"tf32", "off", reasons::kNoTf32},
-      {"gpu_clock", "on",
+      {"tf32", words::CapabilityStatus::kOff, reasons::kNoTf32},
+      {"gpu_clock", words::CapabilityStatus::kOn,
        "the GPU's clock advances in steps of " + FormatDuration(clock_step_ns_) +
            ": how finely an emulated link is paced"}};
   if (memory_.why_not().empty()) {
-    capabilities.push_back({"allocator", "on", ""});
+    capabilities.push_back({"allocator", words::CapabilityStatus::kOn, ""});
   } else {
-    capabilities.push_back({"allocator", "off",
+    capabilities.push_back({"allocator", words::CapabilityStatus::kOff,
                             memory_.why_not() + ": memory is what ops account for, not compared "
                                                 "with what was handed out"});
   }
   if (!log_.ok()) {
-    capabilities.push_back({"cupti", "off",
+    capabilities.push_back({"cupti", words::CapabilityStatus::kOff,
                             log_.message() + "; times of ops come from CUDA events, the GPU's "
                                              "single kernels are not recorded"});
   }

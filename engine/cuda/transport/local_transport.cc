@@ -17,6 +17,7 @@
 #include "trace/base/check.h"
 #include "trace/base/mutex.h"
 #include "trace/base/time.h"
+#include "trace/base/words.h"
 
 namespace shardscope::cuda {
 namespace {
@@ -237,8 +238,8 @@ class LocalTransport final : public transport::Transport {
   LocalTransport(const LocalTransportOptions& options, bool has_link)
       : options_(options),
         has_link_(has_link),
-        capabilities_{has_link ? "emulated" : "local", has_link ? "emulated" : "measured",
-                      has_link},
+        capabilities_{has_link ? "emulated" : "local",
+                      has_link ? words::Truth::kEmulated : words::Truth::kMeasured, has_link},
         shares_(options),
         host_(transport::MakeSharedMemoryTransport(options.num_ranks, options.timeout_ns)) {
     if (options.num_ranks > kMaxLocalRanks) {

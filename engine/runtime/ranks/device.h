@@ -22,6 +22,7 @@
 #include "engine/runtime/units/sharded_unit.h"
 #include "engine/transport/transport.h"
 #include "trace/base/status.h"
+#include "trace/base/words.h"
 
 namespace shardscope::record {
 class Recorder;
@@ -100,7 +101,7 @@ struct RankContext {
 // One row of table capability: what a source could see, and why not.
 struct DeviceCapability {
   std::string source;
-  std::string status;  // "on", "off" or "partial"
+  words::CapabilityStatus status = words::CapabilityStatus::kOn;
   std::string reason;
 };
 

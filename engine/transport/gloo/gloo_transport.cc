@@ -22,6 +22,7 @@
 #include "trace/base/text.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
+#include "trace/base/words.h"
 
 namespace shardscope::transport {
 namespace {
@@ -158,7 +159,7 @@ class GlooTransport : public Transport {
   const int num_ranks_;
   const int first_rank_;
   const int64_t timeout_ns_;
-  const Capabilities capabilities_ = {"gloo", "measured", false};
+  const Capabilities capabilities_ = {"gloo", words::Truth::kMeasured, false};
   const std::unique_ptr<Store> store_;
   StopReason stop_reason_;
   std::vector<std::unique_ptr<Mesh>> meshes_;  // of the ranks of this process; null if one is alone

@@ -1,7 +1,6 @@
 #include "trace/analysis/explain/critical_path.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 #include <tuple>
@@ -15,9 +14,6 @@
 
 namespace shardscope::analysis {
 namespace {
-
-constexpr std::array<std::string_view, kNumPathKinds> kPathKindNames = {
-    "compute", "optimizer", "transfer", "copy", "host", "slot", "wait"};
 
 // The runs of one rank's step on each track, by when they ended.
 using RunsByEnd = std::map<query::TrackId, std::vector<const IndexedRun*>>;
@@ -222,14 +218,6 @@ std::vector<PathShare> SharesOf(const std::vector<PathPart>& parts) {
 }
 
 }  // namespace
-
-std::string_view Name(PathKind kind) { return kPathKindNames[static_cast<size_t>(kind)]; }
-
-std::optional<PathKind> ParsePathKind(std::string_view name) {
-  const auto found = std::ranges::find(kPathKindNames, name);
-  if (found == kPathKindNames.end()) return std::nullopt;
-  return static_cast<PathKind>(found - kPathKindNames.begin());
-}
 
 std::vector<PathPart> CriticalPath(const query::Snapshot& snapshot, int first_step, int last_step) {
   std::vector<PathPart> parts;

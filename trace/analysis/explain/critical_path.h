@@ -4,29 +4,18 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "trace/base/words.h"
 #include "trace/query/snapshot.h"
 #include "trace/query/step_times.h"
 
 namespace shardscope::analysis {
 
-enum class PathKind : uint8_t {
-  kCompute,
-  kOptimizer,
-  kTransfer,  // of a collective, behind the arrival of its last rank
-  kCopy,
-  kHost,  // the host did something else, or had issued nothing yet
-  kSlot,  // waiting for a compute slot
-  kWait,  // nothing that is known of: what came before had ended and this was issued
-};
-inline constexpr int kNumPathKinds = 7;
-// "compute", "optimizer", "transfer", ...
-std::string_view Name(PathKind kind);
-std::optional<PathKind> ParsePathKind(std::string_view name);
+using words::kNumPathKinds;
+using words::ParsePathKind;
+using words::PathKind;
 
 // A stretch of the path of one step; stretches of a step follow one another without a gap.
 struct PathPart {

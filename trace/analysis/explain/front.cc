@@ -20,7 +20,6 @@ namespace shardscope::analysis {
 namespace {
 
 constexpr std::string_view kBetweenStage = "between steps";
-constexpr std::string_view kDataStage = "data";
 constexpr std::string_view kEndStage = "end";
 
 bool IsData(const query::PlanOp& op) { return op.kind == Name(words::OpKind::kLoadBatch); }

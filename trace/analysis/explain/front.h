@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -20,11 +21,14 @@ namespace shardscope::analysis {
 
 struct StepRows;  // row_index.h
 
+// The stage in which batches are read.
+inline constexpr std::string_view kDataStage = "data";
+
 // One stage of one step.
 struct FrontPart {
   int32_t step = 0;
-  std::string
-      stage;  // "between steps", "data", "forward block0", "backward m1 block3", "optimizer", "end"
+  std::string stage;     // "between steps", kDataStage, "forward block0", "backward m1 block3",
+                         // "optimizer", "end"
   int32_t rank = 0;      // that was furthest behind at its end
   int64_t front_ns = 0;  // by which the front advanced
   // Of that, what the rank spent beyond the median of the others, waiting for them not counted. 0

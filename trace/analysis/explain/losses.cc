@@ -117,7 +117,7 @@ void AddSlowRank(const Front& front, ByKind* losses) {
 double DataNs(const Front& front) {
   double data_ns = 0;
   for (const FrontPart& part : front.parts) {
-    if (part.stage == "data") data_ns += static_cast<double>(part.front_ns);
+    if (part.stage == kDataStage) data_ns += static_cast<double>(part.front_ns);
   }
   return front.num_steps == 0 ? 0 : data_ns / front.num_steps;
 }

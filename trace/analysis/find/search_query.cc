@@ -19,10 +19,8 @@ using Problem = SearchError::Problem;
 constexpr std::array<std::string_view, 5> kKeys = {"kind", "rank", "unit", "slower", "step"};
 constexpr std::string_view kExposed = "exposed";
 
-// Of things rather than of ops, and of markers (table marker).
-constexpr std::array<std::string_view, 12> kOtherKinds = {"op",     "work",  "range",  "marker",
-                                                          "change", "pause", "resume", "checkpoint",
-                                                          "stop",   "skip",  "error",  "note"};
+// Of things rather than of ops.
+constexpr std::array<std::string_view, 4> kThings = {"op", "work", "range", "marker"};
 
 struct Term {
   std::string written;
@@ -70,7 +68,8 @@ void AddWords(std::vector<std::string>* words) {
 }
 
 std::vector<std::string> AllKinds() {
-  std::vector<std::string> kinds(kOtherKinds.begin(), kOtherKinds.end());
+  std::vector<std::string> kinds(kThings.begin(), kThings.end());
+  AddWords<words::MarkerKind>(&kinds);
   AddWords<words::OpKind>(&kinds);
   AddWords<words::OpClass>(&kinds);
   AddWords<words::SpanCategory>(&kinds);

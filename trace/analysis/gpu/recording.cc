@@ -106,8 +106,9 @@ std::vector<GpuClockBounds> BoundGpuClocks(const query::Snapshot& snapshot) {
 }
 
 std::string Describe(const GpuClockBounds& bounds) {
-  const std::string what = fmt::format("GPU {} of rank {} ({})", bounds.device, bounds.rank,
-                                       bounds.method == "cupti" ? "CUPTI" : bounds.method);
+  const std::string what =
+      fmt::format("GPU {} of rank {} ({})", bounds.device, bounds.rank,
+                  bounds.method == Name(query::GpuClockMethod::kCupti) ? "CUPTI" : bounds.method);
   if (bounds.drifts()) {
     return fmt::format("{}: its clock drifts against the host's: no one offset fits ({} to {})",
                        what, Signed(bounds.low_ns), Signed(bounds.high_ns));

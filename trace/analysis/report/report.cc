@@ -101,7 +101,7 @@ Figures MakeFigures(const query::Snapshot& snapshot, const std::vector<StepBreak
 std::vector<query::Marker> ErrorsOf(const query::Snapshot& snapshot) {
   std::vector<query::Marker> errors;
   for (const query::Marker& marker : snapshot.markers) {
-    if (marker.kind == "error") errors.push_back(marker);
+    if (marker.kind == Name(query::MarkerKind::kError)) errors.push_back(marker);
   }
   std::stable_sort(
       errors.begin(), errors.end(),
@@ -120,7 +120,7 @@ std::vector<std::string> UnfinishedOf(const query::Snapshot& snapshot) {
 std::vector<query::Marker> SkipsInScope(const Report& report) {
   std::vector<query::Marker> skips;
   for (const query::Marker& marker : report.markers) {
-    if (marker.kind == "skip" && report.figures.scope.Contains(marker.step))
+    if (marker.kind == Name(query::MarkerKind::kSkip) && report.figures.scope.Contains(marker.step))
       skips.push_back(marker);
   }
   return skips;

@@ -80,7 +80,8 @@ std::vector<StepRow> MakeStepTable(const std::vector<StepBreakdown>& steps,
 }
 
 std::string EventText(const query::Marker& event) {
-  std::string text = event.kind == "change" ? "" : event.kind;
+  const bool is_change = event.kind == Name(query::MarkerKind::kChange);
+  std::string text = is_change ? "" : event.kind;
   const auto add = [&text](const std::string& part) {
     if (!text.empty() && !part.empty()) text += ' ';
     text += part;
@@ -88,7 +89,7 @@ std::string EventText(const query::Marker& event) {
   add(event.key);
   if (!event.old_value.empty()) {
     add(fmt::format("{} -> {}", event.old_value, event.new_value));
-  } else if (event.kind == "change") {
+  } else if (is_change) {
     add(fmt::format("-> {}", event.new_value));
   } else {
     add(event.new_value);

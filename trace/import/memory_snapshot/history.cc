@@ -8,6 +8,7 @@
 
 #include "trace/base/round_up.h"
 #include "trace/base/units.h"
+#include "trace/base/words.h"
 
 namespace shardscope::imports {
 namespace {
@@ -93,7 +94,7 @@ void DeviceHistory::WriteOutOfMemory(const SnapshotEvent& event) {
     const std::string& stack = recording_.names[event.stack];
     text += "; asked for by " + stack.substr(0, stack.find('\n'));
   }
-  recording_.markers.push_back({event.time_ns, "error", std::move(text)});
+  recording_.markers.push_back({event.time_ns, words::MarkerKind::kError, std::move(text)});
 }
 
 void DeviceHistory::Take(const SnapshotEvent& event) {

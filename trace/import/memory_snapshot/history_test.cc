@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "trace/base/words.h"
+
 namespace shardscope::imports {
 namespace {
 
@@ -127,7 +129,7 @@ TEST_F(DeviceHistoryTest, OutOfMemoryIsAnErrorWithItsPlace) {
                  .free_bytes = 2'000'000,
                  .stack = stack});
   ASSERT_EQ(recording_.markers.size(), 1u);
-  EXPECT_EQ(recording_.markers[0].kind, "error");
+  EXPECT_EQ(words::Name(recording_.markers[0].kind), "error");
   EXPECT_EQ(recording_.markers[0].time_ns, 3'000);
   EXPECT_EQ(recording_.markers[0].text,
             "GPU 3 is out of memory: 64.0 MB more were asked for, 2.00 MB are free; of the blocks "

@@ -11,6 +11,7 @@
 #include "trace/base/reasons.h"
 #include "trace/base/time.h"
 #include "trace/base/trace_keys.h"
+#include "trace/base/words.h"
 
 namespace shardscope::gpu {
 namespace {
@@ -125,7 +126,8 @@ class GpuRecorder::Impl final : public RowTarget {
     counts.unplaced = rows_.unplaced();
     const auto count = [this](int64_t number, std::string_view reason) {
       if (number > 0)
-        recorder_->Add(schema::CapabilityRow{{}, "cupti", "partial", std::string(reason), number});
+        recorder_->Add(
+            schema::CapabilityRowOf("cupti", words::CapabilityStatus::kPartial, reason, number));
     };
     count(counts.unplaced, reasons::kUnplaced);
     return counts;
@@ -148,7 +150,7 @@ class GpuRecorder::Impl final : public RowTarget {
         added.op_track = owner->second.op_track;
       } else {
         row.name = NameOfStream(device, stream);
-        row.role = "compute";
+        row.role = words::Name(words::TrackRole::kCompute);
         row.position = kOthersPosition;
       }
     }
@@ -158,7 +160,7 @@ class GpuRecorder::Impl final : public RowTarget {
 
   schema::TrackId CallTrack(uint32_t thread) override {
     schema::TrackRow row;
-    row.role = "host";
+    row.role = words::Name(words::TrackRole::kHost);
     {
       const MutexLock lock(mutex_);
       const auto owner = threads_.find(thread);
@@ -173,7 +175,7 @@ class GpuRecorder::Impl final : public RowTarget {
   schema::TrackId OverheadTrack() override {
     schema::TrackRow row;
     row.name = trace_keys::kOverheadTrack;
-    row.role = "host";
+    row.role = words::Name(words::TrackRole::kHost);
     row.position = kOthersPosition;
     return recorder_->Add(row);
   }

@@ -17,6 +17,8 @@ constexpr std::string_view kNcclPrefix = "NCCL: ";
 using words::Category;
 using words::GpuTimes;
 using words::GpuWorkKind;
+using words::MemorySegmentKind;
+using words::SpanCategory;
 
 struct CopyNames {
   GpuWorkKind kind;
@@ -41,20 +43,20 @@ CopyNames NamesOf(cupti::CopyKind kind) {
   return {GpuWorkKind::kCopy, "copy"};
 }
 
-std::string_view TextOf(cupti::MemoryKind kind) {
+MemorySegmentKind SegmentKindOf(cupti::MemoryKind kind) {
   switch (kind) {
     case cupti::MemoryKind::kDevice:
-      return "device";
+      return MemorySegmentKind::kDevice;
     case cupti::MemoryKind::kManaged:
-      return "managed";
+      return MemorySegmentKind::kManaged;
     case cupti::MemoryKind::kPinned:
-      return "pinned";
+      return MemorySegmentKind::kPinned;
     case cupti::MemoryKind::kPageable:
-      return "pageable";
+      return MemorySegmentKind::kPageable;
     case cupti::MemoryKind::kOther:
       break;
   }
-  return "other";
+  return MemorySegmentKind::kOther;
 }
 
 void FillKernel(const cupti::Kernel& kernel, schema::GpuWorkRow* row) {
@@ -94,13 +96,13 @@ void RowWriter::Write(const cupti::Joined& joined, const cupti::Names& names) {
   for (const cupti::JoinedCall& one : joined.calls) {
     const cupti::ApiCall& call = one.call;
     WriteSpan(TrackOfThread(call.thread), call.start_ns, call.end_ns, NameOf(call.name, names),
-              one.waits ? "wait" : "host");
+              one.waits ? SpanCategory::kWait : SpanCategory::kHost);
   }
   for (const cupti::MemoryOperation& operation : joined.memory) WriteMemory(operation);
   for (const cupti::Overhead& overhead : joined.overheads) {
     if (overhead_track_ == schema::TrackId()) overhead_track_ = target_->OverheadTrack();
     WriteSpan(overhead_track_, overhead.start_ns, overhead.end_ns, NameOf(overhead.name, names),
-              "host");
+              SpanCategory::kHost);
   }
   clocks_.Add(joined);
   WriteClocks(/*all=*/false);
@@ -110,7 +112,7 @@ void RowWriter::WriteNccl(std::vector<NcclRange> ranges, int64_t fence_ns) {
   nccl_.Add(std::move(ranges));
   for (const NcclRange& range : nccl_.Take(fence_ns)) {
     Record(SpanOf(TrackOfThread(range.thread), range.start_ns, range.end_ns,
-                  target_->Name(std::string(kNcclPrefix) + range.name), "host"));
+                  target_->Name(std::string(kNcclPrefix) + range.name), SpanCategory::kHost));
   }
 }
 
@@ -119,7 +121,7 @@ void RowWriter::WriteClocks(bool all) {
     schema::GpuClockRow row;
     row.rank = target_->RankOfDevice(reading.device);
     row.device = reading.device;
-    row.method = "cupti";
+    row.method = words::Name(words::GpuClockMethod::kCupti);
     row.time_ns = reading.time_ns;
     row.low_ns = reading.low_ns;
     row.high_ns = reading.high_ns;
@@ -167,19 +169,19 @@ schema::StringId RowWriter::NameOf(int32_t name, const cupti::Names& names) {
 }
 
 schema::SpanRow SpanOf(schema::TrackId track, int64_t start_ns, int64_t end_ns,
-                       schema::StringId name, std::string_view category) {
+                       schema::StringId name, words::SpanCategory category) {
   schema::SpanRow row;
   row.track = track;
   row.start_ns = start_ns;
   row.duration_ns = std::max<int64_t>(0, end_ns - start_ns);
   row.name_string = name;
-  row.category = category;
+  row.category = words::Name(category);
   row.op_run = schema::OpRunId::None();
   return row;
 }
 
 void RowWriter::WriteSpan(schema::TrackId track, int64_t start_ns, int64_t end_ns,
-                          schema::StringId name, std::string_view category) {
+                          schema::StringId name, words::SpanCategory category) {
   if (start_ns <= 0 || !target_->IsRecorded(start_ns)) return;
   Record(SpanOf(track, start_ns, end_ns, name, category));
 }
@@ -267,7 +269,7 @@ void RowWriter::WriteMemory(const cupti::MemoryOperation& operation) {
   row.time_ns = operation.time_ns;
   row.address = static_cast<int64_t>(operation.address);
   row.bytes = operation.bytes;
-  row.kind = TextOf(operation.kind);
+  row.kind = words::Name(SegmentKindOf(operation.kind));
   row.correlation = operation.correlation;
   Record(row);
 }

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "trace/base/words.h"
 #include "trace/record/cupti/joiner.h"
 #include "trace/record/cupti/names.h"
 #include "trace/record/gpu/clock_bounds.h"
@@ -59,7 +60,7 @@ std::string NameOfStream(uint32_t device, cupti::StreamId stream);
 
 // Of no op, GPU work or NCCL call; one that ends before it starts has no length.
 schema::SpanRow SpanOf(schema::TrackId track, int64_t start_ns, int64_t end_ns,
-                       schema::StringId name, std::string_view category);
+                       schema::StringId name, words::SpanCategory category);
 
 // One thread at a time.
 class RowWriter {
@@ -92,7 +93,7 @@ class RowWriter {
   void WriteMemory(const cupti::MemoryOperation& operation);
   void WriteClocks(bool all);
   void WriteSpan(schema::TrackId track, int64_t start_ns, int64_t end_ns, schema::StringId name,
-                 std::string_view category);
+                 words::SpanCategory category);
   schema::TrackId TrackOf(uint32_t device, cupti::StreamId stream);
   schema::TrackId TrackOfThread(uint32_t thread);
   const KernelName& NameOfKernel(int32_t name, const cupti::Names& names);

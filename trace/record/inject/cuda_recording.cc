@@ -9,6 +9,7 @@
 
 #include "trace/base/reasons.h"
 #include "trace/base/time.h"
+#include "trace/base/words.h"
 #include "trace/record/cupti/functions.h"
 #include "trace/record/cupti/session.h"
 #include "trace/record/inject/guarded.h"
@@ -16,6 +17,8 @@
 
 namespace shardscope::inject {
 namespace {
+
+using words::CapabilityStatus;
 
 constexpr int64_t kLagNs = 300 * kNsPerMs;
 
@@ -33,9 +36,9 @@ void StopCupti(ProcessRecording& recording) {
   recording.CountLost("cupti", reasons::kCuptiNoBuffer, counts.dropped);
   recording.CountLost("cupti", reasons::kCuptiDamaged, counts.damaged_buffers);
   recording.CountLost("cupti", reasons::kUnplaced, gpu->spans->unplaced());
-  if (counts.silent) recording.State("cupti", "partial", reasons::kCuptiSilent);
-  if (counts.failed) recording.State("cupti", "partial", reasons::kRecorderError);
-  if (counts.fatal) recording.State("cupti", "partial", reasons::kCuptiError);
+  if (counts.silent) recording.State("cupti", CapabilityStatus::kPartial, reasons::kCuptiSilent);
+  if (counts.failed) recording.State("cupti", CapabilityStatus::kPartial, reasons::kRecorderError);
+  if (counts.fatal) recording.State("cupti", CapabilityStatus::kPartial, reasons::kCuptiError);
 }
 
 }  // namespace
@@ -55,7 +58,7 @@ void CudaRecording::Finish() {
 
 gpu::RowTarget::StreamTrack CudaRecording::AddStreamTrack(uint32_t device, cupti::StreamId stream) {
   StreamTrack added;
-  added.track = recording_->AddTrack(gpu::NameOfStream(device, stream), "compute");
+  added.track = recording_->AddTrack(gpu::NameOfStream(device, stream), words::TrackRole::kCompute);
   return added;
 }
 
@@ -83,7 +86,7 @@ void AttachCuda() {
   if (recording == nullptr || gpu != nullptr) return;
   const Result<cupti::CuptiFunctions> functions = cupti::LoadCupti();
   if (!functions.ok()) {
-    recording->State("cupti", "off", functions.message());
+    recording->State("cupti", CapabilityStatus::kOff, functions.message());
     return;
   }
   const Undisturbed undisturbed;
@@ -98,7 +101,7 @@ void AttachCuda() {
         Guarded([&] { to->Add(batch, names); });
       });
   if (!session.ok()) {
-    recording->State("cupti", "off", session.message());
+    recording->State("cupti", CapabilityStatus::kOff, session.message());
     return;
   }
   gpu = new Gpu{std::move(spans), std::move(session).value()};
@@ -106,7 +109,8 @@ void AttachCuda() {
   recording->recorder().Add(schema::MetaRow{std::string(cupti::kDeviceBytesKey),
                                             std::to_string(gpu->session->device_bytes())});
   const std::vector<std::string>& missing = gpu->session->missing();
-  for (const std::string& reason : missing) recording->State("cupti", "partial", reason);
+  for (const std::string& reason : missing)
+    recording->State("cupti", CapabilityStatus::kPartial, reason);
   if (missing.empty()) recording->SourceOn("cupti");
 }
 

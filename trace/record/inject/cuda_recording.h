@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "trace/base/trace_keys.h"
+#include "trace/base/words.h"
 #include "trace/record/cupti/joiner.h"
 #include "trace/record/cupti/names.h"
 #include "trace/record/gpu/row_writer.h"
@@ -34,7 +35,7 @@ class CudaRecording final : private gpu::RowTarget {
   StreamTrack AddStreamTrack(uint32_t device, cupti::StreamId stream) override;
   schema::TrackId CallTrack(uint32_t thread) override { return recording_->TrackOf(thread); }
   schema::TrackId OverheadTrack() override {
-    return recording_->AddTrack(trace_keys::kOverheadTrack, "host");
+    return recording_->AddTrack(trace_keys::kOverheadTrack, words::TrackRole::kHost);
   }
   gpu::OpIdentity IdentityOf(int64_t /*op*/) override { return {}; }
   int32_t RankOfDevice(uint32_t /*device*/) override;

@@ -11,6 +11,7 @@
 
 #include "trace/base/reasons.h"
 #include "trace/base/time.h"
+#include "trace/base/words.h"
 #include "trace/record/inject/guarded.h"
 #include "trace/record/inject/hooks.h"
 #include "trace/record/inject/process_recording.h"
@@ -220,7 +221,8 @@ nccl::Result Stop(void* handle) {
     const schema::SpanRow& span = event.record.span;
     if (event.type == nccl::kKernelLaunch) {
       thread_launch = {event.communicator, span.start_ns, end_ns, false, thread_launch.open};
-      recording->Span(span.track, span.start_ns, end_ns, span.name_string, "host");
+      recording->Span(span.track, span.start_ns, end_ns, span.name_string,
+                      words::SpanCategory::kHost);
     } else {
       EndOperation(event.communicator, *recording, &event.record);
       recording->Nccl(event.record, end_ns);
@@ -249,8 +251,8 @@ nccl::Result Init(void** context, uint64_t id, int* mask, const char* name, int 
   communicator->hash = fmt::format("{:x}", id);
   communicator->rank = rank;
   communicator->num_ranks = num_ranks;
-  communicator->track =
-      recording->AddTrack(fmt::format("{} rank {} of {}", title, rank, num_ranks), "host");
+  communicator->track = recording->AddTrack(fmt::format("{} rank {} of {}", title, rank, num_ranks),
+                                            words::TrackRole::kHost);
   communicator->sequence_name = recording->Name("sequence");
   communicator->mask = mask;
   *context = communicator.release();

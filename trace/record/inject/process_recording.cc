@@ -166,7 +166,7 @@ Status ProcessRecording::Create() {
   options.ring_records = kRingRecords;
   options.config = Settings();
   options.meta = {{"host", HostName()},
-                  {"truth", "measured"},
+                  {"truth", std::string(words::Name(words::Truth::kMeasured))},
                   {"recorded", "process"},
                   {"command", CommandLine()},
                   {"world_size", std::to_string(NumberFrom("WORLD_SIZE", 1))}};
@@ -211,8 +211,8 @@ void ProcessRecording::Fail(std::string_view reason) noexcept {
 
 void ProcessRecording::SayFailed(std::string_view what, std::string_view reason) noexcept {
   try {
-    recorder_->Add(
-        schema::CapabilityRow{{}, "inject", "partial", fmt::format("{}: {}", what, reason), 0});
+    recorder_->Add(schema::CapabilityRowOf("inject", words::CapabilityStatus::kPartial,
+                                           fmt::format("{}: {}", what, reason)));
   } catch (const std::exception&) {
     // What cannot be written is not reported either.
   }
@@ -253,7 +253,12 @@ void ProcessRecording::SourceOn(std::string_view source) {
     const MutexLock lock(mutex_);
     if (!sources_on_.emplace(source).second) return;
   }
-  State(source, "on", "");
+  State(source, words::CapabilityStatus::kOn, "");
+}
+
+void ProcessRecording::State(std::string_view source, words::CapabilityStatus status,
+                             std::string_view reason) {
+  State(source, words::Name(status), reason);
 }
 
 void ProcessRecording::State(std::string_view source, std::string_view status,
@@ -271,11 +276,11 @@ void ProcessRecording::CountLost(std::string_view source, std::string_view reaso
   lost_[{std::string(source), std::string(reason)}] += records;
 }
 
-schema::TrackId ProcessRecording::AddTrack(std::string_view name, std::string_view role) {
+schema::TrackId ProcessRecording::AddTrack(std::string_view name, words::TrackRole role) {
   schema::TrackRow row;
   row.rank = rank_;
   row.name = name.empty() ? process_ : fmt::format("{} {}", process_, name);
-  row.role = role;
+  row.role = words::Name(role);
   {
     const MutexLock lock(mutex_);
     row.position = next_position_++;
@@ -297,7 +302,7 @@ schema::TrackId ProcessRecording::TrackOf(uint32_t thread) {
     if (known != thread_tracks_.end()) return known->second;
   }
   const schema::TrackId added =
-      AddTrack(thread == owner_ ? "" : fmt::format("thread {}", thread), "host");
+      AddTrack(thread == owner_ ? "" : fmt::format("thread {}", thread), words::TrackRole::kHost);
   const MutexLock lock(mutex_);
   // Another thread may have asked meanwhile: its track is used, and the other stays empty.
   return thread_tracks_.try_emplace(thread, added).first->second;
@@ -317,7 +322,7 @@ void ProcessRecording::Switch(bool on, int64_t time_ns) {
   schema::MarkerRow row;
   row.time_ns = time_ns;
   row.step = -1;
-  row.kind = "note";
+  row.kind = words::Name(words::MarkerKind::kNote);
   row.new_value = on ? "the program started its profiler: recording goes on"
                      : "the program stopped its profiler: recording pauses";
   recorder_->Add(row);
@@ -344,13 +349,13 @@ schema::StringId ProcessRecording::Name(std::string_view text) {
 }
 
 void ProcessRecording::Span(schema::TrackId track, int64_t start_ns, int64_t end_ns,
-                            schema::StringId name, std::string_view category) {
+                            schema::StringId name, words::SpanCategory category) {
   if (!IsRecorded(start_ns)) return;
   recorder_->Record(gpu::SpanOf(track, start_ns, end_ns, name, category));
 }
 
 void ProcessRecording::SpanNotEnded(schema::TrackId track, int64_t start_ns, int64_t until_ns,
-                                    schema::StringId name, std::string_view category) {
+                                    schema::StringId name, words::SpanCategory category) {
   std::string text(kOtherNames);
   {
     const MutexLock lock(mutex_);
@@ -374,7 +379,7 @@ void ProcessRecording::Counter(schema::TrackId track, int64_t time_ns, schema::S
 void ProcessRecording::Nccl(record::NcclRecord record, int64_t end_ns) {
   if (!IsRecorded(record.span.start_ns)) return;
   record.span.duration_ns = std::max<int64_t>(0, end_ns - record.span.start_ns);
-  record.span.category = "host";
+  record.span.category = words::Name(words::SpanCategory::kHost);
   record.span.op_run = schema::OpRunId::None();
   recorder_->Record(record);
 }
@@ -387,7 +392,7 @@ void ProcessRecording::Memory(std::string_view device, int64_t time_ns, int64_t 
   row.issued_ns = time_ns;
   row.executed_ns = time_ns;
   row.bytes = bytes;
-  row.category = "other";
+  row.category = words::Name(words::MemoryCategory::kOther);
   row.plan_op = schema::PlanOpId::None();
   row.step = -1;
   recorder_->Record(row);
@@ -423,10 +428,12 @@ void ProcessRecording::WriteEnd() {
     at_end.swap(at_end_);
   }
   for (const AtEnd call : at_end) call(*this);
-  Span(AddTrack("process", "host"), opened_ns_, EndNs(), recorder_->AddString("process"), "host");
+  Span(AddTrack("process", words::TrackRole::kHost), opened_ns_, EndNs(),
+       recorder_->AddString("process"), words::SpanCategory::kHost);
   const MutexLock lock(mutex_);
   for (const auto& [what, records] : lost_) {
-    recorder_->Add(schema::CapabilityRow{{}, what.first, "partial", what.second, records});
+    recorder_->Add(schema::CapabilityRowOf(what.first, words::CapabilityStatus::kPartial,
+                                           what.second, records));
   }
 }
 

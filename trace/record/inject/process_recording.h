@@ -21,6 +21,7 @@
 
 #include "trace/base/mutex.h"
 #include "trace/base/status.h"
+#include "trace/base/words.h"
 #include "trace/record/recorder.h"
 
 namespace shardscope::inject {
@@ -58,7 +59,9 @@ class ProcessRecording {
 
   // A source began: it gets its capability row, once.
   void SourceOn(std::string_view source);
-  // A capability row: on, off or partial, and why. On disk when this returns.
+  // A capability row: how far the source is there, and why. On disk when this returns.
+  void State(std::string_view source, words::CapabilityStatus status, std::string_view reason);
+  // Likewise of a status that another library of the process gives as its word.
   void State(std::string_view source, std::string_view status, std::string_view reason);
   // As State(), if this process is recorded, now or later: this opens no recording.
   static void StateIfRecorded(std::string_view source, std::string_view status,
@@ -67,7 +70,7 @@ class ProcessRecording {
   void CountLost(std::string_view source, std::string_view reason, int64_t records);
 
   // A track of this process; `name` is prefixed with program and process id.
-  schema::TrackId AddTrack(std::string_view name, std::string_view role);
+  schema::TrackId AddTrack(std::string_view name, words::TrackRole role);
   // The calling thread's own.
   schema::TrackId ThreadTrack();
   // That of a thread of this process (gettid).
@@ -76,11 +79,11 @@ class ProcessRecording {
 
   // Ignored if it starts after the recording's end.
   void Span(schema::TrackId track, int64_t start_ns, int64_t end_ns, schema::StringId name,
-            std::string_view category);
+            words::SpanCategory category);
 
   // The same of a range whose end was not seen: its name has that.
   void SpanNotEnded(schema::TrackId track, int64_t start_ns, int64_t until_ns,
-                    schema::StringId name, std::string_view category);
+                    schema::StringId name, words::SpanCategory category);
 
   // Ignored as Span() ignores.
   void Counter(schema::TrackId track, int64_t time_ns, schema::StringId name, double value);

@@ -61,7 +61,7 @@ void DrawSources(const widgets::Look& look, const ui::Context& context, ui::Draw
         ui::Translated(context.language, state.status, {Text::kOn, Text::kOff, Text::kLogPartial});
     if (state.dropped > 0) value += fmt::format(" · −{}", state.dropped);
     std::optional<widgets::Color> color;
-    if (state.status != "on") color = look.theme.state.pending_text;
+    if (state.status != Name(query::CapabilityStatus::kOn)) color = look.theme.state.pending_text;
     if (state.dropped > 0) color = look.theme.state.bad;
     const ui::Box box = widgets::KeyValueRow(look, state.source, value, color);
     log->Int("source:" + state.source, value, state.dropped, "records", box);

@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
 #include <filesystem>
-#include <string_view>
-#include <utility>
+#include <optional>
 
 #include "trace/base/text.h"
 #include "ui/text.h"
@@ -14,16 +12,33 @@
 namespace shardscope::panels {
 namespace {
 
+using query::MarkerKind;
 using ui::Text;
 
-// Of what is no change of a key.
-constexpr std::array kKinds = {std::pair{std::string_view("pause"), Text::kStepsPause},
-                               std::pair{std::string_view("resume"), Text::kStepsResume},
-                               std::pair{std::string_view("checkpoint"), Text::kStepsCheckpoint},
-                               std::pair{std::string_view("stop"), Text::kStepsStop},
-                               std::pair{std::string_view("skip"), Text::kStepsSkip},
-                               std::pair{std::string_view("error"), Text::kStepsError},
-                               std::pair{std::string_view("note"), Text::kStepsNote}};
+// Of a change it is the key's name; of a kind that a newer version writes the kind itself.
+std::string WordOfEvent(ui::Language language, const query::Marker& event) {
+  const std::optional<MarkerKind> kind = query::ParseMarkerKind(event.kind);
+  if (!kind) return event.kind;
+  switch (*kind) {
+    case MarkerKind::kChange:
+      return event.key;
+    case MarkerKind::kPause:
+      return ui::Tr(language, Text::kStepsPause);
+    case MarkerKind::kResume:
+      return ui::Tr(language, Text::kStepsResume);
+    case MarkerKind::kCheckpoint:
+      return ui::Tr(language, Text::kStepsCheckpoint);
+    case MarkerKind::kStop:
+      return ui::Tr(language, Text::kStepsStop);
+    case MarkerKind::kSkip:
+      return ui::Tr(language, Text::kStepsSkip);
+    case MarkerKind::kError:
+      return ui::Tr(language, Text::kStepsError);
+    case MarkerKind::kNote:
+      return ui::Tr(language, Text::kStepsNote);
+  }
+  return event.kind;
+}
 
 }  // namespace
 
@@ -36,18 +51,10 @@ std::string NormText(double norm) {
 }
 
 std::string EventWords(ui::Language language, const query::Marker& event) {
-  std::string text;
-  for (const auto& [kind, word] : kKinds) {
-    if (event.kind == kind) text = ui::Tr(language, word);
-  }
-  if (event.kind == "change") {
-    text = event.key;
-  } else if (text.empty()) {
-    text = event.kind;
-  }
+  std::string text = WordOfEvent(language, event);
   const std::string from = event.old_value.empty() ? "" : event.old_value + " → ";
   // A checkpoint's value is its folder.
-  const std::string to = event.kind == "checkpoint"
+  const std::string to = event.kind == Name(MarkerKind::kCheckpoint)
                              ? std::filesystem::path(event.new_value).filename().string()
                              : event.new_value;
   if (!from.empty() || !to.empty()) text += " " + from + to;

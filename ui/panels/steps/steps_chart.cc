@@ -37,7 +37,9 @@ constexpr float kHatch = 4;
 void AddEvents(const StepRow& row, StepBar* bar) {
   for (const query::Marker& event : row.events) {
     bar->has_change = bar->has_change || query::IsKnobChange(event);
-    bar->has_incident = bar->has_incident || event.kind == "error" || event.kind == "skip";
+    const auto kind = query::ParseMarkerKind(event.kind);
+    bar->has_incident =
+        bar->has_incident || kind == query::MarkerKind::kError || kind == query::MarkerKind::kSkip;
   }
 }
 

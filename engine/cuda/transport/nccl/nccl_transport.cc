@@ -14,6 +14,7 @@
 #include "trace/base/mutex.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
+#include "trace/base/words.h"
 
 namespace shardscope::cuda {
 namespace {
@@ -116,7 +117,7 @@ class NcclTransport final : public transport::Transport {
   void Fail(const NcclFailure& failure);
 
   const NcclTransportOptions options_;
-  const transport::Capabilities capabilities_{"nccl", "measured", false};
+  const transport::Capabilities capabilities_{"nccl", words::Truth::kMeasured, false};
   const std::shared_ptr<transport::Transport> host_;  // with the board's thread
 
   mutable Mutex mutex_;

@@ -27,7 +27,9 @@ class Target final : public AllocatorTarget {
   int64_t rank() const override { return recording_->rank(); }
   schema::StringId Name(std::string_view text) override { return recording_->Name(text); }
   schema::TrackId ThreadTrack() override { return recording_->ThreadTrack(); }
-  schema::TrackId CounterTrack() override { return recording_->AddTrack("memory", "host"); }
+  schema::TrackId CounterTrack() override {
+    return recording_->AddTrack("memory", words::TrackRole::kHost);
+  }
 
  private:
   ProcessRecording* const recording_;
@@ -188,7 +190,7 @@ void AllocatorRows::WriteOutOfMemory(const ShardscopeAllocatorEvent& event, cons
   schema::MarkerRow row;
   row.time_ns = event.time_ns;
   row.step = -1;
-  row.kind = "error";
+  row.kind = words::Name(words::MarkerKind::kError);
   row.new_value = fmt::format(
       "{} is out of memory: {} more were asked for{}, {} are free; PyTorch holds {}, of which {} "
       "are in use",

@@ -242,8 +242,9 @@ schema::StringId ThreadRanges::NameOf(ProcessRecording& recording, const NvtxDom
 schema::TrackId ThreadRanges::CrossingTrack(ProcessRecording& recording) {
   if (crossing_track_ == schema::TrackId()) {
     const auto thread = syscall(SYS_gettid);
-    crossing_track_ = recording.AddTrack(
-        thread == getpid() ? "ranges" : fmt::format("thread {} ranges", thread), "host");
+    crossing_track_ =
+        recording.AddTrack(thread == getpid() ? "ranges" : fmt::format("thread {} ranges", thread),
+                           words::TrackRole::kHost);
   }
   return crossing_track_;
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "trace/base/mutex.h"
+#include "trace/base/words.h"
 #include "trace/record/inject/nvtx/payload_schemas.h"
 
 namespace shardscope::inject {
@@ -22,7 +23,7 @@ class ProcessRecording;
 
 // Of NCCL's ranges too: a range is the time of the call on the host, not of what it puts on the
 // GPU.
-inline constexpr std::string_view kNvtxCategory = "host";
+inline constexpr words::SpanCategory kNvtxCategory = words::SpanCategory::kHost;
 
 struct NvtxDomain {
   std::string name;  // empty: the default domain
