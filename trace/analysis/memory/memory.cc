@@ -106,7 +106,10 @@ class ChangesInOrder {
     int64_t before_ns = INT64_MIN;
     for (size_t at = 0; at < events_.size(); ++at) {
       const int64_t time_ns = OfEvent(at).time_ns;
-      if (time_ns < before_ns) return Sort();
+      if (time_ns < before_ns) {
+        Sort();
+        return;
+      }
       before_ns = time_ns;
     }
   }
