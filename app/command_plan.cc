@@ -32,8 +32,8 @@ namespace {
 
 struct Setting {
   std::string option;  // as typed: "--ranks"; empty: --set
-  std::string key;
-  std::string value;  // as text: the keys say what is allowed
+  std::string key;     // empty: of a --set that has none
+  std::string value;   // as text: the keys say what is allowed; without a key all that was typed
 };
 
 struct PlanArguments {
@@ -62,14 +62,26 @@ constexpr Option kOptions[] = {
     {"--micro-batches", "train.micro_batches", "1", "Micro-batches of a step"},
 };
 
+// Of "key=value", spaces round the key or not.
+Setting SettingOf(const std::string& typed) {
+  const size_t equals = typed.find('=');
+  const std::string_view key = Trim(std::string_view(typed).substr(0, equals));
+  if (equals == std::string::npos || key.empty()) return {"", "", typed};
+  return {"", std::string(key), typed.substr(equals + 1)};
+}
+
+// As --set takes it.
+std::string TextOf(const Setting& setting) {
+  return setting.key.empty() ? setting.value : setting.key + "=" + setting.value;
+}
+
 Status Apply(const Setting& setting, config::Config* config) {
   if (setting.option.empty()) {
-    SHARDSCOPE_RETURN_IF_ERROR(config::ApplySetting(setting.value, config));
+    SHARDSCOPE_RETURN_IF_ERROR(config::ApplySetting(TextOf(setting), config));
     // The others would be accepted and change nothing.
-    const std::string_view key =
-        Trim(std::string_view(setting.value).substr(0, setting.value.find('=')));
-    if (config::FindKey(key)->shapes_schedule) return Status::Ok();
-    return Status::Error(fmt::format("'{}' does not shape a schedule: leave it out here", key));
+    if (config::FindKey(setting.key)->shapes_schedule) return Status::Ok();
+    return Status::Error(
+        fmt::format("'{}' does not shape a schedule: leave it out here", setting.key));
   }
   if (config->Set(setting.key, setting.value).ok()) return Status::Ok();
   // In the words of the option that was typed, not the key's.
@@ -78,9 +90,8 @@ Status Apply(const Setting& setting, config::Config* config) {
 }
 
 bool SaysUnits(const PlanArguments& arguments) {
-  return std::any_of(arguments.settings.begin(), arguments.settings.end(), [](const Setting& one) {
-    return one.key == "model.layers" || one.value.rfind("model.layers=", 0) == 0;
-  });
+  return std::any_of(arguments.settings.begin(), arguments.settings.end(),
+                     [](const Setting& one) { return one.key == "model.layers"; });
 }
 
 // At least a block for each stage, unless the number of blocks was asked for.
@@ -171,8 +182,7 @@ Result<std::string> PrintMemory(const PlanArguments& arguments) {
     SHARDSCOPE_ASSIGN_OR_RETURN(memory.values, ValuesOf(arguments.run));
   }
   for (const Setting& setting : arguments.settings) {
-    memory.settings.push_back(setting.option.empty() ? setting.value
-                                                     : setting.key + "=" + setting.value);
+    memory.settings.push_back(TextOf(setting));
   }
   return PrintMemoryPlan(memory);
 }
@@ -216,7 +226,7 @@ void AddPlanCommand(CLI::App& app, int* exit_code) {
           "--set",
           [arguments](const std::vector<std::string>& settings) {
             for (const std::string& setting : settings) {
-              arguments->settings.push_back({"", "", setting});
+              arguments->settings.push_back(SettingOf(setting));
             }
           },
           "Knobs: key=value, e.g. prefetch.backward=none strategy=grad_op; later ones win")

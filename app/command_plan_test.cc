@@ -112,6 +112,12 @@ TEST_F(PlanFile, WhatAScheduleSaysDoesNotSteerTheTerminal) {
 TEST(Plan, SettingsAreChecked) {
   EXPECT_EQ(RunPlan("plan --set train.lr=1").error,
             "shardscope plan: 'train.lr' does not shape a schedule: leave it out here\n");
+  EXPECT_EQ(RunPlan("plan --set \"train.lr = 1\"").error,
+            "shardscope plan: 'train.lr' does not shape a schedule: leave it out here\n");
+  for (const char* keyless : {"ranks", "=5"}) {
+    EXPECT_EQ(RunPlan(std::string("plan --set ") + keyless).error,
+              std::string("shardscope plan: --set ") + keyless + ": expected key=value\n");
+  }
   const Outcome unknown = RunPlan("plan --set prefetch.backwards=pre");
   EXPECT_EQ(unknown.exit_code, 1);
   EXPECT_THAT(unknown.error, HasSubstr("prefetch.backward"));
@@ -125,7 +131,8 @@ TEST(Plan, HasABlockForEachStageUnlessTheirNumberIsAskedFor) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("\"block4\""), Not(HasSubstr("\"block5\""))));
   EXPECT_THAT(RunPlan("plan --ranks 5").out, Not(HasSubstr("\"block3\"")));
-  for (const char* units : {"--units 4", "--set model.layers=4"}) {
+  for (const char* units : {"--units 4", "--set model.layers=4", "--set \"model.layers = 4\"",
+                            "--set \" model.layers =4\""}) {
     const Outcome few = RunPlan(std::string("plan --ranks 5 --set strategy=pipeline ") + units);
     EXPECT_EQ(few.exit_code, 1);
     EXPECT_THAT(few.error, HasSubstr("model.layers=5"));

@@ -152,6 +152,8 @@ def main():
     parser.add_argument("--whole", action="store_true", help="with --sanitizers: nearly all tests (half an hour more on two cores)")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
+    if options.whole and not options.sanitizers:
+        parser.error("--whole goes with --sanitizers only: add it")
     began = time.monotonic()
     tally = Tally()
     if options.sanitizers:

@@ -121,13 +121,25 @@ class Sanitizer:
             print(f"{self.words}: left out {num_python_tests()} Python tests: nearly all drive the trainer, which is not built for it")
 
 
-# Python tests of bad, foreign and interrupted input, and of random use of the app: where memory goes wrong first. tests/faults/ too.
+# Python tests of bad, foreign and interrupted input, and of random use of the app, where memory goes wrong first: they run in the
+# short set, too. tests/faults/ has more of them, which need no name here: python_files() leaves those out, so they always run.
 HOSTILE = ("control_attack_test", "data_test", "dcp_test", "flight_recorder_test", "import_test", "memory_snapshot_test", "monkey_test",
            "nsys_import_test", "paths_test", "signals_test", "wrong_config_test", "written_schedule_test")
 
+# Python tests of scripts and of the source tree.
+OF_SCRIPTS = ("by_hand_test", "check_layers_test", "fetch_archives_test", "fuzz_script_test", "gpu_check_pack_test", "gpu_check_test",
+              "run_tests_test", "schedule_docs_test", "thread_safety_test")
+
 
 def python_files():
+    """The Python tests of tests/ itself, as modules; those of tests/faults/ are not among them: nothing leaves them out."""
     return [path.stem for path in sorted((ROOT / "tests").glob("*_test.py"))]
+
+
+def later_parts(name, listing):
+    """The CTest names of all parts but the first of this library's test program, by its TEST_PARTS in the text of a CMakeLists.txt."""
+    parts = int(re.search(rf"\(NAME {name}\s[^()]*?\bTEST_PARTS (\d+)", listing)[1])
+    return [f"{name}_test.{part}of{parts}" for part in range(2, parts + 1)]
 
 
 ALL = (
@@ -135,9 +147,12 @@ ALL = (
     Sanitizer("asan", "address and undefined-behaviour sanitizers", 0.5, ("overflow", "leak", "undefined"),
               {"ui_live_window_test": "counts frames of a window, which ui_window_test opens, too"},
               dict.fromkeys(("export_folder_test", "memory_test", "processes_test", "strategies_test"),
-                            "trains for minutes what runtime_test, checkpoint_test, footprint_test and transport_test run here, too"),
-              {f"runtime_test.{part}of4": "every fourth case runs; the others differ in strategy, ranks and order" for part in (2, 3, 4)},
-              dict.fromkeys(set(python_files()) - set(HOSTILE), "drives what the programs of CTest run here, too")),
+                            "trains for minutes with code that runtime_test (the short set has a part of it), checkpoint_test, "
+                            "footprint_test and transport_test enter, too"),
+              dict.fromkeys(later_parts("runtime", (ROOT / "engine" / "runtime" / "CMakeLists.txt").read_text()),
+                            "only the first part runs, which has every n-th case as they stand in the program, whatever it is of"),
+              {**dict.fromkeys(set(python_files()) - set(HOSTILE), "drives programs, mostly on sound input: their parts have tests of their own in CTest"),
+               **dict.fromkeys(OF_SCRIPTS, "is of a script or the source tree, and runs no program that is built for this sanitizer")}),
 )
 
 

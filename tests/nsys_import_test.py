@@ -253,8 +253,12 @@ class NsysImportTest(ImportTestCase):
         process.work("late", 7, 1, 9, 8)
         export.add("CUPTI_ACTIVITY_KIND_KERNEL", start=1 << 62, end=1, deviceId=0, contextId=1, streamId=7, globalPid=process.global_pid,
                    demangledName=9999)
+        for at, size in ((1000, -1), (1000, 1 << 62), (1 << 62, 1)):
+            export.add("CUDA_GPU_MEMORY_USAGE_EVENTS", start=at, globalPid=process.global_pid, deviceId=0, address=1 << 40, bytes=size, memKind=2,
+                       memoryOperationType=0)
         run = self.import_path(export.write(self.root / "export.sqlite"))
-        self.assertEqual(self.losses(run), {"not understood: table SCHED_EVENTS": 7, "not understood: rows without a time that can be read": 1,
+        self.assertEqual(self.losses(run), {"not understood: table SCHED_EVENTS": 7, "not understood: rows without a time that can be read": 2,
+                                            "not understood: rows of memory of a size that cannot be": 2,
                                             "not understood: names that the file lacks": 1,
                                             "not understood: rows that end before they begin, taken as moments": 1})
 

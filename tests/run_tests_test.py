@@ -1,15 +1,19 @@
 """How scripts/run_tests.py counts: programs that crash, and the one crash that is forgiven, with a ctest made for it."""
 
 import contextlib
+import copy
 import io
 import os
 import pathlib
+import re
+import subprocess
 import sys
 import tempfile
 import unittest
 from unittest import mock
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "scripts"))
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "scripts"))
 import run_tests  # noqa: E402
 import sanitizers  # noqa: E402
 
@@ -81,14 +85,43 @@ class RunTestsTest(unittest.TestCase):
         self.assertEqual(self.count(TRACER_CRASH + LEAK, a="exit pass"), (1, 2))
 
     def test_files_that_run_under_sanitizers_exist(self):
-        self.assertLessEqual(set(sanitizers.HOSTILE), set(sanitizers.python_files()))
+        self.assertLessEqual({*sanitizers.HOSTILE, *sanitizers.OF_SCRIPTS}, set(sanitizers.python_files()))
+
+    def test_tests_of_scripts_drive_no_program(self):
+        for name in sanitizers.OF_SCRIPTS:
+            text = (ROOT / "tests" / f"{name}.py").read_text()
+            drives = re.search(r"^from programs import .*\b(APP|TRAIN|ProgramTest|ImportTestCase)\b", text, re.M)
+            self.assertFalse(drives, name)
+
+    def test_parts_of_a_program_are_those_of_its_list(self):
+        listing = "shardscope_library(NAME b\n  TESTS b_test.cc)\nshardscope_library(NAME a\n  TESTS a_test.cc\n  TEST_PARTS 3\n  TEST_COST 9)\n"
+        self.assertEqual(sanitizers.later_parts("a", listing), ["a_test.2of3", "a_test.3of3"])
+        self.assertRaises(TypeError, sanitizers.later_parts, "b", listing)
+        self.assertTrue(sanitizers.ALL[1].only_whole)
+        self.assertTrue(all(re.fullmatch(r"runtime_test\.\d+of\d+", name) for name in sanitizers.ALL[1].only_whole))
 
     def test_a_shortened_sanitizer_leaves_out_more_with_reasons_and_keeps_bad_input(self):
         sanitizer = sanitizers.Sanitizer("asan", "words", 1, (), {"a": "why"}, {"slow_test": "slow"}, {"b.2of2": "same"}, {"slow_test": "x", "c_test": "y"})
         sanitizer.shorten()
         self.assertEqual(sanitizer.left_out, {"a": "why", "b.2of2": "same"})
         self.assertEqual(sanitizer.left_out_python, {"slow_test": "slow", "c_test": "y"})
-        self.assertFalse(set(sanitizers.HOSTILE) & set(sanitizers.ALL[1].only_whole_python))
+
+    def test_each_python_file_runs_in_the_short_set_or_has_a_reason(self):
+        asan = copy.copy(sanitizers.ALL[1])
+        asan.shorten()
+        for name in sanitizers.python_files():
+            if name in sanitizers.HOSTILE:
+                self.assertNotIn(name, asan.left_out_python)
+            else:
+                self.assertTrue(asan.left_out_python.get(name), name)
+
+    def test_whole_goes_with_sanitizers_only(self):
+        with mock.patch.object(sys, "argv", ["run_tests.py", "--whole"]), contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertRaises(SystemExit, run_tests.main)
+        self.assertIn("--whole goes with --sanitizers only", said.getvalue())
+        # The same of the script around it, which begins no build then.
+        refused = subprocess.run([ROOT / "scripts" / "test", "--whole"], capture_output=True, text=True)
+        self.assertEqual((refused.returncode, refused.stderr), (2, "usage: scripts/test [--sanitizers [--whole]]\n"))
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ struct KeyInfo {
   double maximum = 0;
   bool live = false;  // may change while the run trains
   // The Schedule of a model may be another with it: what `shardscope plan --set` takes. Not
-  // unit.policy, which makes another model of it.
+  // unit.policy: `plan` describes a uniform model with --units blocks, for which it does nothing.
   bool shapes_schedule = false;
   bool settable = true;  // false: the trainer writes it, Set refuses it
   bool is_path = false;  // names a file or folder

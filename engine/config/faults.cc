@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "engine/config/parse.h"
-#include "engine/config/rules.h"
 #include "trace/base/parse_number.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"

@@ -6,10 +6,11 @@
 
 #include "engine/config/config.h"
 #include "engine/config/device.h"
-#include "engine/config/rules.h"
+#include "engine/config/parse.h"
 #include "engine/plan/strategy.h"
 #include "trace/base/text.h"
 #include "trace/base/time.h"
+#include "trace/base/trace_bytes.h"
 
 namespace shardscope::config {
 namespace {
@@ -117,7 +118,8 @@ KeyInfo ReshardKey() {
                      "for its backward; a number k: among groups of k ranks, each of which keeps "
                      "its part until then.");
   key.minimum = 2;
-  key.maximum = kMostRanks / 2;  // groups of all ranks are none
+  // A group is a part of the ranks, so at most half of them: all of them are `true`.
+  key.maximum = kMostRanks / 2;
   return key;
 }
 
@@ -503,9 +505,11 @@ Keys EngineKeys() {
              "How often the run measures what recording costs, each time by a step that "
              "is not recorded, between others that are; those steps are marked. -1 = 3 to 5 "
              "times in a run of 45 steps or more on a GPU, else never; 0 = never.")),
-      MostBytes("record.max_bytes",
-                "Most bytes that the trace takes on disk at any moment, at least 4MB; to keep "
-                "it the oldest steps go. 0 = no limit."),
+      MostBytes(
+          "record.max_bytes",
+          fmt::format("Most bytes that the trace takes on disk at any moment, at least {}; to "
+                      "keep it the oldest steps go. 0 = no limit.",
+                      SizeText(kLeastTraceBytes))),
   };
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/config/config.h"
+#include "trace/base/words.h"
 
 namespace shardscope::config {
 namespace {

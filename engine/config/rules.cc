@@ -8,6 +8,7 @@
 
 #include "engine/config/device.h"
 #include "engine/config/faults.h"
+#include "engine/config/parse.h"
 #include "engine/plan/conflicts.h"
 #include "trace/base/text.h"
 #include "trace/base/trace_bytes.h"
@@ -304,8 +305,8 @@ Status CheckRecord(const Config& config) {
   const int64_t bytes = config.GetInt("record.max_bytes");
   if (bytes == 0 || bytes >= kLeastTraceBytes) return Status::Ok();
   return Status::Error(
-      fmt::format("{} is too small to record a step: give 0 (no limit) or at least 4MB",
-                  Shown(config, "record.max_bytes")));
+      fmt::format("{} is too small to record a step: give 0 (no limit) or at least {}",
+                  Shown(config, "record.max_bytes"), SizeText(kLeastTraceBytes)));
 }
 
 Status CheckChanges(const Config& config) {

@@ -1,7 +1,6 @@
 // What the sources of config's rules share.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,9 +8,6 @@
 #include "engine/config/config.h"
 
 namespace shardscope::config {
-
-// The most of run.ranks, and so of what is said of ranks.
-inline constexpr int64_t kMostRanks = 64;
 
 // "key=value", as messages show it.
 std::string Shown(const Config& config, std::string_view key);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/config/config.h"
+#include "engine/config/parse.h"
 #include "trace/base/trace_bytes.h"
 
 namespace shardscope::config {
@@ -28,7 +29,8 @@ TEST(RulesTest, TheBoundOnATraceLetsAStepBeRecorded) {
   };
   EXPECT_EQ(error(kLeastTraceBytes / 1000), "");
   EXPECT_NE(error(kLeastTraceBytes / 1000 - 1)
-                .find("is too small to record a step: give 0 (no limit) or at least 4MB"),
+                .find("is too small to record a step: give 0 (no limit) or at least " +
+                      SizeText(kLeastTraceBytes)),
             std::string::npos);
 }
 

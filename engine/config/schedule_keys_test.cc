@@ -103,7 +103,7 @@ TEST(Keys, ShapeAScheduleWhereTheyMakeAnotherPolicy) {
     }
   }
   EXPECT_GT(tried, 100);
-  // A model of other units is not another Schedule of the same.
+  // Of the uniform model of `plan`, whose blocks are its units, it makes no other Schedule.
   Config config;
   ASSERT_TRUE(config.Set("unit.policy", "module").ok());
   EXPECT_NE(ToPolicy(config), ToPolicy(Config()));

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/config/rules.h"
+#include "trace/base/words.h"
 
 namespace shardscope::config {
 namespace {

@@ -11,7 +11,6 @@
 #include "engine/config/config.h"
 #include "engine/config/faults.h"
 #include "engine/config/parse.h"
-#include "engine/config/rules.h"
 #include "trace/base/number_list.h"
 #include "trace/base/parse_number.h"
 #include "trace/base/text.h"
@@ -33,7 +32,6 @@ std::string WithUnit(double value, std::span<const UnitFactor> units) {
 }
 
 std::string DurationText(double ns) { return ns == 0 ? "0s" : WithUnit(ns, kDurationUnits); }
-std::string SizeText(double bytes) { return bytes == 0 ? "0" : WithUnit(bytes, kSizeUnits); }
 std::string BandwidthText(double rate) { return WithUnit(rate, kSizeUnits) + "/s"; }
 
 std::optional<double> ParseShare(std::string_view text) {
@@ -304,6 +302,8 @@ std::string Allowed(const KeyInfo& key) {
     return fmt::format("one line of UTF-8 text without / of at most {} bytes", kMaxValueBytes);
   return fmt::format("one line of UTF-8 text of at most {} bytes", kMaxValueBytes);
 }
+
+std::string SizeText(double bytes) { return bytes == 0 ? "0" : WithUnit(bytes, kSizeUnits); }
 
 Result<std::string> Canonical(const KeyInfo& key, std::string_view value) {
   const std::string_view text = Trim(value);

@@ -8,7 +8,7 @@
 
 namespace shardscope::analysis {
 
-// The three sums of breakdown.h.
+// The three unions of BusyTimes (steps/time_split.h).
 enum class OpShare : uint8_t { kNone, kCompute, kCommunication, kCopy };
 
 inline OpShare ShareOf(query::Category category) {

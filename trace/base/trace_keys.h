@@ -18,16 +18,16 @@ inline constexpr std::string_view kStepsMarked = "steps_marked";
 // Before a communicator: meta.key of which parallelism its group shows.
 inline constexpr std::string_view kRecognisedPrefix = "recognised.";
 
-// config.key of what other tools take from the file of an imported rank: the part behind the
-// prefix.
-inline constexpr const char* kBaseNs = "base_ns";  // what was added to its times
-inline constexpr const char* kFirstEventNs = "first_event_ns";
-inline constexpr const char* kFirstEventIsWork = "first_event_is_work";
-inline constexpr const char* kStreamOfHostWaits = "stream_of_host_waits";
-inline constexpr const char* kStreamsOfNames = "streams_of_names";  // lines: a stream, a name
-// "imported.rank3."
-inline std::string ImportedPrefix(int64_t rank) {
-  return "imported.rank" + std::to_string(rank) + ".";
+// config.key of what other tools take from the file of an imported rank: ImportedKey() of these.
+inline constexpr std::string_view kImportedRankPrefix = "imported.rank";  // of any rank
+inline constexpr std::string_view kBaseNs = "base_ns";  // what was added to its times
+inline constexpr std::string_view kFirstEventNs = "first_event_ns";
+inline constexpr std::string_view kFirstEventIsWork = "first_event_is_work";
+inline constexpr std::string_view kStreamOfHostWaits = "stream_of_host_waits";
+inline constexpr std::string_view kStreamsOfNames = "streams_of_names";  // lines: a stream, a name
+// "imported.rank3.base_ns" of 3 and kBaseNs.
+inline std::string ImportedKey(int64_t rank, std::string_view key) {
+  return std::string(kImportedRankPrefix) + std::to_string(rank) + "." + std::string(key);
 }
 
 }  // namespace shardscope::trace_keys

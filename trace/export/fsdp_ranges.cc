@@ -16,6 +16,8 @@
 namespace shardscope::exports {
 namespace {
 
+using torch_range_names::kFsdp2;
+using torch_range_names::kOptimizerStep;
 using words::Category;
 using words::OpClass;
 using words::OpKind;
@@ -28,8 +30,6 @@ struct Place {
   std::string computes;  // "pre_forward" or "pre_backward" of a unit; empty: it computes nothing
   bool operator==(const Place&) const = default;
 };
-
-constexpr std::string_view kOptimizer = "Optimizer.step#AdamW.step";
 
 using Units = std::set<std::string, std::less<>>;  // that something is launched for by name
 
@@ -60,7 +60,8 @@ Place PlaceOf(const schema::PlanOpRow& op, const Units& units) {
   const std::optional<OpKind> kind = words::ParseOpKind(op.kind);
   const std::optional<Category> category = words::ParseCategory(op.category);
   if (!kind || !category || *category == Category::kHost) return {};
-  if (op.phase == Name(Phase::kOptimizer)) return {"", std::string(kOptimizer), ""};
+  if (op.phase == Name(Phase::kOptimizer))
+    return {"", fmt::format("{}AdamW.step", kOptimizerStep), ""};
   const std::string unit = UnitOf(op, units);
   if (unit.empty()) return {};
   const bool in_backward = op.phase == Name(Phase::kBackward);
@@ -104,8 +105,8 @@ Place PlaceOf(const schema::PlanOpRow& op, const Units& units) {
 
 // "FSDP::post_forward (block1)" of "FSDP::pre_forward (block1)".
 std::string EndOf(const std::string& computes) {
-  constexpr std::string_view kBegin = "FSDP::pre_";
-  return "FSDP::post_" + computes.substr(kBegin.size());
+  constexpr std::string_view kBegin = "pre_";
+  return fmt::format("{}post_{}", kFsdp2, computes.substr(kFsdp2.size() + kBegin.size()));
 }
 
 // Copies go in front of a collective of their unit: which one, the next says.
@@ -138,7 +139,7 @@ class Ranges {
  private:
   void Enter(const Place& place, int64_t time_ns) {
     const bool leaves = !computes_.empty() && computes_ != place.computes &&
-                        (!place.computes.empty() || place.inner == kOptimizer);
+                        (!place.computes.empty() || place.inner.starts_with(kOptimizerStep));
     const int64_t end_ns = leaves ? std::min(last_ns_ + 1, time_ns) : time_ns;
     End(end_ns);
     if (leaves) ranges_.push_back({EndOf(computes_), end_ns, time_ns});

@@ -239,8 +239,9 @@ struct Recording {
   int64_t process = 0;
   std::string device;                       // name of the GPU; empty: none
   std::map<std::string, std::string> meta;  // what else the file says of the run
-  // What other tools take from the file as it is written: of each rank another.
-  std::map<std::string, std::string> file_facts;
+  // What other tools take from the file as it is written: of each rank another. By constants of
+  // trace/base/trace_keys.h.
+  std::map<std::string_view, std::string> file_facts;
   Names names;
   std::vector<RecordedTrack> tracks;
   std::vector<RecordedSpan> spans;

@@ -168,7 +168,7 @@ Status RowsOfRecording::WriteFacts() {
   }
   for (const auto& [key, value] : recording_.file_facts) {
     SHARDSCOPE_RETURN_IF_ERROR(
-        writer_.Insert(schema::ConfigRow{trace_keys::ImportedPrefix(facts_.rank) + key, value}));
+        writer_.Insert(schema::ConfigRow{trace_keys::ImportedKey(facts_.rank, key), value}));
   }
   SHARDSCOPE_RETURN_IF_ERROR(
       writer_.Insert(schema::RankRow{facts_.rank, recording_.host, recording_.process, device}));

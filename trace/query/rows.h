@@ -341,7 +341,7 @@ bool IsKnobChange(const AnyMarker& marker) {
          marker.old_value != marker.new_value && !marker.old_value.starts_with("auto:");
 }
 
-// "prefetch.backward 1 -> 2", of a marker with a key.
+// "prefetch.forward 1 -> 2", of a marker with a key.
 std::string ChangeText(const Marker& marker);
 
 }  // namespace shardscope::query

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "trace/base/sane_time.h"
 #include "trace/store/source.h"
 
 namespace shardscope::query {
@@ -16,8 +17,11 @@ inline constexpr int64_t kMaxPartNs = int64_t{1} << 60;  // 36 years
 inline bool SaneCount(int64_t count) { return count >= -kMaxCount && count <= kMaxCount; }
 inline bool SaneBytes(int64_t bytes) { return bytes > -kMaxBytes && bytes < kMaxBytes; }
 
-// Nanoseconds. Differences of times do not overflow, nor sums of three parts of a step less a time.
-inline bool SaneTime(int64_t time_ns) { return time_ns >= 0 && time_ns < (int64_t{1} << 62); }
+// Nanoseconds of a row of a trace, as it stands there; IsSaneNs() (trace/base/sane_time.h) is for
+// times that something is still added to. Differences of times do not overflow, nor sums of three
+// parts of a step less a time.
+constexpr bool SaneTime(int64_t time_ns) { return time_ns >= 0 && time_ns < (int64_t{1} << 62); }
+static_assert(SaneTime(2 * (kLatestSaneNs - 1)));
 inline bool SaneStretch(int64_t start_ns, int64_t end_ns) {
   return SaneTime(start_ns) && SaneTime(end_ns) && start_ns <= end_ns;
 }

@@ -15,8 +15,8 @@ enum class SourceState : uint8_t {
   kCut        // the run was killed: all there is, but not all there was to come
 };
 
-// Of rows that readers take; -1: of none. What is beyond is damage, and the steps around one that
-// is taken can be reckoned with.
+// The latest step of rows that readers take; -1: of none. What is beyond is damage, and the steps
+// around one that is taken can be reckoned with.
 inline constexpr int32_t kMaxStep = 1 << 30;
 // Likewise of flight recorders: from their sequences others are taken away.
 inline constexpr int64_t kMaxSequence = int64_t{1} << 61;

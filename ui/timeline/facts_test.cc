@@ -5,7 +5,6 @@
 #include "tests/lesson/lesson_snapshot.h"
 #include "ui/timeline/labels.h"
 #include "ui/timeline/minimap.h"
-#include "ui/timeline/run_index.h"
 
 namespace shardscope::timeline {
 namespace {
@@ -104,18 +103,6 @@ TEST(FactsTest, AreSettledOnceALaterStepOfTheRankIsOver) {
   facts.run.rank = 5;
   EXPECT_FALSE(AreSettled(facts, *snapshot));
   EXPECT_FALSE(AreSettled(facts, query::Snapshot()));
-}
-
-TEST(FindRunTest, GivesTheOpRunOfARankOrNone) {
-  const query::SnapshotPtr snapshot = analysis::MakeLessonSnapshot(2, 3, 9);
-  const query::OpRun run = snapshot->ranks[1].op_runs[4];
-  const auto found = FindRun(*snapshot, 1, run.id);
-  ASSERT_TRUE(found.has_value());
-  EXPECT_EQ(found->id, run.id);
-  EXPECT_EQ(found->started_ns, run.started_ns);
-  EXPECT_FALSE(FindRun(*snapshot, 1, query::OpRunId(1'000'000)).has_value());
-  EXPECT_FALSE(FindRun(*snapshot, 1, query::OpRunId::None()).has_value());
-  EXPECT_FALSE(FindRun(*snapshot, 5, run.id).has_value());
 }
 
 TEST(LabelsTest, QualifiedNamesAreShortenedFromTheLeft) {

@@ -140,14 +140,6 @@ uint32_t FindRow(const query::RankRows& rows, query::OpRunId id) {
   return row ? static_cast<uint32_t>(*row) : kNoRow;
 }
 
-std::optional<query::OpRun> FindRun(const query::Snapshot& snapshot, int32_t rank,
-                                    query::OpRunId id) {
-  const query::RankRows* rows = snapshot.FindRank(rank);
-  const std::optional<size_t> row = rows == nullptr ? std::nullopt : query::FindOpRun(*rows, id);
-  if (!row) return std::nullopt;
-  return rows->op_runs[*row];
-}
-
 bool RunIndex::Begin(const query::Snapshot& snapshot) {
   const bool other_run = snapshot.run_folder != run_folder_ || snapshot.generation < generation_ ||
                          ranks_.size() > snapshot.ranks.size();

@@ -170,8 +170,4 @@ class RunIndex {
 // Row of the op run `id` of a rank; kNoRow if there is none.
 uint32_t FindRow(const query::RankRows& rows, query::OpRunId id);
 
-// The op run `id` of a rank; nullopt if there is none.
-std::optional<query::OpRun> FindRun(const query::Snapshot& snapshot, int32_t rank,
-                                    query::OpRunId id);
-
 }  // namespace shardscope::timeline

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "trace/query/find_op_run.h"
 #include "ui/timeline/gpu/work_facts.h"
 #include "ui/timeline/run_index.h"
 
@@ -48,7 +49,7 @@ struct Selected {
 };
 
 std::optional<Selected> SelectedRun(const query::Snapshot& snapshot, const ui::SelectedOp& op) {
-  const auto run = FindRun(snapshot, op.rank, op.op_run);
+  const auto run = query::FindOpRun(snapshot, op.rank, op.op_run);
   if (!run) return std::nullopt;
   return Selected{run->step, run->started_ns, run->ended_ns};
 }

@@ -5,18 +5,10 @@
 
 #include "tests/lesson/lesson_snapshot.h"
 #include "trace/analysis/compare/comparison.h"
+#include "trace/query/find_op_run.h"
 
 namespace shardscope::analysis {
 namespace {
-
-std::optional<query::OpRun> FindRun(const query::Snapshot& snapshot, const RowPlace& place) {
-  const query::RankRows* rows = snapshot.FindRank(place.rank);
-  if (rows == nullptr) return std::nullopt;
-  for (const query::OpRun& run : rows->op_runs) {
-    if (run.id == place.op_run) return run;
-  }
-  return std::nullopt;
-}
 
 TEST(RowPlace, IsTheLongestOpOfTheRow) {
   const query::SnapshotPtr a = MakeLessonSnapshot(2, 10, 99);
@@ -25,7 +17,7 @@ TEST(RowPlace, IsTheLongestOpOfTheRow) {
   int found = 0;
   for (const ComparedRow& row : comparison.rows) {
     if (row.key.part == StepPart::kIdle || row.a_count == 0) continue;
-    const std::optional<query::OpRun> run = FindRun(*a, row.place);
+    const auto run = query::FindOpRun(*a, row.place.rank, row.place.op_run);
     ASSERT_TRUE(run.has_value()) << row.key.kind << " " << row.key.unit;
     const query::PlanOp* op = a->FindPlanOp(run->plan_op);
     ASSERT_NE(op, nullptr);

@@ -10,6 +10,7 @@
 #include "trace/analysis/capped_sum.h"
 #include "trace/analysis/config_at.h"
 #include "trace/analysis/memory/memory.h"
+#include "trace/base/trace_keys.h"
 #include "trace/query/rows.h"
 
 namespace shardscope::analysis {
@@ -23,7 +24,6 @@ constexpr std::array<std::string_view, 8> kFacts = {
 constexpr std::array<std::string_view, 5> kOfOneRun = {"run.name", "run.control_socket",
                                                        "import.trace_id", "import.traceName",
                                                        "import.displayTimeUnit"};
-constexpr std::string_view kOfOneFile = "imported.rank";  // what keys begin with
 
 std::string ValueOf(const Values& values, std::string_view key) {
   const auto found = values.find(std::string(key));
@@ -57,7 +57,10 @@ std::vector<SettingDifference> SettingDifferences(const query::Snapshot& a, int3
   for (const auto& [key, value] : config_a) keys.insert(key);
   for (const auto& [key, value] : config_b) keys.insert(key);
   for (const std::string_view key : kOfOneRun) keys.erase(std::string(key));
-  std::erase_if(keys, [](const std::string& key) { return key.starts_with(kOfOneFile); });
+  // Of every file another.
+  std::erase_if(keys, [](const std::string& key) {
+    return key.starts_with(trace_keys::kImportedRankPrefix);
+  });
   for (const std::string& key : keys) add(key, ValueOf(config_a, key), ValueOf(config_b, key));
   return differences;
 }

@@ -1,8 +1,8 @@
 // Area: what happened in a stretch of time, on some ranks: how their time divides, why they were
 // idle, and what took how long. Pure functions over a Snapshot, the same for app and CLI.
 //
-// Times are those of the breakdown (breakdown.h): of a rank's ops, evaluations too, and, of a
-// rank without ops, of the work of its GPU. Everything is cut at the borders.
+// Time divides as that of a step does (steps/time_split.h): by a rank's ops, evaluations too, and,
+// of a rank without ops, by the work of its GPU. Everything is cut at the borders.
 #pragma once
 
 #include <cstdint>

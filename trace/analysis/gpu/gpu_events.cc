@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "trace/base/parse_number.h"
+#include "trace/base/sane_time.h"
 #include "trace/base/text.h"
 #include "trace/base/trace_keys.h"
 
@@ -17,7 +18,7 @@ namespace {
 
 constexpr int64_t kUsNs = 1000;
 constexpr int64_t kNotKnown = std::numeric_limits<int64_t>::min();
-constexpr int64_t kMostNs = int64_t{1} << 61;  // what a damaged file claims beyond it is cut there
+// HTA looks for this in a name, shorter than what PyTorch writes (torch_range_names::kStep).
 constexpr std::string_view kStepMark = "ProfilerStep";
 
 // The calls that put work into a queue (hta/common/trace_symbol_table.py:
@@ -35,7 +36,8 @@ constexpr std::array<std::string_view, 11> kQueueingCalls = {
     "hipMemcpyWithStream",
     "runFunction - job_prep_and_submit_for_execution"};
 
-int64_t Sane(int64_t time_ns) { return std::clamp(time_ns, -kMostNs, kMostNs); }
+// What a damaged file claims beyond is cut there.
+int64_t Sane(int64_t time_ns) { return std::clamp(time_ns, -kLatestSaneNs, kLatestSaneNs); }
 
 // As a double of microseconds is, read from a file: the one that is nearest.
 double Microseconds(int64_t time_ns) {
@@ -162,15 +164,15 @@ GpuKind GpuEventReader::HtaKindOf(int32_t name) const {
 }
 
 GpuEventReader::FileFacts GpuEventReader::FactsOf(int32_t rank) const {
-  const std::string prefix = trace_keys::ImportedPrefix(rank);
+  const auto key = [rank](std::string_view fact) { return trace_keys::ImportedKey(rank, fact); };
   FileFacts facts;
-  facts.base_ns = NumberOf(snapshot_.config, prefix + trace_keys::kBaseNs, 0);
-  facts.first_event_ns = NumberOf(snapshot_.config, prefix + trace_keys::kFirstEventNs, kNotKnown);
+  facts.base_ns = NumberOf(snapshot_.config, key(trace_keys::kBaseNs), 0);
+  facts.first_event_ns = NumberOf(snapshot_.config, key(trace_keys::kFirstEventNs), kNotKnown);
   facts.first_event_is_work =
-      NumberOf(snapshot_.config, prefix + trace_keys::kFirstEventIsWork, 0) != 0;
+      NumberOf(snapshot_.config, key(trace_keys::kFirstEventIsWork), 0) != 0;
   facts.stream_of_host_waits =
-      NumberOf(snapshot_.config, prefix + trace_keys::kStreamOfHostWaits, kNoStream);
-  const auto names = snapshot_.config.find(prefix + trace_keys::kStreamsOfNames);
+      NumberOf(snapshot_.config, key(trace_keys::kStreamOfHostWaits), kNoStream);
+  const auto names = snapshot_.config.find(key(trace_keys::kStreamsOfNames));
   if (names == snapshot_.config.end()) return facts;
   for (std::string_view name : Split(names->second, '\n')) {
     const std::string_view number = TakeField(&name, ' ');

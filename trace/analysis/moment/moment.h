@@ -61,7 +61,7 @@ struct RankMoment {
   // By category and unit or segment ("": of none), without those that have none.
   std::map<std::pair<query::MemoryCategory, std::string>, int64_t> live_of_units;
 
-  // Communication counts as hidden while an op computes (breakdown.h).
+  // Communication counts as hidden while an op computes (steps/time_split.h).
   bool hides() const { return state == RankState::kComputes && !communication.empty(); }
   bool exposes() const { return state != RankState::kComputes && !communication.empty(); }
 };

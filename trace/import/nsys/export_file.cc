@@ -47,7 +47,7 @@ Result<ExportFile> ExportFile::Open(const std::string& path) {
         file.start_ns_,
         file.database_.QueryInteger("SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME"));
   }
-  if (file.start_ns_ <= 0 || file.start_ns_ > kLatestSaneNs) file.start_ns_ = kUnknownStartNs;
+  if (!IsSaneNs(file.start_ns_)) file.start_ns_ = kUnknownStartNs;
   return file;
 }
 

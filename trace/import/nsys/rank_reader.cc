@@ -200,14 +200,17 @@ std::string RankReader::OfThreads(std::string_view table) const {
   return fmt::format("(globalTid & {}) = {}", ~kThreadBits, rank_.process);
 }
 
-bool RankReader::TimesOf(const Row& row, int64_t* start_ns, int64_t* duration_ns) {
+bool RankReader::HasStart(const Row& row) {
   const int64_t from = row.Integer(0);
-  const bool has_time = row.ColumnType(0) == Type::kInteger && from > -kLatestSaneNs &&
-                        from < kLatestSaneNs - file_.start_ns();
-  if (!has_time) {
-    Miss("rows without a time that can be read");
-    return false;
-  }
+  const bool has_start = row.ColumnType(0) == Type::kInteger && from > -kLatestSaneNs &&
+                         from < kLatestSaneNs - file_.start_ns();
+  if (!has_start) Miss("rows without a time that can be read");
+  return has_start;
+}
+
+bool RankReader::TimesOf(const Row& row, int64_t* start_ns, int64_t* duration_ns) {
+  if (!HasStart(row)) return false;
+  const int64_t from = row.Integer(0);
   *start_ns = from + file_.start_ns();
   const int64_t to = std::clamp(row.Integer(1), from - 1, kLatestSaneNs);
   if (to < from) Miss("rows that end before they begin, taken as moments");
@@ -487,10 +490,7 @@ void RankReader::TakeNvtx(const Row& row) {
   if (!is_mark && row.ColumnType(1) != Type::kInteger) return Miss("NVTX ranges that never end");
   RecordedSpan span;
   if (is_mark && row.ColumnType(1) != Type::kInteger) {
-    if (row.ColumnType(0) != Type::kInteger || row.Integer(0) <= -kLatestSaneNs ||
-        row.Integer(0) >= kLatestSaneNs - file_.start_ns()) {
-      return Miss("rows without a time that can be read");
-    }
+    if (!HasStart(row)) return;
     span.start_ns = row.Integer(0) + file_.start_ns();
   } else if (!TimesOf(row, &span.start_ns, &span.duration_ns)) {
     return;
@@ -553,11 +553,11 @@ Status RankReader::ReadMemory() {
                 constexpr int64_t kFirstOfDevice = 2;  // ENUM_CUDA_MEM_KIND
                 constexpr int64_t kLastOfDevice = 6;
                 constexpr int64_t kLargest = int64_t{1} << 61;
+                if (!HasStart(row)) return;
                 const int64_t at = row.Integer(0);
                 const int64_t bytes = row.Integer(1);
-                if (row.ColumnType(0) != Type::kInteger || at <= -kLatestSaneNs ||
-                    at >= kLatestSaneNs - file_.start_ns() || bytes < 0 || bytes > kLargest) {
-                  return Miss("rows without a time that can be read");
+                if (bytes < 0 || bytes > kLargest) {
+                  return Miss("rows of memory of a size that cannot be");
                 }
                 const int64_t kind = row.Integer(2);
                 recording_.memory.push_back(

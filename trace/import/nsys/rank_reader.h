@@ -60,7 +60,9 @@ class RankReader {
   std::string OfDevice(std::string_view table) const;
   std::string OfThreads(std::string_view table) const;
 
-  // Columns start and end in front; false: the row has no time, which is noted.
+  // Column start in front; false: the row has no time, which is noted.
+  bool HasStart(const Row& row);
+  // Columns start and end in front; false as above.
   bool TimesOf(const Row& row, int64_t* start_ns, int64_t* duration_ns);
   void AddWork(const Row& row, RecordedWork work);
   Names::Index NameOf(const Row& row, std::initializer_list<int> columns);

@@ -9,9 +9,9 @@
 #include <numeric>
 #include <optional>
 
+#include "trace/query/find_op_run.h"
 #include "ui/panels/compare/compare_words.h"
 #include "ui/timeline/axis.h"
-#include "ui/timeline/run_index.h"
 
 namespace shardscope::panels {
 namespace {
@@ -51,7 +51,7 @@ std::string RowText(const CompareFrame& frame, const ComparedRow& row, int colum
 // The idle time of the row, which ends where its op begins.
 std::optional<timeline::Range> GapBefore(const query::Snapshot& snapshot,
                                          const analysis::RowPlace& place) {
-  const auto run = timeline::FindRun(snapshot, place.rank, place.op_run);
+  const auto run = query::FindOpRun(snapshot, place.rank, place.op_run);
   if (!run) return std::nullopt;
   return timeline::Range{run->started_ns - place.length_ns, run->started_ns};
 }

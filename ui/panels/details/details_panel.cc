@@ -6,6 +6,7 @@
 
 #include "trace/base/time.h"
 #include "trace/base/units.h"
+#include "trace/query/find_op_run.h"
 #include "ui/panels/details/area_details.h"
 #include "ui/panels/details/details_text.h"
 #include "ui/panels/panel_frame.h"
@@ -197,7 +198,7 @@ void DetailsPanel::UpdateSum(const ui::Context& context) {
   if (also_.empty()) return;
   sum_ns_ = facts_.run.ended_ns - facts_.run.started_ns;
   for (const ui::SelectedOp& op : also_) {
-    const auto run = timeline::FindRun(*context.snapshot, op.rank, op.op_run);
+    const auto run = query::FindOpRun(*context.snapshot, op.rank, op.op_run);
     if (run) sum_ns_ += run->ended_ns - run->started_ns;
   }
 }

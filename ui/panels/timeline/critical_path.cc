@@ -14,6 +14,7 @@
 
 #include "trace/analysis/collectives/hang.h"
 #include "trace/base/units.h"
+#include "trace/query/find_op_run.h"
 #include "ui/panels/timeline/hit_marks.h"
 #include "ui/text.h"
 #include "ui/theme.h"
@@ -101,7 +102,7 @@ class PathPainter {
   }
 
   void Draw(const PathPart& part) {
-    const std::optional<query::OpRun> run = RunOf(part);
+    const auto run = query::FindOpRun(*context_.snapshot, part.rank, part.op_run);
     const bool ran = run && part.start_ns >= run->started_ns;
     const Lane* lane = LaneOfPart(part, ran ? PathKind::kCompute : part.kind, run);
     if (lane == nullptr) {  // of a rank that is hidden
@@ -128,14 +129,6 @@ class PathPainter {
   }
 
  private:
-  std::optional<query::OpRun> RunOf(const PathPart& part) const {
-    const query::RankRows* rows = context_.snapshot->FindRank(part.rank);
-    if (rows == nullptr || part.op_run.is_none()) return std::nullopt;
-    const uint32_t row = timeline::FindRow(*rows, part.op_run);
-    if (row == timeline::kNoRow) return std::nullopt;
-    return rows->op_runs[row];
-  }
-
   // Where the host was not ready, its own; else that of the op that ran or waited.
   const Lane* LaneOfPart(const PathPart& part, PathKind kind,
                          const std::optional<query::OpRun>& run) const {

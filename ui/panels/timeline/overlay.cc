@@ -9,6 +9,7 @@
 
 #include "trace/analysis/names.h"
 #include "trace/base/units.h"
+#include "trace/query/find_op_run.h"
 #include "trace/query/find_track.h"
 #include "ui/boxes.h"
 #include "ui/text.h"
@@ -150,7 +151,7 @@ const char* PrefixOf(const StreamWait& wait) {
 
 std::string StallBeforeText(const ui::Context& context, const analysis::Stall& stall) {
   std::string waiting = stall.op_name;
-  if (const auto run = timeline::FindRun(*context.snapshot, stall.rank, stall.op_run)) {
+  if (const auto run = query::FindOpRun(*context.snapshot, stall.rank, stall.op_run)) {
     const query::PlanOp* op = context.snapshot->FindPlanOp(run->plan_op);
     if (op != nullptr) waiting = analysis::ShortName(*op);
   }

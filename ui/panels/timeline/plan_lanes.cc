@@ -8,6 +8,7 @@
 #include <set>
 #include <vector>
 
+#include "trace/query/find_op_run.h"
 #include "trace/query/step_times.h"
 #include "ui/panels/timeline/hit_marks.h"
 #include "ui/panels/timeline/under_lanes.h"
@@ -70,7 +71,7 @@ void FrameOutOfOrder(const ui::Context& context, const TimelineOverlay::Frame& f
                      ui::DrawLog* log) {
   const LanesOfTracks lanes(*context.snapshot, frame.layout);
   for (const ui::SelectedOp& op : context.plan.made->difference.out_of_order) {
-    const auto run = timeline::FindRun(*context.snapshot, op.rank, op.op_run);
+    const auto run = query::FindOpRun(*context.snapshot, op.rank, op.op_run);
     if (!run) continue;
     analysis::SearchHit place;
     place.what = analysis::HitKind::kOp;
