@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <future>
+#include <utility>
+#include <vector>
 
 #include "trace/base/free_memory.h"
 #include "trace/query/rows.h"
@@ -88,13 +91,13 @@ void SetRunTimes(const Snapshot& run, RunPart* part) {
 }
 
 // Figures of the whole run, which are not made anew. GPUs have none; and where they cannot be read,
-// all rows still can.
-void AddDerived(store::FinishedSource* source, const std::atomic<bool>& stopping,
-                SnapshotBuilder* builder) {
-  store::RowBatch derived;
-  const Status read = source->ReadDerived(&derived, &stopping);
-  if (!read.ok() || stopping || derived.Get<schema::StepPartRow>().empty()) return;
-  builder->AddDerived(std::move(derived));
+// all rows still can. On a thread of their own: SQLite takes a second for a million of them.
+Derived ReadDerived(const std::vector<int32_t>& ranks, const std::atomic<bool>& stopping,
+                    store::FinishedSource* source) {
+  store::RowBatch rows;
+  const Status read = source->ReadDerived(&rows, &stopping);
+  if (!read.ok() || stopping || rows.Get<schema::StepPartRow>().empty()) return {};
+  return MakeDerived(ranks, std::move(rows));
 }
 
 }  // namespace
@@ -210,10 +213,23 @@ Status FinishedTrace::LoadFile(PartFilter* filter, SnapshotBuilder* builder) {
   store::FinishedSource* const source = sources_.front().get();
   store::RowBatch batch;
   SHARDSCOPE_RETURN_IF_ERROR(source->ReadSmallTables(&batch));
+  std::future<Derived> derived;
   if (filter == nullptr) {
     builder->Add(batch);
+    derived = std::async(std::launch::async, [this, source, ranks = builder->Ranks()] {
+      return ReadDerived(ranks, stopping_, source);
+    });
+  }
+  const Status read = LoadRows(filter, std::move(batch), builder);
+  if (derived.valid()) builder->SetDerived(derived.get());
+  return read;
+}
+
+Status FinishedTrace::LoadRows(PartFilter* filter, store::RowBatch batch,
+                               SnapshotBuilder* builder) {
+  store::FinishedSource* const source = sources_.front().get();
+  if (filter == nullptr) {
     SHARDSCOPE_RETURN_IF_ERROR(source->ReadNext(&batch));
-    AddDerived(source, stopping_, builder);  // while it reads ahead
   } else {
     source->Limit(filter->limits());
     SHARDSCOPE_RETURN_IF_ERROR(source->ReadMemoryHeld(stopping_, &batch));

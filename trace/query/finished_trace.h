@@ -82,6 +82,7 @@ class FinishedTrace final : public PublishingTrace {
   Result<store::RowBatch> ReadTimes();
   // Everything, or the part of `filter`, of the only file or of all.
   Status LoadFile(PartFilter* filter, SnapshotBuilder* builder);
+  Status LoadRows(PartFilter* filter, store::RowBatch batch, SnapshotBuilder* builder);
   Status LoadFiles(PartFilter* filter, SnapshotBuilder* builder);
   Status LoadAll(SnapshotBuilder* builder);
   void Load();

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
+#include <vector>
 
 #include "trace/base/byte_width.h"
 #include "trace/query/gpu.h"
@@ -13,9 +13,11 @@ namespace shardscope::query {
 template <Packable Row>
 PackedRows<Row>::PackedRows(std::span<const Row> rows) {
   // Column by column: each is looked at twice.
-  const auto all = std::make_unique_for_overwrite<int64_t[]>(kColumns * rows.size());
+  // Kept for the next ones: so much memory, given back each time, would each time be cleared again.
+  static thread_local std::vector<int64_t> all;
+  all.resize(std::max(all.size(), kColumns * rows.size()));
   const auto values = [&](size_t at) {
-    return std::span<int64_t>(all.get() + at * rows.size(), rows.size());
+    return std::span<int64_t>(all.data() + at * rows.size(), rows.size());
   };
   for (size_t row = 0; row < rows.size(); ++row) {
     const std::array<int64_t, kColumns> split = Packing<Row>::Split(rows[row]);

@@ -523,20 +523,26 @@ SnapshotPtr SnapshotBuilder::Publish(store::SourceState state) {
   return snapshot;
 }
 
-void SnapshotBuilder::AddDerived(store::RowBatch&& batch) {
-  const auto has_rank = [this](int64_t rank) {
-    const std::vector<RankRows>& ranks = current_.ranks;
-    const auto place =
-        std::lower_bound(ranks.begin(), ranks.end(), rank,
-                         [](const RankRows& rows, int64_t wanted) { return rows.rank < wanted; });
-    return place != ranks.end() && place->rank == rank;
-  };
+std::vector<int32_t> SnapshotBuilder::Ranks() const {
+  std::vector<int32_t> ranks;
+  for (const RankRows& rows : current_.ranks) ranks.push_back(rows.rank);
+  return ranks;
+}
+
+void SnapshotBuilder::SetDerived(Derived derived) {
+  refused_ += derived.num_refused;
+  current_.derived = std::move(derived.rows);
+}
+
+Derived MakeDerived(const std::vector<int32_t>& ranks, store::RowBatch&& batch) {
+  Derived result;
   const auto take = [&]<typename Row>(std::vector<Row>* rows) {
     *rows = std::move(batch.Get<Row>());
-    const size_t refused = std::erase_if(
-        *rows, [&has_rank](const Row& row) { return !has_rank(row.rank) || !IsSane(row); });
+    const size_t refused = std::erase_if(*rows, [&ranks](const Row& row) {
+      return !std::binary_search(ranks.begin(), ranks.end(), row.rank) || !IsSane(row);
+    });
     rows->shrink_to_fit();  // kept as long as the run is open
-    refused_ += static_cast<int64_t>(refused);
+    result.num_refused += static_cast<int64_t>(refused);
   };
   auto derived = std::make_shared<DerivedRows>();
   take(&derived->step_parts);
@@ -563,9 +569,10 @@ void SnapshotBuilder::AddDerived(store::RowBatch&& batch) {
                                  [&](const schema::StepPartRow& a, const schema::StepPartRow& b) {
                                    return step_and_rank(a) == step_and_rank(b);
                                  });
-  refused_ += parts.end() - twice;
+  result.num_refused += parts.end() - twice;
   parts.erase(twice, parts.end());
-  current_.derived = std::move(derived);
+  result.rows = std::move(derived);
+  return result;
 }
 
 }  // namespace shardscope::query

@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "trace/query/gpu_snapshot_builder.h"
 #include "trace/query/snapshot.h"
@@ -12,6 +14,15 @@
 #include "trace/store/source.h"
 
 namespace shardscope::query {
+
+// Rows of derived tables (trace/query/summary.h), and how many were left out.
+struct Derived {
+  std::shared_ptr<const DerivedRows> rows;
+  int64_t num_refused = 0;
+};
+// Takes all of them. Left out is what cannot be, or is of none of these ranks, which ascend. Any
+// thread.
+Derived MakeDerived(const std::vector<int32_t>& ranks, store::RowBatch&& batch);
 
 class SnapshotBuilder {
  public:
@@ -41,9 +52,11 @@ class SnapshotBuilder {
   // Of rows that are only some of a finished trace; its rows are replaced by another builder's.
   SnapshotPtr PublishLoading(store::SourceState state);
 
-  // Takes the rows of derived tables (trace/query/summary.h), all at once and after the ranks. Rows
-  // that cannot be are left out and counted as by Add().
-  void AddDerived(store::RowBatch&& batch);
+  // Those that it knows so far, ascending.
+  std::vector<int32_t> Ranks() const;
+
+  // Its rows become the Snapshot's; those that were left out are counted as by Add().
+  void SetDerived(Derived derived);
 
   // Most rows do not come: of so many op runs they are in derived rows only.
   void SetSummary(int64_t num_op_runs) { current_.summed_op_runs = num_op_runs; }

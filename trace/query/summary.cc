@@ -151,7 +151,7 @@ class SummaryReader {
     builder_.Add(steps);
     SHARDSCOPE_ASSIGN_OR_RETURN(const int64_t num_op_runs, source_->NumOpRuns());
     builder_.SetSummary(num_op_runs);
-    builder_.AddDerived(std::move(derived));
+    builder_.SetDerived(MakeDerived(builder_.Ranks(), std::move(derived)));
     SHARDSCOPE_ASSIGN_OR_RETURN(const store::StepBounds bounds, source_->Bounds());
     first_step_ = bounds.first_step;
     return Status::Ok();

@@ -484,10 +484,11 @@ Status FinishedSource::ReadCounters(RowBatch* batch) {
 }
 
 Status FinishedSource::ReadDerived(RowBatch* batch, const std::atomic<bool>* stopping) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(TraceReader reader, TraceReader::Open(reader_.database().path()));
   for (size_t i = 0; i < schema::kNumTables; ++i) {
     const Table& table = batch->At(i).table();
     if (!table.derived || table.sql_only || i == kTable<schema::StepRangeRow>.index) continue;
-    SHARDSCOPE_ASSIGN_OR_RETURN(const auto rows, Cursor::Open(table, "", &reader_));
+    SHARDSCOPE_ASSIGN_OR_RETURN(const auto rows, Cursor::Open(table, "", &reader));
     SHARDSCOPE_RETURN_IF_ERROR(rows->ReadAll(batch, stopping));
   }
   return Status::Ok();

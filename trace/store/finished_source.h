@@ -82,7 +82,8 @@ class FinishedSource {
   Result<int64_t> NumOpRuns();
   Result<int64_t> NumRanks();
 
-  // All rows of derived tables, or those until `stopping`. None: this trace has none.
+  // All rows of derived tables, or those until `stopping`. None: this trace has none. Has a
+  // connection of its own, so that any thread may call it beside the one that reads.
   Status ReadDerived(RowBatch* batch, const std::atomic<bool>* stopping = nullptr);
 
   // The next memory events, in commit order; empty at the end.
