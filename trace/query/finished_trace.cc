@@ -94,10 +94,11 @@ void SetRunTimes(const Snapshot& run, RunPart* part) {
 // all rows still can. On a thread of their own: SQLite takes a second for a million of them.
 Derived ReadDerived(const std::vector<int32_t>& ranks, const std::atomic<bool>& stopping,
                     store::FinishedSource* source) {
-  store::RowBatch rows;
-  const Status read = source->ReadDerived(&rows, &stopping);
-  if (!read.ok() || stopping || rows.Get<schema::StepPartRow>().empty()) return {};
-  return MakeDerived(ranks, std::move(rows));
+  DerivedMaker maker(ranks);
+  const Status read =
+      source->ReadDerived([&maker](store::RowBatch* rows) { maker.Add(rows); }, &stopping);
+  if (!read.ok() || stopping) return {};
+  return maker.Make();
 }
 
 }  // namespace

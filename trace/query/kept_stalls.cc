@@ -1,5 +1,6 @@
 #include "trace/query/kept_stalls.h"
 
+#include <algorithm>
 #include <functional>
 
 namespace shardscope::query {
@@ -34,7 +35,11 @@ void KeptStalls::Add(const schema::StallRow& row) {
                   .words = IndexOfWords(row)});
 }
 
-void KeptStalls::ShrinkToFit() {
+void KeptStalls::Finish() {
+  const auto earlier = [](const KeptStall& a, const KeptStall& b) { return a.step < b.step; };
+  if (!std::is_sorted(all_.begin(), all_.end(), earlier)) {
+    std::stable_sort(all_.begin(), all_.end(), earlier);
+  }
   all_.shrink_to_fit();
   index_ = {};
 }

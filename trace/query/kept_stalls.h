@@ -36,7 +36,8 @@ class KeptStalls {
  public:
   // Its rank and step fit into 32 bits.
   void Add(const schema::StallRow& row);
-  void ShrinkToFit();  // when no more are expected
+  // When no more are expected: in the order of their steps, those of one as they came.
+  void Finish();
 
   const std::vector<KeptStall>& all() const { return all_; }
   const StallWords& WordsOf(const KeptStall& stall) const { return words_[stall.words]; }

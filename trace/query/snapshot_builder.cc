@@ -88,33 +88,6 @@ bool IsPaused(const std::vector<Marker>& markers) {
 
 int32_t Int32(int64_t value) { return static_cast<int32_t>(value); }
 
-bool IsSane(const schema::StepPartRow& row) {
-  return IsStep(row.step) && SanePart(row.compute_ns) && SanePart(row.communication_ns) &&
-         SanePart(row.copy_ns) && SanePart(row.overlap_ns) && SanePart(row.exposed_copy_ns) &&
-         SanePart(row.slot_wait_ns) &&
-         row.overlap_ns <= std::min(row.compute_ns, row.communication_ns);
-}
-
-bool IsSane(const schema::StallRow& row) {
-  return IsStep(row.step) && SaneStretch(row.start_ns, row.end_ns);
-}
-
-bool IsSane(const schema::SlowCollectiveRow& row) {
-  return IsStep(row.step) && SaneStretch(row.started_ns, row.ended_ns) &&
-         SaneTime(row.last_arrival_ns) && FitsInt32(row.last_rank);
-}
-
-bool IsSane(const schema::MemoryPeakRow& row) {
-  return SaneBytes(row.peak_bytes) && SaneTime(row.peak_ns) && SaneBytes(row.at_total_peak_bytes);
-}
-
-bool IsSane(const schema::FrontPartRow& row) {
-  return IsStep(row.step) && SanePart(row.front_ns) && SanePart(row.delay_ns) &&
-         row.delay_ns <= row.front_ns;
-}
-
-bool IsSane(const schema::PathPartRow& row) { return IsStep(row.step) && SanePart(row.path_ns); }
-
 // Parses words, of which a row mostly has that of the row before.
 template <typename Value>
 class WordParser {
@@ -133,15 +106,6 @@ class WordParser {
   std::string word_;
   std::optional<Value> value_ = parse_({});
 };
-
-// Rows of equal keys keep their order.
-template <typename Row, typename Key>
-void SortBy(Key key, std::vector<Row>* rows) {
-  const auto before = [&key](const Row& a, const Row& b) { return key(a) < key(b); };
-  if (!std::is_sorted(rows->begin(), rows->end(), before)) {
-    std::stable_sort(rows->begin(), rows->end(), before);
-  }
-}
 
 }  // namespace
 
@@ -532,47 +496,6 @@ std::vector<int32_t> SnapshotBuilder::Ranks() const {
 void SnapshotBuilder::SetDerived(Derived derived) {
   refused_ += derived.num_refused;
   current_.derived = std::move(derived.rows);
-}
-
-Derived MakeDerived(const std::vector<int32_t>& ranks, store::RowBatch&& batch) {
-  Derived result;
-  const auto take = [&]<typename Row>(std::vector<Row>* rows) {
-    *rows = std::move(batch.Get<Row>());
-    const size_t refused = std::erase_if(*rows, [&ranks](const Row& row) {
-      return !std::binary_search(ranks.begin(), ranks.end(), row.rank) || !IsSane(row);
-    });
-    rows->shrink_to_fit();  // kept as long as the run is open
-    result.num_refused += static_cast<int64_t>(refused);
-  };
-  auto derived = std::make_shared<DerivedRows>();
-  take(&derived->step_parts);
-  std::vector<schema::StallRow> stalls;
-  take(&stalls);
-  SortBy([](const schema::StallRow& row) { return row.step; }, &stalls);
-  for (const schema::StallRow& row : stalls) derived->stalls.Add(row);
-  derived->stalls.ShrinkToFit();
-  take(&derived->slow_collectives);
-  take(&derived->memory_peaks);
-  take(&derived->front_parts);
-  take(&derived->path_parts);
-  const auto step_and_rank = [](const schema::StepPartRow& row) {
-    return std::pair(row.step, row.rank);
-  };
-  SortBy(step_and_rank, &derived->step_parts);
-  SortBy([](const schema::SlowCollectiveRow& row) { return row.step; }, &derived->slow_collectives);
-  SortBy([](const schema::MemoryPeakRow& row) { return row.rank; }, &derived->memory_peaks);
-  SortBy([](const schema::FrontPartRow& row) { return row.step; }, &derived->front_parts);
-  SortBy([](const schema::PathPartRow& row) { return row.step; }, &derived->path_parts);
-  // A rank's step is counted once.
-  std::vector<schema::StepPartRow>& parts = derived->step_parts;
-  const auto twice = std::unique(parts.begin(), parts.end(),
-                                 [&](const schema::StepPartRow& a, const schema::StepPartRow& b) {
-                                   return step_and_rank(a) == step_and_rank(b);
-                                 });
-  result.num_refused += parts.end() - twice;
-  parts.erase(twice, parts.end());
-  result.rows = std::move(derived);
-  return result;
 }
 
 }  // namespace shardscope::query

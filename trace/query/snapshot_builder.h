@@ -4,25 +4,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
+#include "trace/query/derived_maker.h"
 #include "trace/query/gpu_snapshot_builder.h"
 #include "trace/query/snapshot.h"
 #include "trace/store/row_batch.h"
 #include "trace/store/source.h"
 
 namespace shardscope::query {
-
-// Rows of derived tables (trace/query/summary.h), and how many were left out.
-struct Derived {
-  std::shared_ptr<const DerivedRows> rows;
-  int64_t num_refused = 0;
-};
-// Takes all of them. Left out is what cannot be, or is of none of these ranks, which ascend. Any
-// thread.
-Derived MakeDerived(const std::vector<int32_t>& ranks, store::RowBatch&& batch);
 
 class SnapshotBuilder {
  public:

@@ -114,13 +114,10 @@ class SummaryReader {
     auto source = store::FinishedSource::Open(run.traces.front(), least_bytes);
     if (!source.ok()) return source.status();
     if (source.value() == nullptr) return std::unique_ptr<SummaryReader>();
-    store::RowBatch derived;
-    SHARDSCOPE_RETURN_IF_ERROR(source.value()->ReadDerived(&derived));
-    if (derived.Get<schema::StepPartRow>().empty()) return std::unique_ptr<SummaryReader>();
     std::unique_ptr<SummaryReader> reader(
         new SummaryReader(std::move(source).value(), run.path, run.name));
-    SHARDSCOPE_RETURN_IF_ERROR(reader->ReadTables(std::move(derived)));
-    return reader;
+    SHARDSCOPE_ASSIGN_OR_RETURN(const bool has_derived, reader->ReadTables());
+    return has_derived ? std::move(reader) : std::unique_ptr<SummaryReader>();
   }
 
   SnapshotPtr Publish() {
@@ -142,7 +139,8 @@ class SummaryReader {
                 const std::string& name)
       : source_(std::move(source)), builder_(folder, name) {}
 
-  Status ReadTables(store::RowBatch&& derived) {
+  // False: there are no derived rows.
+  Result<bool> ReadTables() {
     store::RowBatch tables;
     SHARDSCOPE_RETURN_IF_ERROR(source_->ReadSmallTables(&tables));
     builder_.Add(tables);
@@ -151,10 +149,15 @@ class SummaryReader {
     builder_.Add(steps);
     SHARDSCOPE_ASSIGN_OR_RETURN(const int64_t num_op_runs, source_->NumOpRuns());
     builder_.SetSummary(num_op_runs);
-    builder_.SetDerived(MakeDerived(builder_.Ranks(), std::move(derived)));
+    DerivedMaker maker(builder_.Ranks());
+    SHARDSCOPE_RETURN_IF_ERROR(
+        source_->ReadDerived([&maker](store::RowBatch* rows) { maker.Add(rows); }));
+    Derived derived = maker.Make();
+    if (derived.rows == nullptr) return false;
+    builder_.SetDerived(std::move(derived));
     SHARDSCOPE_ASSIGN_OR_RETURN(const store::StepBounds bounds, source_->Bounds());
     first_step_ = bounds.first_step;
-    return Status::Ok();
+    return true;
   }
 
   // Op runs and collectives; their step rows are there already.

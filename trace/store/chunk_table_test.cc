@@ -310,7 +310,7 @@ TEST_F(RowChunksOfAFile, OtherReadersLeaveThemAside) {
   ASSERT_TRUE(source.ok());
   RowBatch batch;
   ASSERT_TRUE((*source)->ReadSmallTables(&batch).ok());
-  ASSERT_TRUE((*source)->ReadDerived(&batch).ok());
+  ASSERT_TRUE((*source)->ReadDerived([&batch](RowBatch* rows) { AppendRows(rows, &batch); }).ok());
   EXPECT_TRUE(batch.Get<schema::RowChunkRow>().empty());
 }
 

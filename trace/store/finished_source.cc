@@ -59,11 +59,9 @@ class Cursor {
     return true;
   }
 
-  // Until `stopping`, if there is one.
-  Status ReadAll(RowBatch* batch, const std::atomic<bool>* stopping = nullptr) {
-    while (stopping == nullptr || !*stopping) {
-      SHARDSCOPE_ASSIGN_OR_RETURN(const bool more, Read(batch));
-      if (!more) break;
+  Status ReadAll(RowBatch* batch) {
+    for (bool more = true; more;) {
+      SHARDSCOPE_ASSIGN_OR_RETURN(more, Read(batch));
     }
     return Status::Ok();
   }
@@ -483,13 +481,20 @@ Status FinishedSource::ReadCounters(RowBatch* batch) {
   return rows->ReadAll(batch);
 }
 
-Status FinishedSource::ReadDerived(RowBatch* batch, const std::atomic<bool>* stopping) {
+Status FinishedSource::ReadDerived(const std::function<void(RowBatch*)>& take,
+                                   const std::atomic<bool>* stopping) {
+  constexpr size_t kAtATime = 4096;
   SHARDSCOPE_ASSIGN_OR_RETURN(TraceReader reader, TraceReader::Open(reader_.database().path()));
+  RowBatch batch;
   for (size_t i = 0; i < schema::kNumTables; ++i) {
-    const Table& table = batch->At(i).table();
+    const Table& table = batch.At(i).table();
     if (!table.derived || table.sql_only || i == kTable<schema::StepRangeRow>.index) continue;
-    SHARDSCOPE_ASSIGN_OR_RETURN(const auto rows, Cursor::Open(table, "", &reader));
-    SHARDSCOPE_RETURN_IF_ERROR(rows->ReadAll(batch, stopping));
+    SHARDSCOPE_ASSIGN_OR_RETURN(auto rows, Cursor::Open(table, "", &reader));
+    while (rows != nullptr && (stopping == nullptr || !*stopping)) {
+      size_t left = kAtATime;
+      SHARDSCOPE_RETURN_IF_ERROR(Drain(&rows, &left, &batch));
+      take(&batch);
+    }
   }
   return Status::Ok();
 }

@@ -82,9 +82,11 @@ class FinishedSource {
   Result<int64_t> NumOpRuns();
   Result<int64_t> NumRanks();
 
-  // All rows of derived tables, or those until `stopping`. None: this trace has none. Has a
-  // connection of its own, so that any thread may call it beside the one that reads.
-  Status ReadDerived(RowBatch* batch, const std::atomic<bool>* stopping = nullptr);
+  // All rows of derived tables, some at a time, which `take` removes, or those until `stopping`.
+  // None: this trace has none. Has a connection of its own, so that any thread may call it beside
+  // the one that reads.
+  Status ReadDerived(const std::function<void(RowBatch*)>& take,
+                     const std::atomic<bool>* stopping = nullptr);
 
   // The next memory events, in commit order; empty at the end.
   Result<RowBatch> ReadMemory();
