@@ -8,7 +8,9 @@ import struct
 import unittest
 import zipfile
 
-from dcp_folders import Folder, product
+import hugging_face
+import llama_cases
+from dcp_folders import Folder, Size, product
 from programs import TINY, TRAIN, ProgramTest
 
 DIM, LAYERS, VOCAB = 24, 2, 256
@@ -28,6 +30,15 @@ def shapes():
 def values_of(name, shape, scale=0.01):
     seed = sum(name.encode())
     return [struct.unpack("<f", struct.pack("<f", scale * (((seed + at * 37) % 199) / 100 - 1)))[0] for at in range(product(shape))]
+
+
+def shift_second_chunk(folder):
+    """One of three boxes of rows begins half its height later: as many elements as before, of which some are there twice and some not at all."""
+    name = "model.block0.attention.projection.weight"
+    chunk = folder.entries[name].chunks[1]
+    chunk.offsets = Size((chunk.offsets[0] + chunk.sizes[0] // 2, 0))
+    index, = [one for one in folder.places if (one.fqn, one.index) == (name, 1)]
+    index.offset = chunk.offsets
 
 
 class DcpTest(ProgramTest):
@@ -76,6 +87,7 @@ class DcpTest(ProgramTest):
                 ("strided", odd(strides=(1, DIM)), "not in row-major order"),
                 ("complex", odd(dtype="complex64"), "torch.complex64"),
                 ("twice", lambda folder: folder.add("module.block0.mlp.norm.weight", (DIM,), values_of("y", (DIM,))), "are both parameter of"),
+                ("shifted", shift_second_chunk, "some of its elements are missing, or there twice"),
                 ("cut", lambda folder: folder.files.update({"__1_0.distcp": folder.files["__1_0.distcp"][:5000]}), "ends before it")):
             with self.subTest(name=name):
                 out = self.root / f"out {name}"
@@ -92,6 +104,58 @@ class DcpTest(ProgramTest):
         self.assertIn("asks for posix.system: refused, nothing was run", done.stderr)
         for path, text in ((self.root / "none", "has no .metadata"), (self.root, "has no .metadata")):
             self.assertIn(text, self.run_import(path, self.root / "out", check=False).stderr)
+
+    def llama(self, case, **differs):
+        """A folder of torch.distributed.checkpoint of a model of llama_cases, its names as in transformers, and the model's own folder."""
+        config = {**next(one.config for one in llama_cases.CASES if one.name == case), "vocab_size": 256, **differs}
+        folder = Folder(self.root / f"dcp {case}")
+        for name, shape in hugging_face.tensor_shapes(config):
+            folder.add(name, tuple(shape), values_of(name, shape))
+        folder.write()
+        return folder.path, hugging_face.write_folder(self.root / case, config)
+
+    def test_the_folder_of_a_llama_says_how_it_computes(self):
+        dcp, model = self.llama("llama3_scaling")
+        out, assumed = self.root / "imported", self.root / "assumed"
+        note = "are assumed: import with --set model.path=FOLDER"
+        self.assertNotIn(note, self.run_import(dcp, out, f"model.path={model}").stdout)
+        says = json.loads((out / "index.json").read_text())["model"]
+        self.assertEqual((says["rope_theta"], says["rope_scaling.factor"]), ("500000", "8"))
+        self.assertIn(f"rope_theta=10000 and rms_norm_eps=1e-05 {note}", self.run_import(dcp, assumed, "model.heads=6").stdout)
+        self.assertNotIn("model", json.loads((assumed / "index.json").read_text()))
+
+        settings = (f"data.path={self.data}", "model.seq=16", "train.batch=2", "train.steps=2")
+        done = self.run_program(TRAIN, "--resume", out, "--out", self.root / "run", "--set", *settings)
+        self.assertIn("finished after 2 of 2 steps", done.stdout)
+        config = json.loads((model / "config.json").read_text())
+        (model / "config.json").write_text(json.dumps({**config, "rope_theta": 10000.0}))
+        done = self.run_program(TRAIN, "--resume", out, "--out", self.root / "other", "--set", *settings, check=False)
+        self.assertIn("it was trained with rope_theta=500000", done.stderr)
+
+    def test_weights_of_another_model_are_not_imported(self):
+        dcp, model = self.llama("qwen2", tie_word_embeddings=False)
+        other = self.root / "other"
+        other.mkdir()
+        config = json.loads((model / "config.json").read_text())
+        (other / "config.json").write_text(json.dumps({**config, "num_hidden_layers": config["num_hidden_layers"] + 1}))
+        for setting, text in (("model.heads=6", "k_proj.bias, which the model does not have: set model.* as it was trained, or model.path=FOLDER"),
+                              (f"model.path={other}", "has no block2.attention.norm.weight, which the model has: set model.path to the folder")):
+            done = self.run_import(dcp, self.root / "out", setting, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(text, done.stderr)
+            self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+            self.assertFalse(list(self.root.glob("out*")))
+        done = self.run_import(self.folder(), self.root / "out", "model.heads=3", "model.dim=48", check=False)
+        self.assertIn(f"model.embedding.weight is [{VOCAB}, {DIM}], and embedding.weight of the model is [{VOCAB}, 48]", done.stderr)
+        self.run_import(dcp, self.root / "out", f"model.path={model}")
+
+    def test_what_another_import_has_left_is_not_taken(self):
+        left = self.root / "out.partial" / "index.json"
+        left.parent.mkdir()
+        left.write_text("x")
+        done = self.run_import(self.folder(), self.root / "out", check=False)
+        self.assertIn("out.partial is there already: an import that was killed has left it", done.stderr)
+        self.assertEqual(left.read_text(), "x")
 
     def test_heads_have_to_be_said(self):
         done = self.run_import(self.folder(), self.root / "out", "train.steps=9", check=False)

@@ -70,9 +70,12 @@ class FineTuningTest(ProgramTest):
         last, = self.sql(more, mean.format("DESC", 2 * 5))
         self.assertLess(last["loss"], first["loss"])
 
-        sampled = self.run_program(TRAIN, "sample", "--checkpoint", more, "--prompt", "the", "--tokens", 4).stdout
-        self.assertTrue(sampled.startswith("the"), sampled)
-        self.assertGreater(len(sampled.strip()), len("the"))
+        # What a user says, as the messages were that it has learned from; the answer alone is written.
+        sample = (TRAIN, "sample", "--checkpoint", more, "--tokens", 20, "--prompt")
+        answer = self.run_program(*sample, "which rank?", "--chat").stdout
+        asked = ("<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n<|im_start|>user\nwhich rank?<|im_end|>\n"
+                 "<|im_start|>assistant\n")
+        self.assertEqual(self.run_program(*sample, asked).stdout, asked + answer)
 
         out = self.root / "tuned-hf"
         self.run_program(TRAIN, "export", "--checkpoint", more, "--out", out)

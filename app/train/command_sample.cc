@@ -35,6 +35,9 @@ int CommandSample(int argc, const char* const* argv) {
                  "A run, or one of its checkpoints; of a run the newest one")
       ->required();
   app.add_option("--prompt", prompt, "What the text begins with")->required();
+  app.add_flag("--chat", options.is_chat,
+               "The prompt is what a user says: the answer of a model that has learned from "
+               "messages, by the tokenizer's chat template");
   app.add_option("--tokens", options.tokens, "How many to write at most")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
@@ -61,7 +64,7 @@ int CommandSample(int argc, const char* const* argv) {
     Say("error: " + text.message());
     return 1;
   }
-  PrintExact(prompt + *text + "\n");
+  PrintExact((options.is_chat ? "" : prompt) + *text + "\n");
   FlushOutput();
   return 0;
 }

@@ -8,6 +8,9 @@
 #include "app/say.h"
 #include "engine/checkpoint/dcp/import_dcp.h"
 #include "engine/config/config.h"
+#include "engine/footprint/footprint.h"
+#include "engine/model/huggingface.h"
+#include "engine/model/model_config.h"
 #include "trace/base/text.h"
 
 namespace shardscope::app {
@@ -20,11 +23,18 @@ Status ApplySettings(const ImportArguments& arguments, config::Config* config) {
   return Status::Ok();
 }
 
-// What the weights say of the model, and over it what is given.
+// What the weights say of the model, and over it what is given; with model.path what its
+// config.json says.
 Result<config::Config> SettingsFor(const checkpoint::DcpImport& import,
                                    const ImportArguments& arguments) {
   config::Config given;
   SHARDSCOPE_RETURN_IF_ERROR(ApplySettings(arguments, &given));
+  config::MakePathsAbsolute(&given);
+  SHARDSCOPE_RETURN_IF_ERROR(footprint::ApplyFolders(&given));
+  if (!given.Get("model.path").empty()) {
+    SHARDSCOPE_RETURN_IF_ERROR(given.Check());
+    return given;
+  }
   if (!given.IsExplicit("model.heads")) {
     return Status::Error(
         "the shapes of weights do not say how many attention heads there are: add --set "
@@ -38,6 +48,19 @@ Result<config::Config> SettingsFor(const checkpoint::DcpImport& import,
   return config;
 }
 
+// Error: the weights are not those of the model.
+Status CheckModel(const checkpoint::DcpImport& import, const config::Config& config,
+                  const model::ModelConfig& model) {
+  const Status status = import.CheckParameters(model::AllParameters(model));
+  if (status.ok()) return status;
+  return Status::Error(
+      status.message() +
+      (config.Get("model.path").empty()
+           ? ": set model.* as it was trained, or model.path=FOLDER where its config.json says "
+             "what no key does (head_dim, tie_word_embeddings, biases of q, k and v)"
+           : ": set model.path to the folder whose config.json it was trained with"));
+}
+
 }  // namespace
 
 Status ImportCheckpoint(const ImportArguments& arguments) {
@@ -45,9 +68,23 @@ Status ImportCheckpoint(const ImportArguments& arguments) {
   SHARDSCOPE_ASSIGN_OR_RETURN(const checkpoint::DcpImport import,
                               checkpoint::DcpImport::Open(arguments.dcp));
   SHARDSCOPE_ASSIGN_OR_RETURN(const config::Config config, SettingsFor(import, arguments));
-  SHARDSCOPE_RETURN_IF_ERROR(
-      import.Write(arguments.out, config.Values(), config::PrintToml(config)));
+  SHARDSCOPE_ASSIGN_OR_RETURN(const model::ModelConfig model, footprint::ModelConfigOf(config));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckModel(import, config, model));
+  // Of a llama the weights do not say it. What is assumed is not written as if it were known: a run
+  // that goes on may still name the folder.
+  const bool is_assumed =
+      model.kind == model::ModelKind::kLlama && config.Get("model.path").empty();
+  checkpoint::DcpImport::Settings settings{
+      .config = config.Values(), .model = {}, .toml = config::PrintToml(config)};
+  if (!is_assumed) settings.model = model::FieldsBesideKeys(model);
+  SHARDSCOPE_RETURN_IF_ERROR(import.Write(arguments.out, settings));
   Print(fmt::format("checkpoint: {}\n", arguments.out));
+  if (is_assumed) {
+    Print(fmt::format(
+        "rope_theta={} and rms_norm_eps={} are assumed: import with --set model.path=FOLDER where "
+        "its config.json says otherwise\n",
+        model.rope_theta, model.norm_epsilon));
+  }
   if (import.left_out().empty()) return Status::Ok();
   std::vector<std::string> named = import.left_out();
   const size_t more = named.size() - std::min(named.size(), kNamed);

@@ -207,6 +207,17 @@ TEST_F(CheckpointTest, TheNewestWholeOneIsFound) {
   EXPECT_TRUE(fs::is_empty(checkpoints()));
 }
 
+TEST_F(CheckpointTest, ARunMayBeNamedAsCheckpointsAre) {
+  const std::string newest = fs::path(Write(10)).filename().string();
+  const std::string run = root_ + "/step-5";
+  fs::create_directories(run);
+  std::vector<std::string> passed;
+  EXPECT_EQ(*FindCheckpoint(run, &passed), run) << "a damaged checkpoint";
+  fs::rename(checkpoints(), run + "/checkpoints");
+  EXPECT_EQ(*FindCheckpoint(run, &passed), run + "/checkpoints/" + newest);
+  EXPECT_TRUE(passed.empty());
+}
+
 TEST_F(CheckpointTest, ADamagedOneNamesTheNextThatIsWhole) {
   const std::string old = Write(8);
   const std::string broken = Write(9);
@@ -234,6 +245,15 @@ TEST_F(CheckpointTest, OneOfTheSameNameIsReplaced) {
   EXPECT_EQ(Text(Write(3) + "/index.json"), before);
   EXPECT_FALSE(fs::exists(StepFolder(checkpoints(), 3) + "/stale"));
   EXPECT_EQ(std::distance(fs::directory_iterator(checkpoints()), {}), 1);
+}
+
+TEST_F(CheckpointTest, APartialFolderThatIsThereIsNotTakenForANewOne) {
+  const std::string partial = root_ + "/a.partial";
+  ASSERT_TRUE(CreatePartial(partial, "import").ok());
+  EXPECT_NE(CreatePartial(partial, "import").message().find("is there already: an import"),
+            std::string::npos);
+  EXPECT_NE(CreatePartial(partial + "/b/c", "import").message().find("cannot create"),
+            std::string::npos);
 }
 
 TEST_F(CheckpointTest, EachWayToBeBrokenHasItsError) {

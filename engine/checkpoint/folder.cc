@@ -113,10 +113,12 @@ Result<std::string> FindCheckpoint(const std::string& path, std::vector<std::str
     return Status::Error(path + (fs::exists(absolute, error) ? " is a file" : " is not there") +
                          ": name a run, or the folder of a checkpoint");
   }
-  const bool is_checkpoint = fs::exists(absolute + "/" + std::string(kIndexName), error) ||
-                             StepOf(fs::path(absolute).filename().string()) || IsPartial(absolute);
-  if (is_checkpoint) return absolute;
-  std::vector<std::string> candidates = CheckpointsIn(absolute + "/checkpoints");
+  const std::string of_run = absolute + "/checkpoints";
+  // A run may be named as checkpoints are.
+  const bool is_named_so = !fs::is_directory(of_run, error) &&
+                           (StepOf(fs::path(absolute).filename().string()) || IsPartial(absolute));
+  if (is_named_so || fs::exists(absolute + "/" + std::string(kIndexName), error)) return absolute;
+  std::vector<std::string> candidates = CheckpointsIn(of_run);
   if (candidates.empty()) candidates = CheckpointsIn(absolute);
   for (const std::string& candidate : candidates) {
     const Result<Checkpoint> opened = Checkpoint::Open(candidate);
@@ -162,6 +164,19 @@ Result<FileEntry> WriteText(const std::string& path, std::string_view text) {
   HashedFile file(std::move(opened).value());
   SHARDSCOPE_RETURN_IF_ERROR(file.Write(text));
   return file.Close(path);
+}
+
+Status CreatePartial(const std::string& partial, std::string_view what) {
+  std::error_code error;
+  if (fs::create_directory(partial, error)) return Status::Ok();
+  if (!error) {
+    return Status::Error(fmt::format(
+        "{} is there already: an {} that was killed has left it, or one is writing it; remove it, "
+        "or name another folder",
+        partial, what));
+  }
+  return Status::Error(fmt::format("cannot create {}: {}; name another folder with --out", partial,
+                                   error.message()));
 }
 
 Status Publish(const std::string& partial, const std::string& folder) {

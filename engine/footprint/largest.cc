@@ -4,7 +4,9 @@
 #include <optional>
 #include <string>
 
+#include "engine/config/device.h"
 #include "engine/footprint/advice.h"
+#include "engine/footprint/device_limits.h"
 #include "engine/footprint/memory_options.h"
 
 namespace shardscope::footprint {
@@ -12,7 +14,10 @@ namespace {
 
 // Values of a key that go with the others are multiples of this.
 int64_t StepOf(const config::Config& config, std::string_view key) {
-  if (key == "model.dim") return 2 * config.GetInt("model.heads");
+  if (key == "model.dim") {
+    const bool is_on_gpu = config::GetDevice(config) == config::DeviceKind::kCuda;
+    return (is_on_gpu ? kChannelStep : 2) * config.GetInt("model.heads");
+  }
   if (key == "model.seq" && config.GetBool("tensor.sequence_parallel")) {
     return config::ToPolicy(config).mesh.size(plan::MeshDimension::kTensor);
   }

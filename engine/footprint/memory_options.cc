@@ -7,7 +7,9 @@
 #include <initializer_list>
 #include <utility>
 
+#include "engine/config/device.h"
 #include "engine/config/mesh_keys.h"
+#include "engine/footprint/device_limits.h"
 #include "engine/footprint/footprint.h"
 #include "engine/plan/strategy.h"
 #include "trace/base/text.h"
@@ -305,12 +307,15 @@ Result<Config> With(const Config& config, const Settings& settings, bool only_li
   Config changed = config;
   if (only_live) {
     SHARDSCOPE_RETURN_IF_ERROR(config::ApplyLive(settings, &changed));
-    return changed;
+  } else {
+    SHARDSCOPE_RETURN_IF_ERROR(changed.SetAll(settings));
+    config::SettleInherited(&changed);
+    SHARDSCOPE_RETURN_IF_ERROR(changed.Check());
+    SHARDSCOPE_RETURN_IF_ERROR(config::CheckKeysOfStrategies(changed));
   }
-  SHARDSCOPE_RETURN_IF_ERROR(changed.SetAll(settings));
-  config::SettleInherited(&changed);
-  SHARDSCOPE_RETURN_IF_ERROR(changed.Check());
-  SHARDSCOPE_RETURN_IF_ERROR(config::CheckKeysOfStrategies(changed));
+  if (config::GetDevice(changed) == config::DeviceKind::kCuda) {
+    SHARDSCOPE_RETURN_IF_ERROR(CheckDeviceLimits(changed));
+  }
   return changed;
 }
 

@@ -40,7 +40,29 @@ Status OfTemplate(const Status& status, const tokenizer::Tokenizer& tokenizer) {
                                    status.message().substr(kWhat.size())));
 }
 
+// `needs`: the beginning of the error where there is none.
+Result<tokenizer::ChatTemplate> ChatTemplateOf(const tokenizer::Tokenizer& tokenizer,
+                                               const std::string& needs) {
+  if (tokenizer.chat_template().empty()) {
+    return Status::Error(needs + " a chat template, and " + tokenizer.config_path() +
+                         " has none: add it (chat_template)");
+  }
+  Result<tokenizer::ChatTemplate> chat = tokenizer::ChatTemplate::Parse(
+      tokenizer.chat_template(), {tokenizer.bos_text(), tokenizer.eos_text()});
+  if (!chat.ok()) return OfTemplate(chat.status(), tokenizer);
+  return chat;
+}
+
 }  // namespace
+
+Result<std::string> ChatPrompt(const tokenizer::Tokenizer& tokenizer, const std::string& said) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(const tokenizer::ChatTemplate chat,
+                              ChatTemplateOf(tokenizer, "--chat needs"));
+  const tokenizer::Message message = {{"role", "user"}, {"content", said}};
+  const Result<std::string> text = chat.Render({message}, /*add_generation_prompt=*/true);
+  if (!text.ok()) return OfTemplate(text.status(), tokenizer);
+  return text;
+}
 
 Result<Documents> Documents::Make(std::shared_ptr<const tokenizer::Tokenizer> tokenizer) {
   if (!tokenizer->eos()) {
@@ -94,14 +116,7 @@ Status Documents::AppendText(std::string_view text, std::vector<uint32_t>* token
 Status Documents::AppendMessages(const std::vector<tokenizer::Message>& messages,
                                  std::vector<uint32_t>* tokens) {
   if (!chat_) {
-    if (tokenizer_->chat_template().empty()) {
-      return Status::Error("\"messages\" need a chat template, and " + tokenizer_->config_path() +
-                           " has none: add it (chat_template)");
-    }
-    Result<tokenizer::ChatTemplate> chat = tokenizer::ChatTemplate::Parse(
-        tokenizer_->chat_template(), {tokenizer_->bos_text(), tokenizer_->eos_text()});
-    if (!chat.ok()) return OfTemplate(chat.status(), *tokenizer_);
-    chat_ = std::move(chat).value();
+    SHARDSCOPE_ASSIGN_OR_RETURN(chat_, ChatTemplateOf(*tokenizer_, "\"messages\" need"));
   }
   const Result<std::vector<tokenizer::Span>> spans = chat_->Spans(messages);
   if (!spans.ok()) return OfTemplate(spans.status(), *tokenizer_);

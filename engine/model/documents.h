@@ -14,6 +14,10 @@
 
 namespace shardscope::model {
 
+// What a user says, as the chat template has it with the prompt for an answer; a text without the
+// tokens that go around one. Errors: there is no template, or it cannot be evaluated.
+Result<std::string> ChatPrompt(const tokenizer::Tokenizer& tokenizer, const std::string& said);
+
 // One thread.
 class Documents {
  public:

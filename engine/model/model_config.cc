@@ -167,6 +167,16 @@ bool IsOwn(const ModelConfig& config, int64_t segment, const Parameter& paramete
   return segment == 0 || !config.tied || parameter.name != kEmbeddingWeight;
 }
 
+std::vector<Parameter> AllParameters(const ModelConfig& config) {
+  std::vector<Parameter> all;
+  for (int64_t segment = 0; segment < NumSegments(config); ++segment) {
+    for (Parameter& parameter : ParametersOf(config, segment)) {
+      if (IsOwn(config, segment, parameter)) all.push_back(std::move(parameter));
+    }
+  }
+  return all;
+}
+
 Status CheckUnits(const ModelConfig& config, const plan::UnitPolicy& policy) {
   if (!config.tied || policy.stages == 1) return Status::Ok();
   return Status::Error(

@@ -106,6 +106,9 @@ bool IsAdapter(std::string_view parameter);
 // Whether the segment is where a parameter that it uses is kept: all but a tied head's matrix.
 bool IsOwn(const ModelConfig& config, int64_t segment, const plan::Parameter& parameter);
 
+// Every parameter of the model, in forward order.
+std::vector<plan::Parameter> AllParameters(const ModelConfig& config);
+
 // Error: the units that `policy` asks for cannot be, as the head is tied to the embedding.
 Status CheckUnits(const ModelConfig& config, const plan::UnitPolicy& policy);
 

@@ -127,16 +127,6 @@ at::Tensor MlpLayer(const ModelConfig& config, const Weight& weight, const at::T
 
 }  // namespace
 
-std::vector<plan::Parameter> AllParameters(const ModelConfig& config) {
-  std::vector<plan::Parameter> all;
-  for (int64_t segment = 0; segment < NumSegments(config); ++segment) {
-    for (plan::Parameter& parameter : ParametersOf(config, segment)) {
-      if (IsOwn(config, segment, parameter)) all.push_back(std::move(parameter));
-    }
-  }
-  return all;
-}
-
 ParameterMap InitialParameters(const ModelConfig& config, plan::DType dtype,
                                const ParameterSource& source) {
   ParameterMap parameters;

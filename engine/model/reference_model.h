@@ -15,9 +15,6 @@ namespace shardscope::model {
 
 using ParameterMap = std::map<std::string, at::Tensor>;
 
-// Every parameter of the model, in forward order.
-std::vector<plan::Parameter> AllParameters(const ModelConfig& config);
-
 // Full initial parameters in `dtype`; drawn, of that seed.
 ParameterMap InitialParameters(const ModelConfig& config, plan::DType dtype,
                                const ParameterSource& source);

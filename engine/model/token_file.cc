@@ -164,6 +164,7 @@ Result<std::shared_ptr<const TokenFile>> TokenFile::Open(const std::vector<std::
       return known;
     }  // damaged: made again
   }
+  OutputFile::RemoveLeft(folder.string());
   SHARDSCOPE_ASSIGN_OR_RETURN(Documents documents, Documents::Make(options.tokenizer));
   SHARDSCOPE_ASSIGN_OR_RETURN(OutputFile output, OutputFile::Create(path));
   Checksum checksum;

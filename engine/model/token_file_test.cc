@@ -6,10 +6,11 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
+#include "engine/model/byte_tokenizer_test_util.h"
 #include "engine/model/data.h"
-#include "engine/tokenizer/vocabulary.h"
 
 namespace shardscope::model {
 namespace {
@@ -20,34 +21,6 @@ using Json = nlohmann::json;
 constexpr uint32_t kEnd = 256;
 constexpr uint32_t kAsk = 257;
 constexpr uint32_t kAnswer = 258;
-
-// A tokenizer of single bytes: ids are bytes. A template of one special token a role.
-tokenizer::TokenizerFiles ByteTokenizer() {
-  Json vocabulary;
-  for (uint32_t point = 0x21; point < 0x144; ++point) {
-    std::string written(1, static_cast<char>(point));
-    if (point >= 0x80) {
-      written = {static_cast<char>(0xc0 | point >> 6), static_cast<char>(0x80 | (point & 0x3f))};
-    }
-    const auto bytes = tokenizer::BytesOfWritten(written);
-    if (bytes) vocabulary[written] = static_cast<unsigned char>(bytes->front());
-  }
-  Json added = Json::array();
-  for (const char* text : {"<e>", "<u>", "<a>"}) {
-    added.push_back({{"id", 256 + added.size()}, {"content", text}, {"special", true}});
-  }
-  const Json json = {
-      {"added_tokens", added},
-      {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}}},
-      {"decoder", {{"type", "ByteLevel"}}},
-      {"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", Json::array()}}}};
-  const Json config = {
-      {"eos_token", "<e>"},
-      {"chat_template",
-       "{% for m in messages %}{{ ('<a>' if m.role == 'assistant' else '<u>') + m.content + '\n' }}"
-       "{% endfor %}{% if add_generation_prompt %}<a>{% endif %}"}};
-  return {.tokenizer = json.dump(), .config = config.dump(), .chat_template = ""};
-}
 
 std::shared_ptr<const tokenizer::Tokenizer> Made(const tokenizer::TokenizerFiles& files) {
   const auto tokenizer = tokenizer::Tokenizer::Parse(files);
@@ -205,6 +178,19 @@ TEST_F(TokenFileTest, WhatIsWrongIsSaidWithFileAndLine) {
   EXPECT_NE(error.find("the chat template in /some/where/tokenizer_config.json: "),
             std::string::npos)
       << error;
+}
+
+TEST_F(TokenFileTest, WhatKilledProcessesWereWritingIsRemoved) {
+  const auto partial_of = [&](pid_t process) {
+    return fs::path(options_.cache) / (".shardscope-" + std::to_string(process) + "-1.partial");
+  };
+  const fs::path gone = partial_of(std::numeric_limits<pid_t>::max());
+  const fs::path living = partial_of(getppid());
+  fs::create_directories(options_.cache);
+  for (const fs::path& path : {gone, living}) std::ofstream(path) << "x";
+  ASSERT_TRUE(TokenFile::Open({Write("a.txt", "abc")}, options_).ok());
+  EXPECT_FALSE(fs::exists(gone));
+  EXPECT_TRUE(fs::exists(living));
 }
 
 TEST_F(TokenFileTest, TheCacheIsUsedAgainUnlessAnythingHasChanged) {

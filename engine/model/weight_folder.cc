@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "engine/model/huggingface.h"
-#include "engine/model/reference_model.h"
+#include "engine/model/model_config.h"
 #include "trace/base/input_file.h"
 #include "trace/base/text.h"
 

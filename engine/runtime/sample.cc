@@ -9,6 +9,7 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/model/documents.h"
 #include "engine/model/initialize.h"
 #include "engine/runtime/checkpoint/whole_model.h"
 #include "engine/runtime/ranks/thread_setup.h"
@@ -62,13 +63,24 @@ Result<TextSampler> TextSampler::Open(const std::string& path) {
   return TextSampler(model, std::move(parameters), std::move(tokenizer));
 }
 
-Result<std::vector<int64_t>> TextSampler::Encode(const std::string& prompt) const {
+Result<std::vector<int64_t>> TextSampler::Encode(const std::string& prompt, bool is_chat) const {
   std::vector<int64_t> tokens;
+  if (tokenizer_ == nullptr && is_chat) {
+    return Status::Error(
+        "--chat: the model's tokens are bytes, of which there is no chat template");
+  }
   if (tokenizer_ == nullptr) {
     for (const char byte : prompt) tokens.push_back(static_cast<unsigned char>(byte));
   } else {
     std::vector<tokenizer::TokenId> ids;
-    const Status status = tokenizer::Encoder(tokenizer_).EncodeWhole(prompt, &ids);
+    tokenizer::Encoder encoder(tokenizer_);
+    Status status;
+    if (is_chat) {
+      SHARDSCOPE_ASSIGN_OR_RETURN(const std::string text, model::ChatPrompt(*tokenizer_, prompt));
+      status = encoder.Encode(text, &ids);
+    } else {
+      status = encoder.EncodeBeginning(prompt, &ids);
+    }
     if (!status.ok()) return Status::Error("--prompt: " + status.message());
     tokens.assign(ids.begin(), ids.end());
   }
@@ -105,7 +117,7 @@ std::vector<double> TextSampler::Logits(const std::vector<int64_t>& tokens) cons
 
 Result<std::string> TextSampler::Continue(const std::string& prompt,
                                           const SampleOptions& options) const {
-  SHARDSCOPE_ASSIGN_OR_RETURN(std::vector<int64_t> tokens, Encode(prompt));
+  SHARDSCOPE_ASSIGN_OR_RETURN(std::vector<int64_t> tokens, Encode(prompt, options.is_chat));
   const c10::InferenceMode no_autograd;
   if (NumParameters(parameters_) < kLeastForThreads) ComputeOnOneThread();
   std::vector<int64_t> written;

@@ -16,6 +16,7 @@ struct SampleOptions {
   int64_t tokens = 100;    // at most; fewer where the text ends before
   double temperature = 0;  // 0: the likeliest token each time
   uint64_t seed = 0;       // the same one draws the same tokens
+  bool is_chat = false;    // the prompt is what a user says; an answer follows
 };
 
 // A model with its weights on one device, whole, and what its tokens mean. One thread.
@@ -33,12 +34,12 @@ class TextSampler {
   TextSampler(const model::ModelConfig& config, model::ParameterMap parameters,
               std::shared_ptr<const tokenizer::Tokenizer> tokenizer);
 
-  // What follows `prompt`. Errors: a prompt without a token, or that is no UTF-8; weights that are
-  // not finite.
+  // What follows `prompt`. Errors: a prompt without a token, or that is no UTF-8; no chat template
+  // where one is asked for; weights that are not finite.
   Result<std::string> Continue(const std::string& prompt, const SampleOptions& options) const;
 
  private:
-  Result<std::vector<int64_t>> Encode(const std::string& prompt) const;
+  Result<std::vector<int64_t>> Encode(const std::string& prompt, bool is_chat) const;
   std::string Decode(const std::vector<int64_t>& tokens) const;
   // Of the token behind `tokens`, in double; of those alone that have a meaning.
   std::vector<double> Logits(const std::vector<int64_t>& tokens) const;

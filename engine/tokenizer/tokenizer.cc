@@ -73,9 +73,13 @@ std::string Tokenizer::Decode(std::span<const TokenId> ids, bool skip_special) c
 Encoder::Encoder(std::shared_ptr<const Tokenizer> tokenizer)
     : tokenizer_(std::move(tokenizer)), bpe_(&tokenizer_->vocabulary_, tokenizer_->bpe_) {}
 
-Status Encoder::EncodeWhole(std::string_view text, std::vector<TokenId>* ids) {
+Status Encoder::EncodeBeginning(std::string_view text, std::vector<TokenId>* ids) {
   ids->insert(ids->end(), tokenizer_->prefix_.begin(), tokenizer_->prefix_.end());
-  SHARDSCOPE_RETURN_IF_ERROR(Encode(text, ids));
+  return Encode(text, ids);
+}
+
+Status Encoder::EncodeWhole(std::string_view text, std::vector<TokenId>* ids) {
+  SHARDSCOPE_RETURN_IF_ERROR(EncodeBeginning(text, ids));
   ids->insert(ids->end(), tokenizer_->suffix_.begin(), tokenizer_->suffix_.end());
   return Status::Ok();
 }

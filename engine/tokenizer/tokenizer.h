@@ -111,6 +111,8 @@ class Encoder {
                            std::vector<Extent>* extents);
   // As Encode(), between the tokens that the post-processor puts before and behind a text.
   Status EncodeWhole(std::string_view text, std::vector<TokenId>* ids);
+  // The same of a text that goes on: without the tokens behind it.
+  Status EncodeBeginning(std::string_view text, std::vector<TokenId>* ids);
 
  private:
   Status EncodeNormalized(std::string_view text, std::vector<TokenId>* ids);

@@ -121,6 +121,9 @@ TEST(EncoderTest, TemplatesPutTokensAroundAText) {
                               {{"SpecialToken", {{"id", "s"}}}}}},
                             {"special_tokens", {{"s", {{"ids", {260}}}}}}};
   EXPECT_EQ(Encoded(json, "abc"), (Ids{260, 257, 260}));
+  Ids beginning;
+  EXPECT_TRUE(Encoder(*Parse(json)).EncodeBeginning("abc", &beginning).ok());
+  EXPECT_EQ(beginning, (Ids{260, 257}));
   json["post_processor"]["special_tokens"]["s"]["ids"] = {262};
   EXPECT_NE(ErrorOf(json).find("no token's"), std::string::npos);
 }

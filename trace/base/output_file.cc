@@ -15,6 +15,10 @@
 #include <filesystem>
 #include <system_error>
 #include <utility>
+#include <vector>
+
+#include "trace/base/parse_number.h"
+#include "trace/base/process_id.h"
 
 namespace shardscope {
 namespace {
@@ -22,6 +26,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMaxLinks = 40;  // as the kernel
+// Around the number of the process and of the file.
+constexpr std::string_view kTemporary = ".shardscope-";
+constexpr std::string_view kPartial = ".partial";
 constexpr int kReaderWaitMs = 5000;
 
 Status CannotWrite(const std::string& path, const std::string& reason, const std::string& remedy) {
@@ -121,6 +128,19 @@ Status OutputFile::Check(const std::string& path) {
                      "name a file in a folder that can be written to");
 }
 
+void OutputFile::RemoveLeft(const std::string& folder) {
+  std::vector<fs::path> left;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (!name.starts_with(kTemporary) || !name.ends_with(kPartial)) continue;
+    const std::string_view number = std::string_view(name).substr(kTemporary.size());
+    const auto process = ParseInteger<pid_t>(number.substr(0, number.find('-')));
+    if (process && IsProcessGone(*process)) left.push_back(it->path());
+  }
+  for (const fs::path& path : left) fs::remove(path, error);
+}
+
 Result<OutputFile> OutputFile::Create(const std::string& path) {
   SHARDSCOPE_RETURN_IF_ERROR(Check(path));
   SHARDSCOPE_ASSIGN_OR_RETURN(const Target target, Target::Find(path));
@@ -136,7 +156,8 @@ Result<OutputFile> OutputFile::Create(const std::string& path) {
 Status OutputFile::OpenTemporary(const Target& target) {
   static std::atomic<int64_t> number = 0;
   do {
-    temporary_ = target.folder() / fmt::format(".shardscope-{}-{}.partial", getpid(), ++number);
+    temporary_ =
+        target.folder() / fmt::format("{}{}-{}{}", kTemporary, getpid(), ++number, kPartial);
     descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   } while (descriptor_ < 0 && errno == EEXIST);  // left by a process of this number
   if (descriptor_ < 0) {

@@ -21,6 +21,9 @@ class OutputFile {
   // written when hours have passed.
   static Status Check(const std::string& path);
 
+  // Removes what processes that are gone were writing in `folder` when they were killed.
+  static void RemoveLeft(const std::string& folder);
+
   // Waits a few seconds for the reader of a pipe.
   static Result<OutputFile> Create(const std::string& path);
 

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <sstream>
 #include <thread>
 
@@ -44,6 +45,24 @@ class OutputFileTest : public testing::Test {
 
   fs::path folder_;
 };
+
+TEST_F(OutputFileTest, WhatProcessesThatAreGoneHaveLeftIsRemoved) {
+  const std::string gone = std::to_string(std::numeric_limits<pid_t>::max());
+  const std::string living = ".shardscope-" + std::to_string(getppid()) + "-1.partial";
+  auto own = OutputFile::Create(At("file"));
+  ASSERT_TRUE(own.ok()) << own.message();
+  for (const std::string& name :
+       {".shardscope-" + gone + "-1.partial", ".shardscope-" + gone + "-23.partial", living,
+        ".shardscope-" + gone + "-1.other", std::string(".shardscope-x-1.partial")}) {
+    std::ofstream(At(name)) << "x";
+  }
+  OutputFile::RemoveLeft(folder_);
+  EXPECT_EQ(NumFiles(), 4u);
+  EXPECT_TRUE(fs::exists(At(living)));
+  EXPECT_FALSE(fs::exists(At(".shardscope-" + gone + "-23.partial")));
+  EXPECT_TRUE(own->Close().ok());
+  OutputFile::RemoveLeft(At("not there"));
+}
 
 TEST_F(OutputFileTest, AFileIsThereWhenItIsWhole) {
   const std::string path = At("file");

@@ -1,18 +1,19 @@
 #include "engine/checkpoint/dcp/import_dcp.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <system_error>
 #include <utility>
 
 #include "engine/checkpoint/dcp/saved_tensor.h"
 #include "engine/checkpoint/folder.h"
 #include "engine/checkpoint/safetensors.h"
-#include "engine/plan/model_description.h"
 #include "trace/base/mapped_file.h"
 #include "trace/base/text.h"
 
@@ -43,6 +44,46 @@ void PlaceBox(std::span<const std::byte> box, const DcpChunk& chunk,
     std::memcpy(whole->data() + first * element_bytes, box.data() + number * row * element_bytes,
                 static_cast<size_t>(row * element_bytes));
   }
+}
+
+// Whether two boxes of a tensor have an element in common.
+bool Overlap(const DcpChunk& left, const DcpChunk& right) {
+  for (size_t dimension = 0; dimension < left.sizes.size(); ++dimension) {
+    if (left.offsets[dimension] >= right.offsets[dimension] + right.sizes[dimension]) return false;
+    if (right.offsets[dimension] >= left.offsets[dimension] + left.sizes[dimension]) return false;
+  }
+  return true;
+}
+
+// Boxes that lie in a tensor of so many elements have each of them once where they are as many and
+// no two overlap.
+bool AreWhole(const std::vector<DcpChunk>& chunks, int64_t elements) {
+  std::vector<const DcpChunk*> boxes;
+  for (const DcpChunk& chunk : chunks) {
+    const int64_t in_box = plan::NumElements(chunk.sizes);
+    if (in_box > elements) return false;
+    elements -= in_box;
+    if (in_box > 0) boxes.push_back(&chunk);
+  }
+  if (elements != 0) return false;
+  const auto begins_before = [](const DcpChunk* left, const DcpChunk* right) {
+    return left->offsets < right->offsets;
+  };
+  std::sort(boxes.begin(), boxes.end(), begins_before);
+  // Each with those that begin before it ends, along the first dimension.
+  for (size_t first = 0; first < boxes.size(); ++first) {
+    const DcpChunk& box = *boxes[first];
+    for (size_t second = first + 1; second < boxes.size(); ++second) {
+      const DcpChunk& other = *boxes[second];
+      if (other.offsets.front() >= box.offsets.front() + box.sizes.front()) break;
+      if (Overlap(box, other)) return false;
+    }
+  }
+  return true;
+}
+
+std::string ShapeText(const std::vector<int64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
 // Rows of each head from pairs (0, 1), (2, 3), ... to halves: row j * half + k was row 2 * k + j
@@ -131,6 +172,28 @@ std::map<std::string, std::string> DcpImport::ModelKeys(int64_t heads) const {
   return keys;
 }
 
+Status DcpImport::CheckParameters(const std::vector<plan::Parameter>& model) const {
+  std::set<std::string> known;
+  for (const plan::Parameter& wanted : model) {
+    known.insert(wanted.name);
+    const auto found = parameters_.find(wanted.name);
+    if (found == parameters_.end()) {
+      return Status::Error(fmt::format("{} has no {}, which the model has", folder_, wanted.name));
+    }
+    const Source& source = found->second.at(std::string(kParameter));
+    if (source.tensor->shape == wanted.shape) continue;
+    return Status::Error(fmt::format("{}: {} is {}, and {} of the model is {}", folder_,
+                                     source.name, ShapeText(source.tensor->shape), wanted.name,
+                                     ShapeText(wanted.shape)));
+  }
+  for (const auto& [parameter, tensors] : parameters_) {
+    if (known.contains(parameter)) continue;
+    return Status::Error(fmt::format("{} has {}, which the model does not have", folder_,
+                                     tensors.at(std::string(kParameter)).name));
+  }
+  return Status::Ok();
+}
+
 // Of any parameter: all have the same.
 Result<int64_t> DcpImport::ReadStep() const {
   for (const auto& [parameter, tensors] : parameters_) {
@@ -158,9 +221,9 @@ Result<std::vector<std::byte>> DcpImport::Read(const Source& source, int64_t hea
     if (size > 0 && elements > (int64_t{1} << 40) / size) return cannot("it is too large");
     elements *= size;
   }
-  int64_t in_chunks = 0;
-  for (const DcpChunk& chunk : tensor.chunks) in_chunks += plan::NumElements(chunk.sizes);
-  if (in_chunks != elements) return cannot("some of its elements are missing, or there twice");
+  if (!AreWhole(tensor.chunks, elements)) {
+    return cannot("some of its elements are missing, or there twice");
+  }
   std::vector<std::byte> whole(static_cast<size_t>(elements * element_bytes));
   for (const DcpChunk& chunk : tensor.chunks) {
     if (plan::NumElements(chunk.sizes) == 0) continue;
@@ -186,14 +249,13 @@ Result<std::vector<std::byte>> DcpImport::Read(const Source& source, int64_t hea
   return InHalves(whole, tensor.shape.front(), head_rows);
 }
 
-Status DcpImport::Write(const std::string& out, const std::map<std::string, std::string>& config,
-                        const std::string& toml) const {
+Status DcpImport::Write(const std::string& out, const Settings& settings) const {
   std::error_code error;
   if (fs::exists(out, error)) {
     return Status::Error(out + " is there already: name a folder that is not");
   }
   int64_t heads = 0;
-  if (const auto found = config.find("model.heads"); found != config.end()) {
+  if (const auto found = settings.config.find("model.heads"); found != settings.config.end()) {
     std::from_chars(found->second.data(), found->second.data() + found->second.size(), heads);
   }
   int64_t head_rows = 0;
@@ -202,10 +264,12 @@ Status DcpImport::Write(const std::string& out, const std::map<std::string, std:
     head_rows = found->second.at(std::string(kParameter)).tensor->shape.front() / heads;
   }
   const std::string partial = out + ".partial";
-  fs::create_directories(partial, error);
-  if (error) return Status::Error(fmt::format("cannot create {}: {}", partial, error.message()));
+  if (const fs::path parent = fs::path(partial).parent_path(); !parent.empty()) {
+    fs::create_directories(parent, error);
+  }
+  SHARDSCOPE_RETURN_IF_ERROR(CreatePartial(partial, "import"));
   const auto write = [&]() -> Status {
-    Index index{.num_ranks = 1, .config = config};
+    Index index{.num_ranks = 1, .config = settings.config, .model = settings.model};
     SHARDSCOPE_ASSIGN_OR_RETURN(index.step, ReadStep());
     for (const auto& [parameter, tensors] : parameters_) {
       const std::vector<int64_t>& shape = tensors.at(std::string(kParameter)).tensor->shape;
@@ -233,8 +297,8 @@ Status DcpImport::Write(const std::string& out, const std::map<std::string, std:
       }
       index.files.push_back(std::move(file));
     }
-    SHARDSCOPE_ASSIGN_OR_RETURN(FileEntry settings, WriteText(partial + "/run.toml", toml));
-    index.files.push_back(std::move(settings));
+    SHARDSCOPE_ASSIGN_OR_RETURN(FileEntry toml, WriteText(partial + "/run.toml", settings.toml));
+    index.files.push_back(std::move(toml));
     const std::string text = PrintIndex(index);
     SHARDSCOPE_RETURN_IF_ERROR(WriteText(partial + "/" + std::string(kIndexName), text).status());
     return Publish(partial, out);

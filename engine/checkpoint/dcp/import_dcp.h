@@ -11,6 +11,7 @@
 #include "engine/checkpoint/dcp/metadata.h"
 #include "engine/checkpoint/dcp/torch_names.h"
 #include "engine/checkpoint/index.h"
+#include "engine/plan/model_description.h"
 #include "trace/base/status.h"
 
 namespace shardscope::checkpoint {
@@ -25,10 +26,17 @@ class DcpImport {
   // Names that are no part of the model: counters of a scheduler, buffers, objects.
   const std::vector<std::string>& left_out() const { return left_out_; }
 
-  // Writes the checkpoint `out`, in one step; it is not there yet. `config`: all keys, of which
-  // model.heads is used; `toml`: the same as text. Every tensor is in memory once.
-  Status Write(const std::string& out, const std::map<std::string, std::string>& config,
-               const std::string& toml) const;
+  // Error: a parameter is missing, of another shape, or not in the model that has all of `model`.
+  Status CheckParameters(const std::vector<plan::Parameter>& model) const;
+
+  // What the index says of the run: all keys, of which model.heads is used, and Index::model.
+  struct Settings {
+    std::map<std::string, std::string> config;
+    std::map<std::string, std::string> model;
+    std::string toml;  // `config` as text
+  };
+  // Writes the checkpoint `out`, in one step; it is not there yet. Every tensor is in memory once.
+  Status Write(const std::string& out, const Settings& settings) const;
 
  private:
   struct Source {

@@ -13,12 +13,12 @@
 #include "engine/cuda/recording/cupti_log.h"
 #include "engine/cuda/recording/event_clock_log.h"
 #include "engine/cuda/runtime/cuda_work.h"
-#include "engine/cuda/runtime/device_limits.h"
 #include "engine/cuda/runtime/device_model.h"
 #include "engine/cuda/runtime/torch_cuda.h"
 #include "engine/cuda/runtime/torch_memory.h"
 #include "engine/cuda/transport/local_transport.h"
 #include "engine/cuda/transport/nccl/nccl_transport.h"
+#include "engine/footprint/device_limits.h"
 #include "engine/runtime/setup.h"
 #include "trace/base/mutex.h"
 #include "trace/base/reasons.h"
@@ -234,7 +234,7 @@ Result<std::unique_ptr<runtime::Device>> OpenCudaDevice(const DeviceOptions& opt
                            (code == kSuccess ? std::string("there is none")
                                              : Describe(*api, "cudaGetDeviceCount", code)));
     }
-    SHARDSCOPE_RETURN_IF_ERROR(CheckDeviceLimits(options.config));
+    SHARDSCOPE_RETURN_IF_ERROR(footprint::CheckDeviceLimits(options.config));
     const bool is_one_rank = options.launch.has_value();
     const bool has_gpu_each = options.config.Get("transport") == "nccl";
     // Before LibTorch makes a context: joining later is slow, and misses its first records.

@@ -124,10 +124,11 @@ void CheckpointWriter::Write() {
   TakeOthers(partial, &written);
   CheckpointOutcome outcome{.step = step_};
   std::vector<std::string> errors = std::move(written.errors);
-  const size_t num_failed = errors.size();
+  const bool is_of_rank = !errors.empty();
+  const int num_written = options_.num_ranks - static_cast<int>(errors.size());
   int64_t bytes = 0;
   for (const checkpoint::FileEntry& file : written.index.files) bytes += file.bytes;
-  if (num_failed == 0) {
+  if (!is_of_rank) {
     const Status status = Complete(partial, std::move(written));
     if (!status.ok()) errors.push_back(status.message());
   }
@@ -138,9 +139,11 @@ void CheckpointWriter::Write() {
                     FormatBytes(bytes), FormatDuration(MonotonicNs() - start_ns));
     RemoveOld(outcome.folder);
   } else {
-    outcome.message = fmt::format("no checkpoint before step {}: {} of {} could be written ({})",
-                                  step_, options_.num_ranks - static_cast<int>(num_failed),
-                                  Counted(options_.num_ranks, "rank"), errors.front());
+    const std::string why = is_of_rank
+                                ? fmt::format("{} of {} could be written ({})", num_written,
+                                              Counted(options_.num_ranks, "rank"), errors.front())
+                                : errors.front();
+    outcome.message = fmt::format("no checkpoint before step {}: {}", step_, why);
     fs::remove_all(partial, error);
   }
   listener_.on_outcome(outcome);

@@ -14,7 +14,7 @@
 #include "engine/checkpoint/folder.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/model/huggingface.h"
-#include "engine/model/reference_model.h"
+#include "engine/model/model_config.h"
 #include "engine/runtime/checkpoint/whole_model.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "trace/base/input_file.h"
@@ -241,18 +241,6 @@ Status CheckFree(const std::string& out) {
   return Status::Error(out + " is there already: name a folder that is not, or an empty one");
 }
 
-Status CreatePartial(const std::string& partial) {
-  std::error_code error;
-  if (fs::create_directory(partial, error)) return Status::Ok();
-  if (!error) {
-    return Status::Error(partial +
-                         " is there already: an export that was killed has left it, or one is "
-                         "writing it; remove it, or name another folder");
-  }
-  return Status::Error(fmt::format("cannot create {}: {}; name another folder with --out", partial,
-                                   error.message()));
-}
-
 // What was free before is checked again: nothing that has come meanwhile is replaced.
 Status Publish(const std::string& partial, const std::string& out) {
   if (rmdir(out.c_str()) != 0 && errno != ENOENT) {
@@ -279,7 +267,7 @@ Result<Exported> ExportFolder(const ExportOptions& options) {
   }
   Exported exported{.checkpoint = from.folder(), .step = from.index().step};
   const std::string partial = out + ".partial";
-  SHARDSCOPE_RETURN_IF_ERROR(CreatePartial(partial));
+  SHARDSCOPE_RETURN_IF_ERROR(checkpoint::CreatePartial(partial, "export"));
   const OutputFolder removed(partial, out);  // also where LibTorch throws
   FolderWriter writer(options, whole, partial);
   SHARDSCOPE_RETURN_IF_ERROR(options.adapters_alone ? writer.WriteAdapters(&exported)

@@ -13,7 +13,7 @@
 #include "engine/checkpoint/folder.h"
 #include "engine/footprint/footprint.h"
 #include "engine/model/data.h"
-#include "engine/model/reference_model.h"
+#include "engine/model/model_config.h"
 #include "engine/model/safetensors.h"
 #include "engine/runtime/checkpoint/load.h"
 

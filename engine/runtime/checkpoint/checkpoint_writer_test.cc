@@ -1,0 +1,59 @@
+// What is said of checkpoints that were lost.
+#include "engine/runtime/checkpoint/checkpoint_writer.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/checkpoint/folder.h"
+
+namespace shardscope::runtime {
+namespace {
+
+class LostCheckpointTest : public testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directories(root_); }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+
+  // Of two ranks that keep nothing. `refusal`: why rank 1 may make no copy.
+  std::string Said(const std::string& refusal) {
+    const StateLayout layout{};
+    std::string said;
+    {
+      CheckpointWriter writer(
+          {.root = root_, .num_ranks = 2, .local = {0, 1}},
+          {.on_part = [](const schema::CheckpointRow&) {},
+           .on_outcome = [&said](const CheckpointOutcome& outcome) { said = outcome.message; }});
+      writer.Save(0, {.layout = &layout, .units = {}, .step = 3, .refusal = ""}, CheckpointHead());
+      writer.Save(1, {.layout = &layout, .units = {}, .step = 3, .refusal = refusal}, std::nullopt);
+    }
+    return said;
+  }
+
+  const std::string root_ =
+      (std::filesystem::temp_directory_path() / ("lost-checkpoints-" + std::to_string(getpid())))
+          .string();
+};
+
+TEST_F(LostCheckpointTest, RanksAreCountedWhereOneOfThemFailed) {
+  EXPECT_EQ(Said("no room"),
+            "no checkpoint before step 3: 1 of 2 ranks could be written (rank 1: no room)");
+}
+
+TEST_F(LostCheckpointTest, WhatFailedBehindAllRanksIsSaidAlone) {
+  // A folder where a file is to be.
+  const std::string toml = checkpoint::PartialFolder(root_, 3, 1) + "/run.toml";
+  std::filesystem::create_directories(toml);
+  const std::string said = Said("");
+  EXPECT_TRUE(said.starts_with("no checkpoint before step 3: ")) << said;
+  EXPECT_NE(said.find("run.toml"), std::string::npos) << said;
+  EXPECT_EQ(said.find("could be written"), std::string::npos) << said;
+  EXPECT_TRUE(std::filesystem::is_empty(root_));
+}
+
+}  // namespace
+}  // namespace shardscope::runtime
