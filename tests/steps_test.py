@@ -50,6 +50,25 @@ class StepsTest(ProgramTest):
             self.assertIn("checkpoint", lines[4])
             self.assertNotIn("Steps over all ranks", self.run_program(APP, "report", run).stdout)
 
+    def test_skipped_steps_are_marked(self):
+        init, steps = 2**30, 24  # far too large for gradients in fp16, of which some fit in the end
+        run, _ = self.train("run", "precision.param=fp16", f"scaler.init={init}", f"train.steps={steps}")
+        marked = self.sql(run, "SELECT step, key, old_value, new_value FROM marker WHERE kind = 'skip' ORDER BY id")
+        scales = [row["value"] for row in self.sql(run, """SELECT c.value FROM counter c JOIN string s ON s.id = c.name_string
+WHERE s.text = 'loss_scale' ORDER BY c.time_ns""")]
+        self.assertEqual((len(scales), scales[0]), (steps, init))
+        expected = [(step, "scaler", scale, scale / 2) for step, scale in enumerate(scales[:-1]) if scales[step + 1] < scale]
+        self.assertEqual([(row["step"], row["key"], float(row["old_value"]), float(row["new_value"]))
+                          for row in marked if row["step"] < steps - 1], expected)  # the last step's is in no later scale
+        self.assertGreater(len(expected), 5)
+        self.assertLess(len(marked), steps)
+        self.assertEqual(self.report(run, "--whole-run")["skipped_steps"], len(marked))
+        self.assertEqual(self.report(run, "--steps", "3:6")["skipped_steps"], sum(3 <= row["step"] < 6 for row in marked))
+        listed = [row for row in self.report(run, "--whole-run")["markers"] if row["kind"] == "skip"]
+        self.assertEqual([{key: row[key] for key in ("step", "key", "old_value", "new_value")} for row in listed], marked)
+        self.assertIn(f"gradient scaler: {len(marked)} steps skipped, the last at {marked[-1]['step']}, scale {marked[-1]['old_value']} -> ",
+                      self.run_program(APP, "report", run, "--whole-run").stdout)
+
     def test_who_sends_to_whom(self):
         run, _ = self.train("run", "train.steps=5", ranks=3)
         matrix = self.report(run, "--collectives", "--whole-run")["all_collectives"]["matrix"]

@@ -74,6 +74,20 @@ Status ApplyModelFolder(config::Config* config) {
                   config);
 }
 
+// What ranks take with `footprint`'s Schedule.
+void Measure(const config::Config& config, const model::ModelConfig& model, CheckpointCopy copy,
+             Footprint* footprint) {
+  footprint->issued_bytes = plan::PredictLargestPeak(footprint->schedule);
+  plan::Unlisted unlisted =
+      UnlistedMemory(model, config.GetInt("train.batch"), footprint->schedule, ScratchOf(config));
+  footprint->has_checkpoint_copy = copy == CheckpointCopy::kThere || WantsCheckpointCopy(config);
+  if (footprint->has_checkpoint_copy) {
+    unlisted = WithCheckpointCopy(std::move(unlisted), footprint->schedule,
+                                  config::ToPolicy(config).master_dtype);
+  }
+  footprint->most = plan::LargestMoment(footprint->schedule, unlisted);
+}
+
 }  // namespace
 
 Status ApplyFolders(config::Config* config) {
@@ -129,13 +143,20 @@ Result<Footprint> FootprintOf(const config::Config& config, CheckpointCopy copy,
     SHARDSCOPE_RETURN_IF_ERROR(plan::CheckSameWork(footprint.schedule, *written, path));
     footprint.schedule = *written;
   }
-  footprint.issued_bytes = plan::PredictLargestPeak(footprint.schedule);
-  plan::Unlisted unlisted = UnlistedMemory(model, batch, footprint.schedule, ScratchOf(config));
-  footprint.has_checkpoint_copy = copy == CheckpointCopy::kThere || WantsCheckpointCopy(config);
-  if (footprint.has_checkpoint_copy) {
-    unlisted = WithCheckpointCopy(std::move(unlisted), footprint.schedule, policy.master_dtype);
-  }
-  footprint.most = plan::LargestMoment(footprint.schedule, unlisted);
+  Measure(config, model, copy, &footprint);
+  return footprint;
+}
+
+Result<Footprint> EvaluationFootprintOf(const config::Config& config, CheckpointCopy copy) {
+  const plan::Policy policy = config::ToPolicy(config);
+  SHARDSCOPE_ASSIGN_OR_RETURN(const model::ModelConfig model, ModelConfigOf(config));
+  SHARDSCOPE_RETURN_IF_ERROR(model::CheckUnits(model, policy.units));
+  const int64_t batch = config.GetInt("train.batch");
+  Footprint footprint;
+  SHARDSCOPE_ASSIGN_OR_RETURN(
+      footprint.schedule,
+      plan::BuildEvaluation(model::DescribeModel(model, policy.units, batch), policy));
+  Measure(config, model, copy, &footprint);
   return footprint;
 }
 

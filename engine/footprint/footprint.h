@@ -43,4 +43,9 @@ Result<Footprint> FootprintOf(const config::Config& config,
                               CheckpointCopy copy = CheckpointCopy::kIfWanted,
                               const plan::Schedule* written = nullptr);
 
+// The same of what evaluates between its steps, of which schedule.file says nothing. Errors are
+// those of BuildEvaluation().
+Result<Footprint> EvaluationFootprintOf(const config::Config& config,
+                                        CheckpointCopy copy = CheckpointCopy::kIfWanted);
+
 }  // namespace shardscope::footprint

@@ -10,6 +10,7 @@
 #include "engine/footprint/largest.h"
 #include "engine/footprint/memory_options.h"
 #include "engine/footprint/unlisted_memory.h"
+#include "engine/plan/evaluation.h"
 #include "engine/plan/strategy.h"
 #include "trace/base/text.h"
 
@@ -64,6 +65,26 @@ TEST(FootprintTest, TheHeaviestMomentAddsUpToTheBound) {
                                                  UnlistedMemory(ModelConfigOf(config).value(),
                                                                 config.GetInt("train.batch"),
                                                                 footprint->schedule, {})));
+  }
+}
+
+TEST(FootprintTest, OfAnEvaluationItIsThatOfItsForwards) {
+  for (const config::Config& config : OfEachStrategy()) {
+    const auto footprint = EvaluationFootprintOf(config);
+    ASSERT_TRUE(footprint.ok()) << footprint.message();
+    SCOPED_TRACE(footprint->schedule.name);
+    EXPECT_TRUE(plan::IsEvaluation(footprint->schedule));
+    EXPECT_THAT(PeakText(*footprint), HasSubstr("' on rank "));
+    const auto with_copy = EvaluationFootprintOf(config, CheckpointCopy::kThere);
+    ASSERT_TRUE(with_copy.ok()) << with_copy.message();
+    EXPECT_TRUE(with_copy->has_checkpoint_copy);
+    EXPECT_GE(with_copy->needed_bytes(), footprint->needed_bytes());
+    if (config.Get("transport") == "gloo") continue;  // it takes more for itself
+    EXPECT_EQ(
+        footprint->needed_bytes(),
+        plan::BoundLargestPeak(footprint->schedule, UnlistedMemory(ModelConfigOf(config).value(),
+                                                                   config.GetInt("train.batch"),
+                                                                   footprint->schedule, {})));
   }
 }
 

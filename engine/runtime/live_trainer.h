@@ -71,7 +71,7 @@ class LiveTrainer : public Trainer {
   // a copy of their state for checkpoints or without.
   std::vector<int64_t> BoundsOf(const plan::Schedule& schedule, bool has_copy) const;
   // Error: what evaluates cannot be built, or does not fit.
-  Status CheckEvaluation(const config::Config& config);
+  Status CheckEvaluation(const config::Config& config, const footprint::Question& question);
   Status CheckRun(const config::Config& before, const config::Config& after);
   // What is said beside the bytes where a rank comes to the limit while it trains.
   std::string ExplainOutOfMemory(int64_t wanted_bytes) const;

@@ -17,7 +17,6 @@
 #include "trace/base/process.h"
 #include "trace/base/text.h"
 #include "trace/base/time.h"
-#include "trace/base/units.h"
 #include "trace/base/version.h"
 
 namespace shardscope::runtime {
@@ -173,17 +172,28 @@ std::vector<int64_t> LiveTrainer::BoundsOf(const plan::Schedule& schedule, bool 
   return plan::BoundPeaks(schedule, unlisted);
 }
 
-Status LiveTrainer::CheckEvaluation(const config::Config& config) {
+Status LiveTrainer::CheckEvaluation(const config::Config& config,
+                                    const footprint::Question& question) {
   if (!evaluations_->HasData()) return Status::Ok();
   SHARDSCOPE_ASSIGN_OR_RETURN(const auto schedule, evaluations_->ScheduleOf(config));
-  const int64_t limit_bytes = config.GetInt("engine.memory_limit");
+  if (question.limit_bytes == 0) return Status::Ok();
   const std::vector<int64_t> bounds = BoundsOf(*schedule, checkpoints_.HasCopyWith(config));
-  const int64_t needed_bytes = *std::ranges::max_element(bounds);
-  if (limit_bytes == 0 || needed_bytes <= limit_bytes) return Status::Ok();
-  return Status::Error(fmt::format(
-      "out of memory: an evaluation can need {} on a rank, and engine.memory_limit is {}: lower "
-      "train.batch, or leave eval.every out",
-      FormatBytes(needed_bytes), FormatBytes(limit_bytes)));
+  if (*std::ranges::max_element(bounds) <= question.limit_bytes) return Status::Ok();
+  const auto footprint_of = [&](const config::Config& other) {
+    return footprint::EvaluationFootprintOf(other, checkpoints_.HasCopyWith(other)
+                                                       ? footprint::CheckpointCopy::kThere
+                                                       : footprint::CheckpointCopy::kIfWanted);
+  };
+  SHARDSCOPE_ASSIGN_OR_RETURN(const footprint::Footprint footprint, footprint_of(config));
+  // With what fits there is room for the steps, too.
+  footprint::Question both = question;
+  both.needed = [&](const config::Config& other) -> Result<int64_t> {
+    SHARDSCOPE_ASSIGN_OR_RETURN(const int64_t needed_bytes, question.needed(other));
+    SHARDSCOPE_ASSIGN_OR_RETURN(const footprint::Footprint evaluates, footprint_of(other));
+    return std::max(needed_bytes, evaluates.needed_bytes());
+  };
+  return Status::Error(footprint::OutOfMemoryText(config, footprint, both) +
+                       "; or leave eval.every out");
 }
 
 Status LiveTrainer::CheckRun(const config::Config& before, const config::Config& after) {
@@ -212,7 +222,7 @@ Status LiveTrainer::CheckRun(const config::Config& before, const config::Config&
   SHARDSCOPE_RETURN_IF_ERROR(CheckLimit(after, *to, question));
   const int64_t needed_bytes = bytes_of_move(*to);
   if (limit_bytes == 0 || needed_bytes <= limit_bytes) {
-    SHARDSCOPE_RETURN_IF_ERROR(CheckEvaluation(after));
+    SHARDSCOPE_RETURN_IF_ERROR(CheckEvaluation(after, question));
     if (!path.empty()) schedules_->KeepWritten(path, to);
     return Status::Ok();
   }
@@ -223,9 +233,9 @@ Status LiveTrainer::CheckRun(const config::Config& before, const config::Config&
 Status LiveTrainer::CheckChanges() {
   const Result<std::shared_ptr<const plan::Schedule>> schedule = ScheduleOf(options_.config);
   if (!schedule.ok()) return schedule.status();
-  SHARDSCOPE_RETURN_IF_ERROR(CheckLimit(
-      options_.config, **schedule, {.limit_bytes = options_.config.GetInt("engine.memory_limit")}));
-  SHARDSCOPE_RETURN_IF_ERROR(CheckEvaluation(options_.config));
+  const footprint::Question question{.limit_bytes = options_.config.GetInt("engine.memory_limit")};
+  SHARDSCOPE_RETURN_IF_ERROR(CheckLimit(options_.config, **schedule, question));
+  SHARDSCOPE_RETURN_IF_ERROR(CheckEvaluation(options_.config, question));
   for (const config::Fault& fault : ranks_->job().faults) {
     SHARDSCOPE_RETURN_IF_ERROR(CheckFault(fault, **schedule));
   }

@@ -3,8 +3,8 @@
 
     tests/faults/checkpoint_kills.py [--build DIR] [--moments 50] [--seed N] [--jobs N]     prints Markdown
 
-After each kill whatever has the name of a checkpoint must be one, every byte of it; a run must go on from the newest, and must
-leave no half written one.
+After each kill whatever has the name of a checkpoint must have all its files, in full length. A run must go on from the newest, and
+must leave no half written one; and from the few before it: who goes on reads all weights and all state, with their checksums.
 """
 
 import argparse
@@ -23,6 +23,7 @@ sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1])]
 import programs  # noqa: E402
 
 PATIENCE_S = 120
+READ_BEFORE = 2  # how many beside the newest are read, too
 
 
 def require(condition, what):
@@ -65,14 +66,16 @@ def kill_moment(binary, index, seed):
             require(index["step"] == step_of(path), f"{path.name} is of step {index['step']}")
             for file in index["files"]:
                 require((path / file["name"]).stat().st_size == file["bytes"], f"{path.name}: {file['name']}")
-        # Any of them is read, with its checksums; the run is found by its newest.
-        newest = step_of(whole[-1])
-        done = subprocess.run(train(binary, "--resume", run, "--out", root / "next", "--set", f"train.steps={newest + 1}"),
-                              capture_output=True, text=True, timeout=PATIENCE_S)
-        require(done.returncode == 0, done.stderr)
-        require(f"step-{newest} with step {newest}" in done.stdout, done.stdout)
-        require(not list(folder.glob("*.partial")), "half written checkpoints are left")
-        require((root / "next" / "checkpoints" / f"step-{newest + 1}" / "index.json").exists(), "the next run left no checkpoint")
+        # The run is found by its newest, each other one by its name.
+        for path in reversed(whole[-1 - READ_BEFORE:]):
+            step, out = step_of(path), root / f"from {path.name}"
+            done = subprocess.run(train(binary, "--resume", run if path == whole[-1] else path, "--out", out, "--set", f"train.steps={step + 1}"),
+                                  capture_output=True, text=True, timeout=PATIENCE_S)
+            require(done.returncode == 0, done.stderr)
+            require(f"step-{step} with step {step}" in done.stdout, done.stdout)
+            require(not list(folder.glob("*.partial")), "half written checkpoints are left")
+            require((out / "checkpoints" / f"step-{step + 1}" / "index.json").exists(), "the next run left no checkpoint")
+            facts["read"] += 1
         return facts
     finally:
         if process.poll() is None:

@@ -37,6 +37,7 @@ class CheckpointTest(ProgramTest):
         facts, failures = checkpoint_kills.attack(BIN, moments=4, seed=3, jobs=2)
         self.assertEqual(failures, [])
         self.assertEqual(facts["moments"], 4)
+        self.assertGreater(facts["read"], 4)  # not only the newest of each
 
     def test_processes_write_one_checkpoint_that_threads_and_processes_go_on_from(self):
         settings = [f"data.path={self.data}", *TINY, "train.steps=6", "checkpoint.every=3"]

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import time
 
-from programs import APP, BIN, Control, INTERRUPTED, ProgramTest, TIMEOUT_S, interrupt, is_steerable
+from programs import APP, BIN, Control, INTERRUPTED, ProgramTest, TIMEOUT_S, TRAIN, interrupt, is_steerable
 
 SHIM = BIN.parent / "tests" / "libdisk_shim.so"
 
@@ -155,16 +155,27 @@ class DiskTest(ProgramTest):
     def test_a_disk_that_becomes_read_only(self):
         process = self.start()
         self.wait_for_steps(self.run_folder, 4)
+        checkpoints = self.run_folder / "checkpoints"
+        self.assertTrue(self.control.ask(do="checkpoint")["ok"])
+        index, = self.wait_for(lambda: list(checkpoints.glob("step-*[0-9]/index.json")), "a checkpoint")
+        earlier = {path.name: path.read_bytes() for path in index.parent.iterdir()}
         self.disk("read-only")
+        self.assertTrue(self.control.ask(do="checkpoint")["ok"])
         self.wait_for_more_steps(50)
         interrupt(process)
         output = self.end(process)
         self.assertIn("training goes on", output)
+        self.assertRegex(output, r"no checkpoint before step \d+: 0 of 2 ranks could be written \(rank 0: .*Read-only file system")
+        self.assertEqual(list(checkpoints.iterdir()), [index.parent])
+        self.assertEqual({path.name: path.read_bytes() for path in index.parent.iterdir()}, earlier)
         report = json.loads(self.app("report", "--json"))
         self.assertEqual(report["state"], "cut")
         self.assertTrue(list(self.run_folder.glob("*.live.db")))
         self.disk("")
         self.assertEqual(json.loads(self.app("report", "--json"))["steps"], report["steps"])
+        step = int(index.parent.name.removeprefix("step-"))
+        done = self.run_program(TRAIN, "--resume", self.run_folder, "--out", self.root / "next", "--set", f"train.steps={step + 1}")
+        self.assertIn(f"step-{step} with step {step}\n", done.stdout)
 
     def test_a_run_folder_that_is_removed(self):
         for on_error, code in (("continue", INTERRUPTED), ("stop", 1)):

@@ -99,6 +99,15 @@ TEST(DeviceOffload, UpdatesEarlyWithoutClippingAndGoesWithAScaler) {
   ExpectAsReference(run, TrainOnDevice(run));
 }
 
+TEST(DeviceOffload, GoesWithTensorRanks) {
+  for (const Offload offload : {Offload::kAll, Offload::kOptimizer}) {
+    runtime::TestRun run = OffloadRun({"full", 4, offload});
+    run.model.heads = 4;
+    run.tensor = 2;
+    ExpectAsReference(run, TrainOnDevice(run));
+  }
+}
+
 // Which ops are the host's.
 TEST(DeviceOffload, TheHostsWorkIsThatOfTheStreamOnWhichItUpdates) {
   const runtime::TestRun run = OffloadRun({"full", 1, Offload::kAll});

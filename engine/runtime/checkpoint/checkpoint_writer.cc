@@ -119,7 +119,12 @@ void CheckpointWriter::Write() {
   std::error_code error;
   fs::create_directories(partial, error);
   Written written;
-  for (const int rank : options_.local) WriteRank(rank, partial, &written);
+  for (const int rank : options_.local) {
+    // Its files could only say that their folder is not there.
+    std::string& lost = At(rank).row.error;
+    if (error && lost.empty()) lost = fmt::format("cannot create {}: {}", partial, error.message());
+    WriteRank(rank, partial, &written);
+  }
   if (!is_leader()) return;
   TakeOthers(partial, &written);
   CheckpointOutcome outcome{.step = step_};

@@ -589,6 +589,44 @@ TEST(OffloadTest, Fp64WeightsAreThoseOfTheReference) {
   }
 }
 
+// Of ranks that have a part of attention and MLP, and of replicas; where parameters are whole.
+TEST(OffloadTest, Fp64WeightsOfComposedRanksAreThoseOfTheReference) {
+  struct Tried {
+    const char* strategy;
+    int ranks;
+    int tensor;
+    plan::Offload offload;
+  };
+  constexpr Tried kTried[] = {
+      {"full", 4, 2, plan::Offload::kAll},         {"full", 4, 2, plan::Offload::kOptimizer},
+      {"grad_op", 4, 2, plan::Offload::kAll},      {"hybrid", 8, 2, plan::Offload::kAll},
+      {"hybrid", 8, 2, plan::Offload::kOptimizer}, {"hybrid", 4, 0, plan::Offload::kAll},
+      {"hybrid", 4, 0, plan::Offload::kOptimizer}, {"zero2", 2, 0, plan::Offload::kOptimizer}};
+  for (const Tried& tried : kTried) {
+    for (const double clip : {1.0, 0.0}) {
+      TestRun run;
+      run.model = {.layers = 2, .dim = 24, .heads = 4, .seq = 16, .dtype = plan::DType::kFp64};
+      run.training.num_ranks = tried.ranks;
+      run.training.micro_batches = 2;
+      run.training.steps = 3;
+      run.training.clip = clip;
+      run.tensor = tried.tensor;
+      run.policy.strategy = FindStrategy(tried.strategy);
+      run.policy.reshard_after_forward = run.policy.strategy->reshards_after_forward;
+      run.policy.offload = tried.offload;
+      run.policy.update.clips = clip > 0 || tried.offload != plan::Offload::kAll;
+      SCOPED_TRACE(plan::BuildSchedule(DescriptionOf(run), PolicyOf(run))->name);
+      const TestResult expected = TrainReference(run);
+      const TestResult result = Train(run);
+      EXPECT_LE(LargestDifference(result.parameters, expected.parameters), 1e-10);
+      ASSERT_EQ(result.norms.size(), expected.norms.size());
+      for (size_t step = 0; run.policy.update.clips && step < expected.norms.size(); ++step) {
+        EXPECT_NEAR(result.norms[step], expected.norms[step], 1e-10 * expected.norms[step]);
+      }
+    }
+  }
+}
+
 TEST(RecomputeTest, Fp64WeightsAreThoseOfTheReference) {
   for (const char* strategy : {"full", "ddp", "zero2", "hybrid", "pipeline", "tensor"}) {
     for (const auto mode : {plan::Checkpointing::kEvery, plan::Checkpointing::kProducts}) {

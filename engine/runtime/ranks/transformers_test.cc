@@ -143,19 +143,43 @@ INSTANTIATE_TEST_SUITE_P(All, TransformersTest,
                                          "mistral"),
                          [](const auto& tested) { return tested.param; });
 
-// Each rank reads from the files what it keeps, and holds nothing of them beside it.
-TEST(LoadingTest, ReadsOncePerShardAndHoldsTheShardAlone) {
+// How many ranks hold each of the parameters that a description of a rank's model has.
+struct Loading {
+  const char* strategy;
+  int ranks;
+  int64_t holders;
+};
+
+class LoadingTest : public testing::TestWithParam<Loading> {};
+
+INSTANTIATE_TEST_SUITE_P(Strategies, LoadingTest,
+                         testing::Values(Loading{"full", 2, 1}, Loading{"ddp", 2, 2},
+                                         Loading{"zero2", 2, 2}, Loading{"hybrid", 4, 2},
+                                         Loading{"pipeline", 2, 1}, Loading{"tensor", 2, 2}),
+                         [](const auto& tested) { return std::string(tested.param.strategy); });
+
+// Each rank reads from the files what it keeps, and holds nothing of them beside it. Biases too,
+// which tensor ranks split.
+TEST_P(LoadingTest, ReadsOnceWhatEachRankKeepsAndHoldsThatAlone) {
+  const Loading& tested = GetParam();
   const fs::path folder = fs::temp_directory_path() / ("loading-" + std::to_string(getpid()));
   fs::create_directories(folder);
   TestRun run;
   MakeLlama(&run);
-  run.training.num_ranks = 2;
+  ASSERT_TRUE(run.model.qkv_bias);
+  run.training.num_ranks = tested.ranks;
+  run.policy.strategy = plan::FindStrategy(tested.strategy);
+  run.policy.reshard_after_forward = run.policy.strategy->reshards_after_forward;
   model::SafetensorsWriter writer;
-  int64_t elements = 0;
   for (const plan::Parameter& parameter : model::AllParameters(run.model)) {
     const std::string name = model::HuggingFaceName(parameter.name);
     writer.Add(name, Weights(name, parameter.shape).to(at::kHalf));
-    elements += plan::NumElements(parameter.shape);
+  }
+  int64_t elements = 0;  // tensor ranks' descriptions have their parts
+  for (const plan::Unit& unit : DescriptionOf(run).units) {
+    for (const plan::Parameter& parameter : unit.parameters) {
+      elements += tested.holders * plan::NumElements(parameter.shape);
+    }
   }
   ASSERT_TRUE(writer.Write((folder / "model.safetensors").string()).ok());
   const auto weights = model::WeightFolder::Open(folder.string(), run.model);
@@ -164,11 +188,12 @@ TEST(LoadingTest, ReadsOncePerShardAndHoldsTheShardAlone) {
   run.weights = source;
   NullSink sink;
   CpuDevice device{CpuOptions()};
-  const auto ranks = Ranks::Make(
-      JobOf(run), transport::MakeSharedMemoryTransport(2, 60 * kNsPerSecond), &sink, &device);
+  const auto ranks =
+      Ranks::Make(JobOf(run), transport::MakeSharedMemoryTransport(tested.ranks, 60 * kNsPerSecond),
+                  &sink, &device);
   ASSERT_TRUE(ranks.ok()) << ranks.message();
   EXPECT_EQ(source->elements_read(), elements);
-  for (int rank = 0; rank < 2; ++rank) {
+  for (int rank = 0; rank < tested.ranks; ++rank) {
     RankWork& work = (*ranks)->work(rank);
     EXPECT_EQ(work.TakePeakBytes(), work.allocated_bytes());
   }
