@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -16,6 +17,8 @@
 #include "app/plan_memory.h"
 #include "app/say.h"
 #include "engine/config/config.h"
+#include "engine/footprint/footprint.h"
+#include "engine/model/model_config.h"
 #include "engine/plan/memory.h"
 #include "engine/plan/policy.h"
 #include "engine/plan/text.h"
@@ -62,6 +65,18 @@ constexpr Option kOptions[] = {
     {"--micro-batches", "train.micro_batches", "1", "Micro-batches of a step"},
 };
 
+// Keys of a model: with one of them the schedule is that of the model that a run with them trains,
+// without any the uniform one's.
+constexpr std::string_view kKeysOfModel[] = {
+    "lora.alpha",  "lora.rank",    "lora.targets", "model.dim",          "model.ffn",
+    "model.heads", "model.kind",   "model.seq",    "model.vocab",        "model.kv_heads",
+    "train.batch", "train.frozen", "unit.policy",  "train.logits_block",
+};
+
+bool IsOfModel(const Setting& setting) {
+  return std::ranges::find(kKeysOfModel, setting.key) != std::end(kKeysOfModel);
+}
+
 // Of "key=value", spaces round the key or not.
 Setting SettingOf(const std::string& typed) {
   const size_t equals = typed.find('=');
@@ -78,8 +93,14 @@ std::string TextOf(const Setting& setting) {
 Status Apply(const Setting& setting, config::Config* config) {
   if (setting.option.empty()) {
     SHARDSCOPE_RETURN_IF_ERROR(config::ApplySetting(TextOf(setting), config));
+    if (config::FindKey(setting.key)->shapes_schedule || IsOfModel(setting)) return Status::Ok();
+    if (setting.key == "model.path" || setting.key == "lora.path") {
+      return Status::Error(
+          fmt::format("'{}' names a folder, which plan does not read to print a schedule: see plan "
+                      "--memory, or schedules/0.txt of a run",
+                      setting.key));
+    }
     // The others would be accepted and change nothing.
-    if (config::FindKey(setting.key)->shapes_schedule) return Status::Ok();
     return Status::Error(
         fmt::format("'{}' does not shape a schedule: leave it out here", setting.key));
   }
@@ -99,7 +120,7 @@ Status SetUnits(config::Config* config) {
   const int64_t least = config->GetInt("model.layers");
   const int64_t chunks = config->GetInt("pipeline.chunks");
   const auto most = static_cast<int64_t>(config::FindKey("model.layers")->maximum);
-  const int64_t enough = std::min(most, config->GetInt("run.ranks") * chunks);
+  const int64_t enough = std::min(most, std::max(least, config->GetInt("run.ranks") * chunks));
   SHARDSCOPE_RETURN_IF_ERROR(config->Set("model.layers", std::to_string(enough)));
   SHARDSCOPE_RETURN_IF_ERROR(config->Check());
   const int stages = config::ToPolicy(*config).mesh.size(plan::MeshDimension::kPipeline);
@@ -116,9 +137,11 @@ Result<config::Config> MakeConfig(const PlanArguments& arguments) {
   }
   if (!SaysUnits(arguments)) SHARDSCOPE_RETURN_IF_ERROR(SetUnits(&config));
   SHARDSCOPE_RETURN_IF_ERROR(config.Check());
-  // Stages of a pipeline, and units that take turns, cannot share one.
+  // Stages of a pipeline, and units that take turns, cannot share one; units that were chosen have
+  // theirs.
   const plan::Mesh mesh = config::ToPolicy(config).mesh;
-  const bool has_root = config.Get("preset") != "double_buffer";
+  const bool has_root =
+      config.Get("preset") != "double_buffer" && !config.IsExplicit("unit.policy");
   if (has_root && !config.IsExplicit("unit.root") &&
       mesh.size(plan::MeshDimension::kPipeline) == 1) {
     SHARDSCOPE_RETURN_IF_ERROR(config.Set("unit.root", "true"));
@@ -126,16 +149,27 @@ Result<config::Config> MakeConfig(const PlanArguments& arguments) {
   return config;
 }
 
+Result<plan::ModelDescription> ModelOf(const PlanArguments& arguments, const config::Config& config,
+                                       const plan::UnitPolicy& units) {
+  if (std::ranges::any_of(arguments.settings, IsOfModel)) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(const model::ModelConfig model, footprint::ModelConfigOf(config));
+    SHARDSCOPE_RETURN_IF_ERROR(model::CheckUnits(model, units));
+    return model::DescribeModel(model, units, config.GetInt("train.batch"));
+  }
+  return plan::UniformModel(static_cast<int>(config.GetInt("model.layers")),
+                            config.GetBool("unit.root"), units.stages, units.tensor_ranks,
+                            units.sequence_parallel);
+}
+
 Result<std::string> PrintPlan(const PlanArguments& arguments) {
   const Result<config::Config> config = MakeConfig(arguments);
   if (!config.ok()) return config.status();
   const plan::Policy policy = config::ToPolicy(*config);
-  const plan::ModelDescription model = plan::UniformModel(
-      static_cast<int>(config->GetInt("model.layers")), config->GetBool("unit.root"),
-      policy.units.stages, policy.units.tensor_ranks, policy.units.sequence_parallel);
+  SHARDSCOPE_ASSIGN_OR_RETURN(const plan::ModelDescription description,
+                              ModelOf(arguments, *config, policy.units));
   const Result<plan::Schedule> schedule = arguments.evaluation
-                                              ? plan::BuildEvaluation(model, policy)
-                                              : plan::BuildSchedule(model, policy);
+                                              ? plan::BuildEvaluation(description, policy)
+                                              : plan::BuildSchedule(description, policy);
   if (!schedule.ok()) return schedule.status();
   plan::MemoryPeak peak;  // of the rank that needs most
   for (int rank = 0; rank < schedule->num_ranks(); ++rank) {

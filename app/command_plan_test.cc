@@ -50,12 +50,19 @@ TEST_F(PlanFile, WhatIsPrintedPassesTheCheck) {
 }
 
 TEST(Plan, TakesTheKeysThatShapeASchedule) {
+  // Those of a model, of which the schedule is then printed, and those that name a folder of one.
+  const std::set<std::string> of_model = {
+      "lora.alpha",  "lora.rank",          "lora.targets", "model.dim",
+      "model.ffn",   "model.heads",        "model.kind",   "model.seq",
+      "model.vocab", "model.kv_heads",     "train.batch",  "train.frozen",
+      "unit.policy", "train.logits_block", "model.path",   "lora.path"};
   for (const config::KeyInfo& key : config::AllKeys()) {
     if (!key.settable) continue;
     const std::string error =
         RunPlan("plan --units 2 --set " + key.name + "=" + key.default_value).error;
     const bool is_taken = error.find("does not shape a schedule") == std::string::npos;
-    EXPECT_EQ(is_taken, key.shapes_schedule) << key.name << ": " << error;
+    EXPECT_EQ(is_taken, key.shapes_schedule || of_model.contains(key.name))
+        << key.name << ": " << error;
   }
 }
 
@@ -124,6 +131,33 @@ TEST(Plan, SettingsAreChecked) {
   const Outcome preset = RunPlan("plan --preset fsdp3");
   EXPECT_EQ(preset.exit_code, 1);
   EXPECT_THAT(preset.error, HasSubstr("fsdp3"));
+}
+
+TEST(Plan, KeysOfAModelPrintTheScheduleOfOne) {
+  const Outcome adapters = RunPlan("plan --set lora.rank=8");
+  ASSERT_EQ(adapters.exit_code, 0) << adapters.error;
+  EXPECT_THAT(adapters.out, AllOf(HasSubstr("lora_A.weight\" shape=8,"), HasSubstr(" frozen=1"),
+                                  HasSubstr("unit 3 \"block2\""), Not(HasSubstr("\"block3\""))));
+  const Outcome frozen = RunPlan("plan --set train.frozen=block2");
+  ASSERT_EQ(frozen.exit_code, 0) << frozen.error;
+  EXPECT_THAT(frozen.out, AllOf(HasSubstr("# B m0 block1 reduce_scatter\n"),
+                                Not(HasSubstr("# B m0 block2 reduce_scatter\n"))));
+  EXPECT_THAT(RunPlan("plan --set unit.policy=module").out, HasSubstr("\"block0.attention\"\n"));
+  EXPECT_NE(RunPlan("plan --set train.logits_block=16").out,
+            RunPlan("plan --set train.logits_block=0").out);
+  EXPECT_THAT(RunPlan("plan --evaluation --set lora.rank=8").out, HasSubstr("lora_A.weight"));
+  // Without any of them it is the uniform one's, which is smaller.
+  EXPECT_NE(RunPlan("plan").out, RunPlan("plan --set model.kind=gpt").out);
+}
+
+TEST(Plan, FoldersOfAModelAreLeftToOtherCommands) {
+  for (const std::string key : {"model.path", "lora.path"}) {
+    EXPECT_EQ(RunPlan("plan --set " + key + "=/nowhere").error,
+              "shardscope plan: '" + key +
+                  "' names a folder, which plan does not read to print a schedule: see plan "
+                  "--memory, or schedules/0.txt of a run\n");
+  }
+  EXPECT_THAT(RunPlan("plan --set train.frozen=block3").error, HasSubstr("no module block3"));
 }
 
 TEST(Plan, HasABlockForEachStageUnlessTheirNumberIsAskedFor) {

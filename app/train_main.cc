@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <malloc.h>
 
+#include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -19,6 +21,7 @@
 #include "app/train/command_sample.h"
 #include "app/train/progress.h"
 #include "app/train/signals.h"
+#include "app/train/tokenizing_told.h"
 #include "engine/config/config.h"
 #include "engine/config/device.h"
 #include "engine/config/launch.h"
@@ -300,7 +303,12 @@ Result<int> Train(const Arguments& arguments) {
   if (arguments.reference && setting->config.GetInt("eval.every") > 0) {
     return Status::Error("--reference evaluates nothing: leave eval.every away");
   }
-  Result<runtime::Job> job = runtime::JobOf(setting->config, DefaultData());
+  TokenizingTold told;
+  Result<runtime::Job> job =
+      runtime::JobOf(setting->config, DefaultData(), [&told](int64_t done, int64_t all) {
+        const std::string line = told.LineAt(std::chrono::steady_clock::now(), done, all);
+        if (!line.empty()) Say(line);
+      });
   if (!job.ok()) return job.status();
   if (arguments.reference) return TrainReference(arguments, setting->config, *job);
   return TrainSharded(arguments, *setting, *std::move(job));

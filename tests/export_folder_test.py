@@ -21,12 +21,6 @@ CASES = {case.name: {**case.config, "vocab_size": 256} for case in llama_cases.C
 SETTINGS = ["model.seq=16", "train.batch=2", "train.warmup_steps=2", "checkpoint.every=100"]
 
 
-def nearest_bf16(value):
-    """The bits of it, ties to even."""
-    bits, = struct.unpack("<I", struct.pack("<f", value))
-    return (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
-
-
 class ExportFolderTest(ProgramTest):
     def tune(self, name, config, *settings, ranks=2, steps=3):
         """The last checkpoint of a run from a folder with this config.json."""
@@ -247,7 +241,7 @@ class ExportFolderTest(ProgramTest):
         weights = hugging_face.read_checkpoint(checkpoint)
         for name, (dtype, _, data) in tensors.items():
             self.assertEqual(dtype, "BF16")
-            self.assertEqual(list(struct.unpack(f"<{len(data) // 2}H", data)), [nearest_bf16(value) for value in weights[hugging_face.our_name(name)][1]])
+            self.assertEqual(list(struct.unpack(f"<{len(data) // 2}H", data)), [hugging_face.nearest_bf16(value) for value in weights[hugging_face.our_name(name)][1]])
         self.assertEqual(json.loads((out / "config.json").read_text())["torch_dtype"], "bfloat16")
         self.assertEqual(sorted(path.name for path in out.iterdir()), sorted([*beside, *names, "config.json", "model.safetensors.index.json"]))
         for name, text in beside.items():

@@ -38,8 +38,11 @@ class FineTuningTest(ProgramTest):
         self.options = ["precision.param=bf16", "checkpointing=full", "offload=all", "train.batch=2"]
 
     def test_from_folder_to_folder(self):
-        planned = self.run_program(APP, "plan", "--memory", "--ranks", 4, "--set", *self.model, *self.options).stdout
+        planned = self.run_program(APP, "plan", "--memory", "--limit", "2GB", "--ranks", 4, "--set", *self.model, *self.options).stdout
         self.assertIn("Peak of the rank that needs most", planned)
+        largest = planned.partition("The largest of each key that fits 2.00 GB a rank")[2]
+        self.assertRegex(largest, r"fits +train\.batch +model\.seq\n")
+        self.assertRegex(largest, r"as given \(strategy=full\) +yes +(>= )?\d+ +(>= )?\d+\n")
 
         run = self.root / "tuned"
         command = [TRAIN, "--ranks", 4, "--out", run, "--set", *self.model, *self.options, "train.steps=100000", "train.lr=1e-2", "train.schedule=cosine",
@@ -51,6 +54,10 @@ class FineTuningTest(ProgramTest):
             interrupt(trainer)
             said, _ = trainer.communicate(timeout=TIMEOUT_S)
         self.assertEqual(trainer.returncode, INTERRUPTED, said)
+
+        self.assertIn("held-out data: ", self.run_program(APP, "report", run).stdout)
+        before, *_ = self.report(run)["evaluations"]
+        self.assertEqual(before["before_step"], 0)
 
         # Of the blocks only adapters are reduced and updated.
         bytes_of = {row["kind"]: row["bytes"] for row in self.sql(
@@ -69,6 +76,9 @@ class FineTuningTest(ProgramTest):
         first, = self.sql(run, mean.format("ASC", 4 * 5))
         last, = self.sql(more, mean.format("DESC", 2 * 5))
         self.assertLess(last["loss"], first["loss"])
+        *_, after = self.report(more)["evaluations"]
+        self.assertEqual((after["before_step"], after["tokens"]), (step + 12, before["tokens"]))
+        self.assertLess(after["loss"], before["loss"])  # of what no step learns from
 
         # What a user says, as the messages were that it has learned from; the answer alone is written.
         sample = (TRAIN, "sample", "--checkpoint", more, "--tokens", 20, "--prompt")
@@ -79,7 +89,35 @@ class FineTuningTest(ProgramTest):
 
         out = self.root / "tuned-hf"
         self.run_program(TRAIN, "export", "--checkpoint", more, "--out", out)
-        self.assert_merged(more / "checkpoints" / f"step-{step + 12}", hugging_face.read_folder(out))
+        checkpoint = more / "checkpoints" / f"step-{step + 12}"
+        exported = hugging_face.read_folder(out)
+        self.assert_merged(checkpoint, exported)
+        narrow = self.root / "tuned-bf16"
+        self.run_program(TRAIN, "export", "--checkpoint", more, "--out", narrow, "--dtype", "bf16")
+        self.assert_nearest(exported, hugging_face.read_folder(narrow))
+        adapter = self.root / "tuned-adapter"
+        self.run_program(TRAIN, "export", "--adapter", "--checkpoint", more, "--out", adapter)
+        self.assert_adapters(checkpoint, adapter)
+
+    def assert_nearest(self, exported, narrow):
+        """The same tensors in bf16."""
+        self.assertEqual(sorted(narrow), sorted(exported))
+        for name, (dtype, shape, data) in narrow.items():
+            self.assertEqual((dtype, shape), ("BF16", exported[name][1]), name)
+            bits = struct.unpack(f"<{len(data) // 2}H", data)
+            self.assertEqual(list(bits), [hugging_face.nearest_bf16(value) for value in struct.unpack(f"<{len(bits)}f", exported[name][2])], name)
+
+    def assert_adapters(self, checkpoint, adapter):
+        """All of the checkpoint's, bit for bit, in peft's names."""
+        config = json.loads((adapter / "adapter_config.json").read_text())
+        self.assertEqual((config["peft_type"], config["r"], config["lora_alpha"]), ("LORA", RANK, ALPHA))
+        weights = hugging_face.read_checkpoint(checkpoint)
+        tensors, _ = hugging_face.read_safetensors(adapter / "adapter_model.safetensors")
+        self.assertEqual(len(tensors), 2 * 7 * self.config["num_hidden_layers"])
+        for name, (_, shape, data) in tensors.items():
+            weight = name.removeprefix("base_model.model.").replace(".lora_A.", ".").replace(".lora_B.", ".")
+            ours = hugging_face.our_name(weight).replace(".weight", ".lora_A.weight" if ".lora_A." in name else ".lora_B.weight")
+            self.assertEqual((shape, list(struct.unpack(f"<{len(data) // 4}f", data))), weights[ours], name)
 
     def assert_merged(self, checkpoint, exported):
         """W + alpha/rank B A of every target, everything else as the folder had it."""

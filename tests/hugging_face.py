@@ -50,6 +50,12 @@ def write_folder(folder, config):
     return folder
 
 
+def nearest_bf16(value):
+    """The bits of it, ties to even."""
+    bits, = struct.unpack("<I", struct.pack("<f", value))
+    return (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+
+
 def read_safetensors(path):
     """(name: (dtype, shape, bytes), metadata)."""
     data = path.read_bytes()

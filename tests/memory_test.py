@@ -136,6 +136,7 @@ class MemoryTest(ProgramTest):
         slow = ("link.bandwidth=50MB/s", "link.host.bandwidth=50MB/s", "train.steps=10")
         for at, (policy, key) in enumerate((("strategy=full", "train.batch"), ("strategy=ddp", "model.layers"), ("strategy=zero1", "model.dim"),
                                             ("strategy=full", "model.seq"), ("strategy=full model.kind=llama", "model.layers"),
+                                            ("strategy=zero2", "train.batch"), ("strategy=zero3", "train.batch"),
                                             ("strategy=zero1 offload=optimizer", "train.batch"), ("offload=optimizer", "model.dim"),
                                             ("model.kind=llama checkpointing=full", "train.batch"),
                                             ("model.kind=llama lora.rank=4 checkpointing=full offload=all", "train.batch"),

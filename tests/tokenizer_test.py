@@ -22,6 +22,16 @@ class TokenizerTest(unittest.TestCase):
         self.assertEqual(set(recorded), set(ours))
         self.assertEqual([], compare.differences(recorded, ours))
 
+    def test_a_tokenizer_that_a_person_has_is_compared_in_its_folder(self):
+        recorded = json.loads(compare.RECORDED.read_text())["tokenizers"]
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = pathlib.Path(scratch) / "qwen2"
+            material.write_folder(folder, material.kinds(material.train(compare.NUM_MERGES))["qwen2"])
+            self.assertEqual({"qwen2": recorded["qwen2"]}, compare.ours(folder))
+            (folder / "tokenizer.json").write_text("{}")
+            with self.assertRaisesRegex(RuntimeError, "qwen2"):
+                compare.ours(folder)
+
     def test_conversations_are_written_as_by_transformers(self):
         recorded = json.loads(compare.RECORDED.read_text())["chat"]
         tokenizer = material.kinds(material.train(8))["qwen2"]

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -74,14 +75,23 @@ Result<Documents> Documents::Make(std::shared_ptr<const tokenizer::Tokenizer> to
   return Documents(std::move(tokenizer));
 }
 
+void Documents::OnProgress(std::function<void(int64_t bytes)> on_progress) {
+  encoder_.OnProgress([this, on_progress = std::move(on_progress)](size_t bytes) {
+    on_progress(appended_bytes_ + static_cast<int64_t>(bytes));
+  });
+}
+
 Status Documents::Append(const std::string& name, std::string_view bytes, bool is_json_lines,
                          std::vector<uint32_t>* tokens) {
+  const int64_t end = appended_bytes_ + std::ssize(bytes);
   if (!is_json_lines) {
     if (bytes.empty()) return Status::Ok();
     const Status status = AppendText(bytes, tokens);
+    appended_bytes_ = end;
     return status.ok() ? status : Status::Error(name + ": " + status.message());
   }
   for (int64_t number = 1; !bytes.empty(); ++number) {
+    appended_bytes_ = end - std::ssize(bytes);
     const std::string_view line = Trim(TakeField(&bytes, '\n'));
     if (line.empty()) continue;
     const Status status = AppendLine(line, tokens);
@@ -89,6 +99,7 @@ Status Documents::Append(const std::string& name, std::string_view bytes, bool i
       return Status::Error(name + ", line " + std::to_string(number) + ": " + status.message());
     }
   }
+  appended_bytes_ = end;
   return Status::Ok();
 }
 

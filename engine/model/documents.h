@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +29,10 @@ class Documents {
   Status Append(const std::string& name, std::string_view bytes, bool is_json_lines,
                 std::vector<uint32_t>* tokens);
 
+  // From now on called every few thousand words with how many bytes of all that was appended are
+  // documents by now, about. It is not moved from then on.
+  void OnProgress(std::function<void(int64_t bytes)> on_progress);
+
   int64_t count() const { return count_; }
   bool is_masked() const { return is_masked_; }
 
@@ -46,6 +51,7 @@ class Documents {
   std::optional<tokenizer::ChatTemplate> chat_;  // once a conversation has come
   std::vector<tokenizer::TokenId> ids_;
   std::vector<tokenizer::Extent> extents_;  // of ids_, of a conversation
+  int64_t appended_bytes_ = 0;              // before the document that is encoded
   int64_t count_ = 0;
   bool is_masked_ = false;
 };

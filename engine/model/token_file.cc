@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 
 #include "engine/model/documents.h"
 #include "trace/base/hash.h"
@@ -101,6 +102,16 @@ void Shrink(const fs::path& folder, int64_t max_bytes) {
   }
 }
 
+// From its beginning; `documents` stays where it is, and `on_progress` outlives it.
+void TellProgress(const std::vector<MappedFile>& inputs, const TokenizeProgress& on_progress,
+                  Documents* documents) {
+  int64_t all = 0;
+  for (const MappedFile& input : inputs) all += std::ssize(input.bytes());
+  on_progress(0, all);
+  documents->OnProgress(
+      [&on_progress, all](int64_t done) { on_progress(std::min(done, all), all); });
+}
+
 }  // namespace
 
 // At the file's end, as all of it is known there.
@@ -167,6 +178,7 @@ Result<std::shared_ptr<const TokenFile>> TokenFile::Open(const std::vector<std::
   OutputFile::RemoveLeft(folder.string());
   SHARDSCOPE_ASSIGN_OR_RETURN(Documents documents, Documents::Make(options.tokenizer));
   SHARDSCOPE_ASSIGN_OR_RETURN(OutputFile output, OutputFile::Create(path));
+  if (options.on_progress) TellProgress(inputs, options.on_progress, &documents);
   Checksum checksum;
   std::vector<uint32_t> tokens;
   for (size_t i = 0; i < files.size(); ++i) {

@@ -29,12 +29,17 @@ enum class DataFormat {
   kJsonLines,
 };
 
+// Of all files together. Called with no bytes when text begins to be tokenised (not where its
+// tokens are known) and every few thousand words, on the thread that does it.
+using TokenizeProgress = std::function<void(int64_t done_bytes, int64_t all_bytes)>;
+
 struct TokenizeOptions {
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer;
   DataFormat format = DataFormat::kByName;
   std::string cache;              // a folder, made if need be
   int64_t max_cache_bytes = 0;    // older files go when a new one is written
   std::string key = "data.path";  // that named the files: errors begin with it
+  TokenizeProgress on_progress = nullptr;
 };
 
 // Immutable. Threads: any.

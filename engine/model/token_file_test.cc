@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -215,6 +216,38 @@ TEST_F(TokenFileTest, TheCacheIsUsedAgainUnlessAnythingHasChanged) {
   EXPECT_EQ((*TokenFile::Open({path}, options_))->tokens()[3], kAsk);
   EXPECT_EQ(CacheFiles().size(), 3u);
   EXPECT_EQ((*first)->tokens()[2], uint32_t{'c'});  // still mapped
+}
+
+TEST_F(TokenFileTest, TellsHowMuchIsTokenised) {
+  std::string words;
+  for (int i = 0; i < 10'000; ++i) words += " word";
+  std::string lines;
+  for (int i = 0; i < 10'000; ++i) lines += "{\"text\": \"one word\"}\n";
+  const std::vector<std::string> files = {Write("a.txt", words), Write("b.jsonl", lines),
+                                          Write("c.txt", words)};
+  const auto all = static_cast<int64_t>(2 * words.size() + lines.size());
+  std::vector<int64_t> told;
+  options_.on_progress = [&](int64_t done, int64_t of) {
+    EXPECT_EQ(of, all);
+    told.push_back(done);
+  };
+  const auto file = TokenFile::Open(files, options_);
+  ASSERT_TRUE(file.ok()) << file.message();
+  ASSERT_GT(told.size(), 6u);
+  EXPECT_EQ(told.front(), 0);
+  EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
+  EXPECT_LE(told.back(), all);
+  EXPECT_GT(told.back(), all - static_cast<int64_t>(words.size()));
+  // Of each file more than once: as one of a few words it would be said of none.
+  const auto first = static_cast<int64_t>(words.size());
+  EXPECT_GT(std::ranges::count_if(told, [&](int64_t done) { return 0 < done && done < first; }), 1);
+  EXPECT_GT(
+      std::ranges::count_if(told, [&](int64_t done) { return first < done && done < all - first; }),
+      1);
+  // Known tokens are not made again.
+  told.clear();
+  ASSERT_TRUE(TokenFile::Open(files, options_).ok());
+  EXPECT_TRUE(told.empty());
 }
 
 TEST_F(TokenFileTest, TokensAndTokenizerHaveAChecksumEach) {

@@ -94,7 +94,8 @@ namespace {
 // What a key (data.path, eval.path) names, or else `default_data`, as bytes or as the tokenizer's
 // ids.
 Result<model::Corpus> CorpusOf(const config::Config& config, const std::string& key,
-                               const std::string& default_data) {
+                               const std::string& default_data,
+                               const model::TokenizeProgress& on_progress) {
   const std::string path = config.Get(key).empty() ? default_data : config.Get(key);
   const int64_t vocab = config.GetInt("model.vocab");
   SHARDSCOPE_ASSIGN_OR_RETURN(const auto tokenizer, TokenizerOf(config));
@@ -122,7 +123,8 @@ Result<model::Corpus> CorpusOf(const config::Config& config, const std::string& 
                                      : model::DataFormat::kByName,
        .cache = config.Get("data.cache").empty() ? DefaultTokenCache() : config.Get("data.cache"),
        .max_cache_bytes = config.GetInt("data.cache_limit"),
-       .key = key});
+       .key = key,
+       .on_progress = on_progress});
 }
 
 // Of model.path; null without one.
@@ -146,13 +148,14 @@ Result<std::shared_ptr<const model::WeightFolder>> AdaptersOf(const config::Conf
 }
 
 // Of eval.path; null where nothing is evaluated.
-Result<std::shared_ptr<const HeldOut>> HeldOutOf(const config::Config& config) {
+Result<std::shared_ptr<const HeldOut>> HeldOutOf(const config::Config& config,
+                                                 const model::TokenizeProgress& on_progress) {
   auto held_out = std::make_shared<HeldOut>();
   held_out->every = config.GetInt("eval.every");
   held_out->most_batches = config.GetInt("eval.batches");
   held_out->seq = config.GetInt("model.seq");
   if (held_out->every == 0) return std::shared_ptr<const HeldOut>();
-  SHARDSCOPE_ASSIGN_OR_RETURN(model::Corpus corpus, CorpusOf(config, "eval.path", ""));
+  SHARDSCOPE_ASSIGN_OR_RETURN(model::Corpus corpus, CorpusOf(config, "eval.path", "", on_progress));
   held_out->num_samples = model::NumSamples(corpus.num_tokens(), held_out->seq);
   held_out->corpus = std::make_shared<const model::Corpus>(std::move(corpus));
   const int64_t in_a_batch = config.GetInt("train.batch") * config.GetInt("train.micro_batches");
@@ -166,11 +169,12 @@ Result<std::shared_ptr<const HeldOut>> HeldOutOf(const config::Config& config) {
 
 }  // namespace
 
-Result<Job> JobOf(const config::Config& config, const std::string& default_data) {
+Result<Job> JobOf(const config::Config& config, const std::string& default_data,
+                  const model::TokenizeProgress& on_progress) {
   SHARDSCOPE_ASSIGN_OR_RETURN(const model::ModelConfig model, footprint::ModelConfigOf(config));
   SHARDSCOPE_ASSIGN_OR_RETURN(const auto weights, WeightsOf(config, model));
   SHARDSCOPE_ASSIGN_OR_RETURN(const auto adapters, AdaptersOf(config, model));
-  Result<model::Corpus> corpus = CorpusOf(config, "data.path", default_data);
+  Result<model::Corpus> corpus = CorpusOf(config, "data.path", default_data, on_progress);
   if (!corpus.ok()) return corpus.status();
   const Result<model::Sampler> sampler = SamplerOf(config, *corpus);
   if (!sampler.ok()) return sampler.status();
@@ -185,7 +189,7 @@ Result<Job> JobOf(const config::Config& config, const std::string& default_data)
   job.reduce = policy.reduce_dtype;
   job.gradient = policy.gradient_dtype();
   job.corpus = std::make_shared<const model::Corpus>(*std::move(corpus));
-  SHARDSCOPE_ASSIGN_OR_RETURN(job.held_out, HeldOutOf(config));
+  SHARDSCOPE_ASSIGN_OR_RETURN(job.held_out, HeldOutOf(config, on_progress));
   const plan::ModelDescription description =
       model::DescribeModel(job.model, policy.units, job.training.batch);
   job.initial_layout = InitialLayout(description, policy);

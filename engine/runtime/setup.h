@@ -4,6 +4,7 @@
 #include <string>
 
 #include "engine/config/config.h"
+#include "engine/model/token_file.h"
 #include "engine/runtime/ranks/cpu_work.h"
 #include "engine/transport/gloo/gloo_transport.h"
 #include "trace/base/status.h"
@@ -19,8 +20,10 @@ Result<model::Sampler> SamplerOf(const config::Config& config, const model::Corp
 Result<std::shared_ptr<const tokenizer::Tokenizer>> TokenizerOf(const config::Config& config);
 
 // Reads the data, and of model.path what its files have; `config` has passed Check(). Without
-// data.path the data are `default_data`.
-Result<Job> JobOf(const config::Config& config, const std::string& default_data);
+// data.path the data are `default_data`. `on_progress`: told of the text that is tokenised, of
+// data.path and then of eval.path.
+Result<Job> JobOf(const config::Config& config, const std::string& default_data,
+                  const model::TokenizeProgress& on_progress = nullptr);
 
 // The model in one line, for people.
 std::string ModelText(const Job& job);

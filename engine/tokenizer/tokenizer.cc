@@ -9,6 +9,7 @@
 namespace shardscope::tokenizer {
 namespace {
 
+constexpr int64_t kWordsOfProgress = 4096;
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";
 
 // How many bytes at the front of `text`, which is no well-formed character, one U+FFFD stands for:
@@ -104,6 +105,7 @@ Status Encoder::Encode(std::string_view text, std::vector<TokenId>* ids) {
     const std::string_view source = text.substr(done, end - done);
     const std::string_view piece = Normalize(tokenizer_->normalizer_, source, &normal_form_);
     const size_t first = ids->size();
+    piece_start_ = done;
     SHARDSCOPE_RETURN_IF_ERROR(EncodeNormalized(piece, ids));
     if (extents_ != nullptr) {
       const std::span<Extent> added = std::span(*extents_).subspan(first);
@@ -150,6 +152,7 @@ Status Encoder::EncodePiece(std::string_view piece, size_t start, size_t step,
   if (step == tokenizer_->steps_.size()) {
     bpe_.Encode(piece, ids);
     if (extents_ != nullptr) AppendExtents(piece, start, *ids);
+    if (on_progress_ && ++num_words_ % kWordsOfProgress == 0) on_progress_(piece_start_ + start);
     return Status::Ok();
   }
   if (!tokenizer_->steps_[step].adds_space || piece.front() == ' ') {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -114,6 +115,11 @@ class Encoder {
   // The same of a text that goes on: without the tokens behind it.
   Status EncodeBeginning(std::string_view text, std::vector<TokenId>* ids);
 
+  // From now on called every few thousand words with how many bytes of the text that is encoded
+  // are tokens by now, about, as its normal form may be longer or shorter.
+  using Progress = std::function<void(size_t bytes)>;
+  void OnProgress(Progress on_progress) { on_progress_ = std::move(on_progress); }
+
  private:
   Status EncodeNormalized(std::string_view text, std::vector<TokenId>* ids);
   // What becomes of `piece`, which is at byte `start` of the normal form, by step `step` and those
@@ -128,6 +134,9 @@ class Encoder {
   Matcher matcher_;
   std::string normal_form_;
   std::vector<Extent>* extents_ = nullptr;  // while somebody asks for them
+  Progress on_progress_;                    // may be null
+  int64_t num_words_ = 0;                   // of all texts, counted for it
+  size_t piece_start_ = 0;                  // in the text, of what lies between added tokens
 };
 
 // Bytes as UTF-8, each that begins no well-formed character replaced by U+FFFD as Unicode

@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import pathlib
+import struct
 import subprocess
 import sys
 import tempfile
@@ -50,6 +51,11 @@ def record() -> None:
         print(f"{case.path.relative_to(environment.ROOT)}: losses {', '.join(f'{loss:.6f}' for loss in content['losses']['fp32'])}")
 
 
+SAMPLES = llama_cases.RANKS * llama_cases.BATCH  # all of them in each step: their order does not matter
+LORA_RANK, LORA_ALPHA = 4, 8
+LORA = (f"lora.rank={LORA_RANK}", f"lora.alpha={LORA_ALPHA}", "lora.targets=all", "train.lr=0.02")
+
+
 def largest_difference(ours: list[float], theirs: list[float]) -> float:
     scale = max(abs(value) for value in theirs)
     return max(abs(a - b) for a, b in zip(ours, theirs, strict=True)) / scale
@@ -75,16 +81,21 @@ def train(*arguments) -> None:
         raise RuntimeError(f"shardscope-train failed:\n{done.stderr[-2000:]}")
 
 
+def train_from_folder(config: dict, root: pathlib.Path, *settings: str) -> list[list[int]]:
+    """A folder with this config.json is written, and trained from in `root / "run"`. The samples."""
+    folder = hugging_face.write_folder(root / "from", config)
+    rows = [[llama_cases.mixed_bits(3, row * (llama_cases.SEQ + 1) + at) % 128 for at in range(llama_cases.SEQ + 1)] for row in range(SAMPLES)]
+    (root / "data").write_bytes(bytes(token for row in rows for token in row))
+    train("--ranks", llama_cases.RANKS, "--out", root / "run", "--set", f"model.path={folder}", f"data.path={root / 'data'}",
+          f"model.seq={llama_cases.SEQ}", f"train.batch={llama_cases.BATCH}", f"train.steps={llama_cases.STEPS}", "checkpoint.every=1000", *settings)
+    return rows
+
+
 def exported(case: llama_cases.Case, root: pathlib.Path) -> dict:
     """A folder that is trained from and exported, as transformers loads it, beside the checkpoint: the largest difference of logits, what was
     missing or too much, and transformers' loss beside that of the step which goes on from the checkpoint."""
     config = {**case.config, "vocab_size": 256}  # a token is a byte
-    folder = hugging_face.write_folder(root / "from", config)
-    samples = llama_cases.RANKS * llama_cases.BATCH  # all of them in each step: their order does not matter
-    rows = [[llama_cases.mixed_bits(3, row * (llama_cases.SEQ + 1) + at) % 128 for at in range(llama_cases.SEQ + 1)] for row in range(samples)]
-    (root / "data").write_bytes(bytes(token for row in rows for token in row))
-    train("--ranks", llama_cases.RANKS, "--out", root / "run", "--set", f"model.path={folder}", f"data.path={root / 'data'}",
-          f"model.seq={llama_cases.SEQ}", f"train.batch={llama_cases.BATCH}", f"train.steps={llama_cases.STEPS}", "checkpoint.every=1000")
+    rows = train_from_folder(config, root)
     train("export", "--checkpoint", root / "run", "--out", root / "exported")
     train("--resume", root / "run", "--out", root / "on", "--losses", root / "losses", "--set", f"train.steps={llama_cases.STEPS + 1}")
     weights = hugging_face.read_checkpoint(root / "run" / "checkpoints" / f"step-{llama_cases.STEPS}")
@@ -107,6 +118,63 @@ def live_exported() -> bool:
     return agree
 
 
+def merged(folder: pathlib.Path, checkpoint: pathlib.Path) -> dict:
+    """Name: (shape, values) of every weight of transformers' model, W + alpha/rank B A where it has adapters."""
+    weights = hugging_face.read_checkpoint(checkpoint)
+    result = {}
+    for name, (_, shape, data) in hugging_face.read_folder(folder).items():
+        values = list(struct.unpack(f"<{len(data) // 4}f", data))
+        ours = hugging_face.our_name(name)
+        if (name_of_a := ours.replace(".weight", ".lora_A.weight")) in weights:
+            a, b = weights[name_of_a][1], weights[ours.replace(".weight", ".lora_B.weight")][1]
+            columns = shape[1]
+            for at in range(len(values)):
+                row, column = divmod(at, columns)
+                values[at] += sum(b[row * LORA_RANK + r] * a[r * columns + column] for r in range(LORA_RANK)) * LORA_ALPHA / LORA_RANK
+        result[name] = (shape, values)
+    return result
+
+
+def loaded(root: pathlib.Path, folder: pathlib.Path, content: dict) -> dict:
+    """What run_exported.py finds in a folder, beside that content."""
+    (root / "expected.json").write_text(json.dumps(content))
+    return in_transformers("run_exported.py", folder, root / "expected.json")
+
+
+def exported_with_adapters(root: pathlib.Path) -> list[tuple[str, dict, float]]:
+    """Adapters that are trained, gone on with at one rank by another strategy and exported in each way: its name, what run_exported.py finds, and how
+    far its logits may be from those of W + alpha/rank B A, relative to the largest."""
+    case = next(case for case in llama_cases.CASES if case.name == "grouped")
+    rows = train_from_folder({**case.config, "vocab_size": 256}, root, *LORA)
+    steps = llama_cases.STEPS + 3
+    train("--resume", root / "run", "--ranks", 1, "--out", root / "on", "--set", "strategy=zero2", f"train.batch={SAMPLES}", f"train.steps={steps}")
+    weights = merged(root / "from", root / "on" / "checkpoints" / f"step-{steps}")
+    for out, options in (("whole", ()), ("narrow", ("--dtype", "bf16", "--file-bytes", "20kB")), ("adapter", ("--adapter",))):
+        train("export", "--checkpoint", root / "on", "--out", root / out, *options)
+    if len(list((root / "narrow").glob("model-*.safetensors"))) < 2:
+        raise RuntimeError(f"{root / 'narrow'}: --file-bytes made no second file")
+    # In bf16 the nearest of what is in fp32, bit for bit: the sum itself may be rounded differently before.
+    in_fp32 = {name: (shape, struct.unpack(f"<{len(data) // 4}f", data)) for name, (_, shape, data) in hugging_face.read_folder(root / "whole").items()}
+    tolerance = llama_cases.TOLERANCE["fp32"]
+    return [("merged", loaded(root, root / "whole", {"weights": weights, "rows": rows}), tolerance),
+            ("merged, bf16, several files", loaded(root, root / "narrow", {"weights": in_fp32, "rows": rows, "dtype": "torch.bfloat16"}), 0),
+            ("peft over its base", loaded(root, root / "from", {"weights": weights, "rows": rows, "adapter": str(root / "adapter")}), tolerance)]
+
+
+def live_adapters() -> bool:
+    """Whether transformers and peft load what is exported of a training of adapters."""
+    agree = True
+    print("\n| exported adapters | logits | without them | missing or too many |\n|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, found, tolerance in exported_with_adapters(pathlib.Path(folder)):
+            apart = found["logits"] / found["scale"]
+            # Without adapters the model says something else, or nothing would be compared.
+            base = found["base"] / found["scale"] if "base" in found else None
+            agree = agree and apart <= tolerance and not found["odd"] and (base is None or base > 100 * tolerance)
+            print(f"| {name} | {apart:.1e} | {'' if base is None else f'{base:.1e}'} | {', '.join(found['odd']) or 'none'} |", flush=True)
+    return agree
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="compare_transformers", description=__doc__)
     action = parser.add_mutually_exclusive_group(required=True)
@@ -122,7 +190,8 @@ def main() -> int:
             record()
         else:
             agree = live()
-            return 0 if live_exported() and agree else 1
+            agree = live_exported() and agree
+            return 0 if live_adapters() and agree else 1
     except (environment.SetupError, RuntimeError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

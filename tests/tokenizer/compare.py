@@ -61,9 +61,13 @@ def summary(kinds, encode, decode, texts):
     return result
 
 
-def theirs():
+def theirs(given=None):
+    """Of the material's tokenizers, or of the one in the folder `given`."""
     from tokenizers import Tokenizer
-    kinds = {name: Tokenizer.from_str(json.dumps(kind)) for name, kind in material.kinds(material.train(NUM_MERGES)).items()}
+    if given is not None:
+        kinds = {given.name: Tokenizer.from_file(str(given / "tokenizer.json"))}
+    else:
+        kinds = {name: Tokenizer.from_str(json.dumps(kind)) for name, kind in material.kinds(material.train(NUM_MERGES)).items()}
 
     def decode(kind, lists):
         return tuple([kinds[kind].decode(ids, skip_special_tokens=skip) for ids in lists] for skip in (True, False))
@@ -71,19 +75,23 @@ def theirs():
     return summary(kinds, lambda kind, texts: [kinds[kind].encode(text).ids for text in texts], decode, material.texts())
 
 
-def ours():
-    kinds = material.kinds(material.train(NUM_MERGES))
+def ours(given=None):
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
-        for name, kind in kinds.items():
-            material.write_folder(folder / name, kind)
+        folders = {given.name: given} if given is not None else {}
+        for name, kind in material.kinds(material.train(NUM_MERGES)).items() if given is None else ():
+            folders[name] = folder / name
+            material.write_folder(folders[name], kind)
 
         def run(kind, what, value):
             (folder / "input.json").write_text(json.dumps(value))
-            command = [str(BIN / "tokenize"), str(folder / kind), what, str(folder / "input.json")]
-            return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+            command = [str(BIN / "tokenize"), str(folders[kind]), what, str(folder / "input.json")]
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode != 0:
+                raise RuntimeError(f"{folders[kind]}: {done.stderr.strip()}")
+            return json.loads(done.stdout)
 
-        return summary(kinds, lambda kind, texts: run(kind, "encode", texts), lambda kind, lists: run(kind, "decode", lists), material.texts())
+        return summary(folders, lambda kind, texts: run(kind, "encode", texts), lambda kind, lists: run(kind, "decode", lists), material.texts())
 
 
 def differences(left, right):
@@ -105,22 +113,32 @@ def main():
     action.add_argument("--record", action="store_true", help="write tests/tokenizer/recorded.json anew")
     action.add_argument("--live", action="store_true", help="compare with the packages now")
     action.add_argument("--theirs", action="store_true", help=argparse.SUPPRESS)  # inside the environment
+    parser.add_argument("folder", nargs="?", type=pathlib.Path, metavar="FOLDER", help="with --live: the tokenizer.json there, not those of the tests")
     options = parser.parse_args()
+    if options.folder is not None and not (options.live or options.theirs):
+        parser.error("FOLDER goes with --live")
+    given = options.folder and options.folder.resolve()
     if options.setup:
         setup()
         return 0
     if options.theirs:
+        if given is not None:
+            print(json.dumps({"tokenizers": theirs(given)}))
+            return 0
         import chat_cases
         print(json.dumps({"tokenizers": theirs(), "chat": chat_cases.theirs(), "masks": chat_cases.masks()}))
         return 0
-    answer = subprocess.run([str(python()), "-B", __file__, "--theirs"], capture_output=True, text=True)
+    answer = subprocess.run([str(python()), "-B", __file__, "--theirs", *([str(given)] if given else [])], capture_output=True, text=True)
     if answer.returncode != 0:
         sys.exit(answer.stderr)
     recorded = {"packages": PACKAGES, **json.loads(answer.stdout)}
     if options.record:
         RECORDED.write_text(json.dumps(recorded, indent=0) + "\n")
         return 0
-    wrong = differences(recorded["tokenizers"], ours())
+    try:
+        wrong = differences(recorded["tokenizers"], ours(given))
+    except RuntimeError as error:
+        sys.exit(f"compare_tokenizers: {error}")
     for kind, numbers in recorded["tokenizers"].items():
         print(f"{kind}: {numbers['ids']} ids of 1 MiB of text")
     print("\n".join(f"MISS: {what}" for what in wrong) or "all equal")
