@@ -82,7 +82,7 @@ void DerivedMaker::Add(store::RowBatch* batch) {
 }
 
 Derived DerivedMaker::Make() {
-  if (rows_->step_parts.empty()) return {};
+  if (rows_->step_parts.empty()) return {nullptr, num_refused_};
   DerivedRows& rows = *rows_;
   const auto step_and_rank = [](const schema::StepPartRow& row) {
     return std::pair(row.step, row.rank);

@@ -25,7 +25,7 @@ class DerivedMaker {
   // Takes the rows of derived tables out of *batch, where room for the next ones stays.
   void Add(store::RowBatch* batch);
 
-  // In the order that DerivedRows has; once. Without rows if there was no part of a step.
+  // In the order that DerivedRows has; once. Without rows if no part of a step is kept.
   Derived Make();
 
  private:

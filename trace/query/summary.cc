@@ -141,6 +141,8 @@ class SummaryReader {
 
   // False: there are no derived rows.
   Result<bool> ReadTables() {
+    SHARDSCOPE_ASSIGN_OR_RETURN(const bool has_derived, source_->HasDerived());
+    if (!has_derived) return false;
     store::RowBatch tables;
     SHARDSCOPE_RETURN_IF_ERROR(source_->ReadSmallTables(&tables));
     builder_.Add(tables);

@@ -432,6 +432,12 @@ Result<bool> FinishedSource::HasSpans() {
   return count > 0;
 }
 
+Result<bool> FinishedSource::HasDerived() {
+  SHARDSCOPE_ASSIGN_OR_RETURN(const int64_t count, reader_.database().QueryInteger(
+                                                       "SELECT EXISTS(SELECT 1 FROM step_part)"));
+  return count > 0;
+}
+
 Result<int64_t> FinishedSource::NumRanks() {
   return reader_.database().QueryInteger("SELECT count(*) FROM rank");
 }

@@ -5,7 +5,7 @@
 // ahead, op runs and the rest, where the file has their rows packed (chunk_table.h) from there.
 // Tables that only SQL asks for are left out: Snapshots have none.
 //
-// Used by one thread at a time.
+// Used by one thread at a time, but for ReadDerived().
 #pragma once
 
 #include <atomic>
@@ -79,6 +79,7 @@ class FinishedSource {
 
   Result<bool> HasGpuRows();
   Result<bool> HasSpans();
+  Result<bool> HasDerived();
   Result<int64_t> NumOpRuns();
   Result<int64_t> NumRanks();
 
