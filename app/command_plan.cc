@@ -18,7 +18,6 @@
 #include "app/say.h"
 #include "engine/config/config.h"
 #include "engine/footprint/footprint.h"
-#include "engine/model/model_config.h"
 #include "engine/plan/memory.h"
 #include "engine/plan/policy.h"
 #include "engine/plan/text.h"
@@ -60,13 +59,14 @@ constexpr Option kOptions[] = {
     {"--preset", "preset", "fsdp2",
      "Whose schedule: that of PyTorch's fsdp2 or fsdp1, or double_buffer"},
     {"--units", "model.layers", "3",
-     "Blocks besides the root unit; more where there are more stages"},
+     "Blocks besides the root unit; more where there are more stages, and with a key of a model as "
+     "many as a run has"},
     {"--ranks", "run.ranks", "2", "Ranks that share the parameters"},
     {"--micro-batches", "train.micro_batches", "1", "Micro-batches of a step"},
 };
 
 // Keys of a model: with one of them the schedule is that of the model that a run with them trains,
-// without any the uniform one's.
+// also in what they leave open (model.layers, unit.root); without any the uniform one's.
 constexpr std::string_view kKeysOfModel[] = {
     "lora.alpha",  "lora.rank",    "lora.targets", "model.dim",          "model.ffn",
     "model.heads", "model.kind",   "model.seq",    "model.vocab",        "model.kv_heads",
@@ -75,6 +75,11 @@ constexpr std::string_view kKeysOfModel[] = {
 
 bool IsOfModel(const Setting& setting) {
   return std::ranges::find(kKeysOfModel, setting.key) != std::end(kKeysOfModel);
+}
+
+// Whether the schedule is that of a run's model.
+bool IsOfModel(const PlanArguments& arguments) {
+  return std::ranges::any_of(arguments.settings, [](const Setting& one) { return IsOfModel(one); });
 }
 
 // Of "key=value", spaces round the key or not.
@@ -115,7 +120,7 @@ bool SaysUnits(const PlanArguments& arguments) {
                      [](const Setting& one) { return one.key == "model.layers"; });
 }
 
-// At least a block for each stage, unless the number of blocks was asked for.
+// Of the uniform model: at least a block for each stage, unless the number of blocks was asked for.
 Status SetUnits(config::Config* config) {
   const int64_t least = config->GetInt("model.layers");
   const int64_t chunks = config->GetInt("pipeline.chunks");
@@ -128,22 +133,22 @@ Status SetUnits(config::Config* config) {
 }
 
 Result<config::Config> MakeConfig(const PlanArguments& arguments) {
+  const bool is_uniform = !IsOfModel(arguments);
   config::Config config;
   for (const Option& option : kOptions) {
+    if (!is_uniform && option.key == std::string_view("model.layers")) continue;
     SHARDSCOPE_RETURN_IF_ERROR(config.Set(option.key, option.value));
   }
   for (const Setting& setting : arguments.settings) {
     SHARDSCOPE_RETURN_IF_ERROR(Apply(setting, &config));
   }
-  if (!SaysUnits(arguments)) SHARDSCOPE_RETURN_IF_ERROR(SetUnits(&config));
+  if (is_uniform && !SaysUnits(arguments)) SHARDSCOPE_RETURN_IF_ERROR(SetUnits(&config));
   SHARDSCOPE_RETURN_IF_ERROR(config.Check());
-  // Stages of a pipeline, and units that take turns, cannot share one; units that were chosen have
-  // theirs.
+  // Stages of a pipeline, and units that take turns, cannot share one.
   const plan::Mesh mesh = config::ToPolicy(config).mesh;
-  const bool has_root =
-      config.Get("preset") != "double_buffer" && !config.IsExplicit("unit.policy");
-  if (has_root && !config.IsExplicit("unit.root") &&
-      mesh.size(plan::MeshDimension::kPipeline) == 1) {
+  const bool may_have_root = is_uniform && config.Get("preset") != "double_buffer" &&
+                             mesh.size(plan::MeshDimension::kPipeline) == 1;
+  if (may_have_root && !config.IsExplicit("unit.root")) {
     SHARDSCOPE_RETURN_IF_ERROR(config.Set("unit.root", "true"));
   }
   return config;
@@ -151,11 +156,7 @@ Result<config::Config> MakeConfig(const PlanArguments& arguments) {
 
 Result<plan::ModelDescription> ModelOf(const PlanArguments& arguments, const config::Config& config,
                                        const plan::UnitPolicy& units) {
-  if (std::ranges::any_of(arguments.settings, IsOfModel)) {
-    SHARDSCOPE_ASSIGN_OR_RETURN(const model::ModelConfig model, footprint::ModelConfigOf(config));
-    SHARDSCOPE_RETURN_IF_ERROR(model::CheckUnits(model, units));
-    return model::DescribeModel(model, units, config.GetInt("train.batch"));
-  }
+  if (IsOfModel(arguments)) return footprint::DescriptionOf(config);
   return plan::UniformModel(static_cast<int>(config.GetInt("model.layers")),
                             config.GetBool("unit.root"), units.stages, units.tensor_ranks,
                             units.sequence_parallel);

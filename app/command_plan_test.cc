@@ -6,9 +6,13 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "app/command_test_util.h"
 #include "engine/config/config.h"
+#include "engine/footprint/footprint.h"
+#include "engine/plan/text.h"
 
 namespace shardscope::app {
 namespace {
@@ -137,7 +141,7 @@ TEST(Plan, KeysOfAModelPrintTheScheduleOfOne) {
   const Outcome adapters = RunPlan("plan --set lora.rank=8");
   ASSERT_EQ(adapters.exit_code, 0) << adapters.error;
   EXPECT_THAT(adapters.out, AllOf(HasSubstr("lora_A.weight\" shape=8,"), HasSubstr(" frozen=1"),
-                                  HasSubstr("unit 3 \"block2\""), Not(HasSubstr("\"block3\""))));
+                                  HasSubstr("\"block3\""), Not(HasSubstr("\"block4\""))));
   const Outcome frozen = RunPlan("plan --set train.frozen=block2");
   ASSERT_EQ(frozen.exit_code, 0) << frozen.error;
   EXPECT_THAT(frozen.out, AllOf(HasSubstr("# B m0 block1 reduce_scatter\n"),
@@ -150,6 +154,32 @@ TEST(Plan, KeysOfAModelPrintTheScheduleOfOne) {
   EXPECT_NE(RunPlan("plan").out, RunPlan("plan --set model.kind=gpt").out);
 }
 
+// Which is that of a run with the same keys, though the uniform model has other defaults.
+TEST(Plan, TheModelIsThatOfARun) {
+  for (const std::vector<std::string>& settings : std::vector<std::vector<std::string>>{
+           {"lora.rank=8"},
+           {"unit.policy=module"},
+           {"model.dim=64", "unit.root=true"},
+           {"train.batch=2", "model.layers=2"},
+           {"model.kind=llama", "strategy=pipeline", "train.micro_batches=2"}}) {
+    config::Config config;
+    ASSERT_TRUE(config.Set("run.ranks", "2").ok());
+    std::string arguments = "plan --set";
+    for (const std::string& setting : settings) {
+      ASSERT_TRUE(config::ApplySetting(setting, &config).ok()) << setting;
+      arguments += " " + setting;
+    }
+    ASSERT_TRUE(config.Check().ok()) << config.Check().message();
+    const auto footprint = footprint::FootprintOf(config);
+    ASSERT_TRUE(footprint.ok()) << footprint.message();
+    const Outcome printed = RunPlan(arguments);
+    EXPECT_EQ(printed.exit_code, 0) << printed.error;
+    EXPECT_EQ(printed.out.substr(printed.out.find('\n') + 1),
+              plan::PrintSchedule(footprint->schedule))
+        << arguments;
+  }
+}
+
 TEST(Plan, FoldersOfAModelAreLeftToOtherCommands) {
   for (const std::string key : {"model.path", "lora.path"}) {
     EXPECT_EQ(RunPlan("plan --set " + key + "=/nowhere").error,
@@ -157,7 +187,7 @@ TEST(Plan, FoldersOfAModelAreLeftToOtherCommands) {
                   "' names a folder, which plan does not read to print a schedule: see plan "
                   "--memory, or schedules/0.txt of a run\n");
   }
-  EXPECT_THAT(RunPlan("plan --set train.frozen=block3").error, HasSubstr("no module block3"));
+  EXPECT_THAT(RunPlan("plan --set train.frozen=block4").error, HasSubstr("no module block4"));
 }
 
 TEST(Plan, HasABlockForEachStageUnlessTheirNumberIsAskedFor) {
@@ -227,6 +257,18 @@ TEST(PlanMemory, FindsTheLargestThatFitALimit) {
     if (row["largest"]["train.batch"] > 2) ++num_larger;
   }
   EXPECT_GT(num_larger, 3);
+}
+
+// Whether or not a limit is given.
+TEST(PlanMemory, RefusesWhatAGpuCannotRun) {
+  for (const std::string limit : {"", " --limit 1MB"}) {
+    const std::string command = "plan --memory" + limit + kSmall + " model.dim=48 model.heads=4";
+    const Outcome outcome = RunPlan(command + " run.device=cuda");
+    EXPECT_EQ(outcome.exit_code, 1);
+    EXPECT_THAT(outcome.error, HasSubstr("multiple of 8"));
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(RunPlan(command).exit_code, 0);
+  }
 }
 
 TEST(PlanMemory, RefusesWhatMakesNoSense) {

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "engine/config/config.h"
+#include "engine/config/device.h"
+#include "engine/footprint/device_limits.h"
 #include "engine/footprint/footprint.h"
 #include "engine/footprint/largest.h"
 #include "engine/footprint/memory_choices.h"
@@ -52,6 +54,9 @@ Result<config::Config> ReadConfig(const MemoryPlanArguments& arguments) {
   SHARDSCOPE_RETURN_IF_ERROR(footprint::ApplyFolders(&config));
   SHARDSCOPE_RETURN_IF_ERROR(config.Check());
   SHARDSCOPE_RETURN_IF_ERROR(config::CheckKeysOfStrategies(config));
+  if (config::GetDevice(config) == config::DeviceKind::kCuda) {
+    SHARDSCOPE_RETURN_IF_ERROR(footprint::CheckDeviceLimits(config));
+  }
   return config;
 }
 

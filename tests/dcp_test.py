@@ -108,11 +108,18 @@ class DcpTest(ProgramTest):
     def llama(self, case, **differs):
         """A folder of torch.distributed.checkpoint of a model of llama_cases, its names as in transformers, and the model's own folder."""
         config = {**next(one.config for one in llama_cases.CASES if one.name == case), "vocab_size": 256, **differs}
-        folder = Folder(self.root / f"dcp {case}")
-        for name, shape in hugging_face.tensor_shapes(config):
-            folder.add(name, tuple(shape), values_of(name, shape))
+        return self.state_dict(f"dcp {case}", config), hugging_face.write_folder(self.root / case, config)
+
+    def state_dict(self, name, config, head=None):
+        """That of a model of this config.json. `head`: the parameter whose values lm_head.weight has, where embeddings are tied."""
+        folder = Folder(self.root / name)
+        for parameter, shape in hugging_face.tensor_shapes(config):
+            folder.add(parameter, tuple(shape), values_of(parameter, shape))
+        if head:
+            shape = (config["vocab_size"], config["hidden_size"])
+            folder.add("lm_head.weight", shape, values_of(head, shape))
         folder.write()
-        return folder.path, hugging_face.write_folder(self.root / case, config)
+        return folder.path
 
     def test_the_folder_of_a_llama_says_how_it_computes(self):
         dcp, model = self.llama("llama3_scaling")
@@ -131,6 +138,26 @@ class DcpTest(ProgramTest):
         (model / "config.json").write_text(json.dumps({**config, "rope_theta": 10000.0}))
         done = self.run_program(TRAIN, "--resume", out, "--out", self.root / "other", "--set", *settings, check=False)
         self.assertIn("it was trained with rope_theta=500000", done.stderr)
+
+    def test_a_tied_head_is_the_embedding(self):
+        dcp, model = self.llama("tied")
+        config = json.loads((model / "config.json").read_text())
+        embedding = "model.embed_tokens.weight"
+        for name, source in (("bare", dcp), ("both", self.state_dict("dcp both", config, embedding))):
+            with self.subTest(name):
+                out = self.root / name
+                self.run_import(source, out, f"model.path={model}")
+                self.assertEqual(self.element(out, "embedding.weight", "parameter"), values_of(embedding, (config["vocab_size"], config["hidden_size"])))
+                self.assertNotIn("head.weight", [one["name"] for one in json.loads((out / "index.json").read_text())["parameters"]])
+                done = self.run_program(TRAIN, "--resume", out, "--out", self.root / f"run {name}", "--set", f"data.path={self.data}", "model.seq=16",
+                                        "train.batch=2", "train.steps=2")
+                self.assertIn("finished after 2 of 2 steps", done.stdout)
+        other = self.state_dict("dcp other", config, "lm_head.weight")
+        done = self.run_import(other, self.root / "other", f"model.path={model}", check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("lm_head.weight and model.embed_tokens.weight differ", done.stderr)
+        self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+        self.assertFalse(list(self.root.glob("other*")))
 
     def test_weights_of_another_model_are_not_imported(self):
         dcp, model = self.llama("qwen2", tie_word_embeddings=False)

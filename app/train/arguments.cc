@@ -56,8 +56,9 @@ Result<std::optional<Arguments>> ParseArguments(int argc, const char* const* arg
   import_command->add_option("--out", import.out, "The checkpoint's folder, which is not there yet")
       ->required()
       ->check(given);
-  import_command->add_option("--set", import.settings,
-                             "key=value ...: model.heads, and settings of runs that go on from it");
+  import_command->add_option(
+      "--set", import.settings,
+      "key=value ...: model.heads or model.path, and settings of runs that go on from it");
   app.footer(
       "\nshardscope-train sample writes what the model of a checkpoint puts behind a prompt, and\n"
       "shardscope-train export its weights as a folder in Hugging Face's layout: see their "

@@ -65,10 +65,11 @@ Status CheckModel(const checkpoint::DcpImport& import, const config::Config& con
 
 Status ImportCheckpoint(const ImportArguments& arguments) {
   constexpr size_t kNamed = 5;
-  SHARDSCOPE_ASSIGN_OR_RETURN(const checkpoint::DcpImport import,
+  SHARDSCOPE_ASSIGN_OR_RETURN(checkpoint::DcpImport import,
                               checkpoint::DcpImport::Open(arguments.dcp));
   SHARDSCOPE_ASSIGN_OR_RETURN(const config::Config config, SettingsFor(import, arguments));
   SHARDSCOPE_ASSIGN_OR_RETURN(const model::ModelConfig model, footprint::ModelConfigOf(config));
+  if (model.tied) SHARDSCOPE_RETURN_IF_ERROR(import.TieHead());
   SHARDSCOPE_RETURN_IF_ERROR(CheckModel(import, config, model));
   // Of a llama the weights do not say it. What is assumed is not written as if it were known: a run
   // that goes on may still name the folder.

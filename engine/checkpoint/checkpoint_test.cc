@@ -249,11 +249,12 @@ TEST_F(CheckpointTest, OneOfTheSameNameIsReplaced) {
 
 TEST_F(CheckpointTest, APartialFolderThatIsThereIsNotTakenForANewOne) {
   const std::string partial = root_ + "/a.partial";
-  ASSERT_TRUE(CreatePartial(partial, "import").ok());
-  EXPECT_NE(CreatePartial(partial, "import").message().find("is there already: an import"),
+  ASSERT_TRUE(CreatePartial(partial, "an import").ok());
+  EXPECT_NE(CreatePartial(partial, "an import").message().find("is there already: an import"),
             std::string::npos);
-  EXPECT_NE(CreatePartial(partial + "/b/c", "import").message().find("cannot create"),
-            std::string::npos);
+  const std::string message = CreatePartial(partial + "/b/c", "an import").message();
+  EXPECT_NE(message.find("cannot create"), std::string::npos) << message;
+  EXPECT_TRUE(message.ends_with("; name another folder")) << message;
 }
 
 TEST_F(CheckpointTest, EachWayToBeBrokenHasItsError) {

@@ -171,12 +171,12 @@ Status CreatePartial(const std::string& partial, std::string_view what) {
   if (fs::create_directory(partial, error)) return Status::Ok();
   if (!error) {
     return Status::Error(fmt::format(
-        "{} is there already: an {} that was killed has left it, or one is writing it; remove it, "
+        "{} is there already: {} that was killed has left it, or one is writing it; remove it, "
         "or name another folder",
         partial, what));
   }
-  return Status::Error(fmt::format("cannot create {}: {}; name another folder with --out", partial,
-                                   error.message()));
+  return Status::Error(
+      fmt::format("cannot create {}: {}; name another folder", partial, error.message()));
 }
 
 Status Publish(const std::string& partial, const std::string& folder) {

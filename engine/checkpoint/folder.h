@@ -49,8 +49,8 @@ Result<FileEntry> WriteTensors(const std::string& path, std::span<const TensorBy
 // The same of a text.
 Result<FileEntry> WriteText(const std::string& path, std::string_view text);
 
-// Makes the folder `partial`, in which a program writes before Publish(). `what`: "export", for the
-// error where one is there: what a killed one left, or another one writes.
+// Makes the folder `partial`, in which a program writes before Publish(). `what`: "an export", for
+// the error where one is there: what a killed one left, or another one writes.
 Status CreatePartial(const std::string& partial, std::string_view what);
 
 // Gives the folder `partial`, in which all is written, its final name. A checkpoint that has this

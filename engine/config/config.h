@@ -39,8 +39,8 @@ struct KeyInfo {
   double minimum = 0;
   double maximum = 0;
   bool live = false;  // may change while the run trains
-  // The Schedule of a model may be another with it: what `shardscope plan --set` takes. Not
-  // unit.policy: `plan` describes a uniform model with --units blocks, for which it does nothing.
+  // It shapes the Schedule of a given model: `shardscope plan --set` takes it. What says which
+  // model that is, or its units, `plan` takes as well: keys of a model are in app/command_plan.cc.
   bool shapes_schedule = false;
   bool settable = true;  // false: the trainer writes it, Set refuses it
   bool is_path = false;  // names a file or folder

@@ -103,7 +103,7 @@ TEST(Keys, ShapeAScheduleWhereTheyMakeAnotherPolicy) {
     }
   }
   EXPECT_GT(tried, 100);
-  // Of the uniform model of `plan`, whose blocks are its units, it makes no other Schedule.
+  // A key of a model (app/command_plan.cc): of one whose units are given it shapes no Schedule.
   Config config;
   ASSERT_TRUE(config.Set("unit.policy", "module").ok());
   EXPECT_NE(ToPolicy(config), ToPolicy(Config()));

@@ -74,6 +74,14 @@ Status ApplyModelFolder(config::Config* config) {
                   config);
 }
 
+// As DescriptionOf(), of what ModelConfigOf() says.
+Result<plan::ModelDescription> Describe(const config::Config& config,
+                                        const model::ModelConfig& model) {
+  const plan::UnitPolicy units = config::ToPolicy(config).units;
+  SHARDSCOPE_RETURN_IF_ERROR(model::CheckUnits(model, units));
+  return model::DescribeModel(model, units, config.GetInt("train.batch"));
+}
+
 // What ranks take with `footprint`'s Schedule.
 void Measure(const config::Config& config, const model::ModelConfig& model, CheckpointCopy copy,
              Footprint* footprint) {
@@ -119,6 +127,11 @@ Result<model::ModelConfig> ModelConfigOf(const config::Config& config) {
   return model;
 }
 
+Result<plan::ModelDescription> DescriptionOf(const config::Config& config) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(const model::ModelConfig model, ModelConfigOf(config));
+  return Describe(config, model);
+}
+
 bool WantsCheckpointCopy(const config::Config& config) {
   return config.GetInt("checkpoint.every") > 0 &&
          config::GetDevice(config) != config::DeviceKind::kCuda;
@@ -126,14 +139,11 @@ bool WantsCheckpointCopy(const config::Config& config) {
 
 Result<Footprint> FootprintOf(const config::Config& config, CheckpointCopy copy,
                               const plan::Schedule* written) {
-  const plan::Policy policy = config::ToPolicy(config);
   SHARDSCOPE_ASSIGN_OR_RETURN(const model::ModelConfig model, ModelConfigOf(config));
-  SHARDSCOPE_RETURN_IF_ERROR(model::CheckUnits(model, policy.units));
-  const int64_t batch = config.GetInt("train.batch");
+  SHARDSCOPE_ASSIGN_OR_RETURN(const plan::ModelDescription description, Describe(config, model));
   Footprint footprint;
-  SHARDSCOPE_ASSIGN_OR_RETURN(
-      footprint.schedule,
-      plan::BuildSchedule(model::DescribeModel(model, policy.units, batch), policy));
+  SHARDSCOPE_ASSIGN_OR_RETURN(footprint.schedule,
+                              plan::BuildSchedule(description, config::ToPolicy(config)));
   if (const std::string& path = config.Get("schedule.file"); !path.empty()) {
     plan::Schedule read;
     if (written == nullptr) {
@@ -148,14 +158,11 @@ Result<Footprint> FootprintOf(const config::Config& config, CheckpointCopy copy,
 }
 
 Result<Footprint> EvaluationFootprintOf(const config::Config& config, CheckpointCopy copy) {
-  const plan::Policy policy = config::ToPolicy(config);
   SHARDSCOPE_ASSIGN_OR_RETURN(const model::ModelConfig model, ModelConfigOf(config));
-  SHARDSCOPE_RETURN_IF_ERROR(model::CheckUnits(model, policy.units));
-  const int64_t batch = config.GetInt("train.batch");
+  SHARDSCOPE_ASSIGN_OR_RETURN(const plan::ModelDescription description, Describe(config, model));
   Footprint footprint;
-  SHARDSCOPE_ASSIGN_OR_RETURN(
-      footprint.schedule,
-      plan::BuildEvaluation(model::DescribeModel(model, policy.units, batch), policy));
+  SHARDSCOPE_ASSIGN_OR_RETURN(footprint.schedule,
+                              plan::BuildEvaluation(description, config::ToPolicy(config)));
   Measure(config, model, copy, &footprint);
   return footprint;
 }

@@ -7,6 +7,7 @@
 #include "engine/config/config.h"
 #include "engine/model/model_config.h"
 #include "engine/plan/memory.h"
+#include "engine/plan/model_description.h"
 #include "engine/plan/schedule.h"
 #include "trace/base/status.h"
 
@@ -19,6 +20,10 @@ Status ApplyFolders(config::Config* config);
 
 // Error: as ApplyFolders().
 Result<model::ModelConfig> ModelConfigOf(const config::Config& config);
+
+// That model in the units that `config` asks for, with a micro-batch of train.batch samples: what a
+// Schedule is built of. Errors: also those of model::CheckUnits().
+Result<plan::ModelDescription> DescriptionOf(const config::Config& config);
 
 // The copy from which checkpoints are written while steps run: there if checkpoint.every makes
 // any, or whatever it says.

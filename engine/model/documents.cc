@@ -75,14 +75,20 @@ Result<Documents> Documents::Make(std::shared_ptr<const tokenizer::Tokenizer> to
   return Documents(std::move(tokenizer));
 }
 
-void Documents::OnProgress(std::function<void(int64_t bytes)> on_progress) {
-  encoder_.OnProgress([this, on_progress = std::move(on_progress)](size_t bytes) {
-    on_progress(appended_bytes_ + static_cast<int64_t>(bytes));
+Status Documents::Append(const std::string& name, std::string_view bytes, bool is_json_lines,
+                         std::vector<uint32_t>* tokens, const Progress& on_progress) {
+  if (!on_progress) return AppendAll(name, bytes, is_json_lines, tokens);
+  // For this call alone: it knows where this object and the callback are.
+  encoder_.OnProgress([this, &on_progress](size_t encoded) {
+    on_progress(appended_bytes_ + static_cast<int64_t>(encoded));
   });
+  Status status = AppendAll(name, bytes, is_json_lines, tokens);
+  encoder_.OnProgress({});
+  return status;
 }
 
-Status Documents::Append(const std::string& name, std::string_view bytes, bool is_json_lines,
-                         std::vector<uint32_t>* tokens) {
+Status Documents::AppendAll(const std::string& name, std::string_view bytes, bool is_json_lines,
+                            std::vector<uint32_t>* tokens) {
   const int64_t end = appended_bytes_ + std::ssize(bytes);
   if (!is_json_lines) {
     if (bytes.empty()) return Status::Ok();

@@ -25,13 +25,12 @@ class Documents {
   // Error: the tokenizer has no end of text.
   static Result<Documents> Make(std::shared_ptr<const tokenizer::Tokenizer> tokenizer);
 
-  // Appends the documents in `bytes`. Errors begin with `name`.
+  // How many bytes of all that was appended are documents by now, about.
+  using Progress = std::function<void(int64_t bytes)>;
+  // Appends the documents in `bytes`; meanwhile calls `on_progress` every few thousand words,
+  // unless it is empty. Errors begin with `name`.
   Status Append(const std::string& name, std::string_view bytes, bool is_json_lines,
-                std::vector<uint32_t>* tokens);
-
-  // From now on called every few thousand words with how many bytes of all that was appended are
-  // documents by now, about. It is not moved from then on.
-  void OnProgress(std::function<void(int64_t bytes)> on_progress);
+                std::vector<uint32_t>* tokens, const Progress& on_progress = {});
 
   int64_t count() const { return count_; }
   bool is_masked() const { return is_masked_; }
@@ -39,6 +38,8 @@ class Documents {
  private:
   explicit Documents(std::shared_ptr<const tokenizer::Tokenizer> tokenizer)
       : tokenizer_(tokenizer), encoder_(std::move(tokenizer)) {}
+  Status AppendAll(const std::string& name, std::string_view bytes, bool is_json_lines,
+                   std::vector<uint32_t>* tokens);
   Status AppendText(std::string_view text, std::vector<uint32_t>* tokens);
   Status AppendLine(std::string_view line, std::vector<uint32_t>* tokens);
   Status AppendMessages(const std::vector<tokenizer::Message>& messages,

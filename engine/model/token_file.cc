@@ -102,14 +102,15 @@ void Shrink(const fs::path& folder, int64_t max_bytes) {
   }
 }
 
-// From its beginning; `documents` stays where it is, and `on_progress` outlives it.
-void TellProgress(const std::vector<MappedFile>& inputs, const TokenizeProgress& on_progress,
-                  Documents* documents) {
+// Says that `inputs` begin, and returns what tells how far they are, which `on_progress` outlives;
+// empty where that is.
+Documents::Progress BeginProgress(const std::vector<MappedFile>& inputs,
+                                  const TokenizeProgress& on_progress) {
+  if (!on_progress) return {};
   int64_t all = 0;
   for (const MappedFile& input : inputs) all += std::ssize(input.bytes());
   on_progress(0, all);
-  documents->OnProgress(
-      [&on_progress, all](int64_t done) { on_progress(std::min(done, all), all); });
+  return [&on_progress, all](int64_t done) { on_progress(std::min(done, all), all); };
 }
 
 }  // namespace
@@ -178,14 +179,14 @@ Result<std::shared_ptr<const TokenFile>> TokenFile::Open(const std::vector<std::
   OutputFile::RemoveLeft(folder.string());
   SHARDSCOPE_ASSIGN_OR_RETURN(Documents documents, Documents::Make(options.tokenizer));
   SHARDSCOPE_ASSIGN_OR_RETURN(OutputFile output, OutputFile::Create(path));
-  if (options.on_progress) TellProgress(inputs, options.on_progress, &documents);
+  const Documents::Progress on_progress = BeginProgress(inputs, options.on_progress);
   Checksum checksum;
   std::vector<uint32_t> tokens;
   for (size_t i = 0; i < files.size(); ++i) {
     tokens.clear();
-    SHARDSCOPE_RETURN_IF_ERROR(documents.Append(options.key + ": " + files[i],
-                                                TextOf(inputs[i].bytes()),
-                                                IsJsonLines(files[i], options.format), &tokens));
+    SHARDSCOPE_RETURN_IF_ERROR(
+        documents.Append(options.key + ": " + files[i], TextOf(inputs[i].bytes()),
+                         IsJsonLines(files[i], options.format), &tokens, on_progress));
     for (const uint32_t token : tokens) checksum.Add(token);
     SHARDSCOPE_RETURN_IF_ERROR(output.Write(TextOf(std::as_bytes(std::span(tokens)))));
   }

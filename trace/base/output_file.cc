@@ -13,12 +13,12 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <utility>
-#include <vector>
 
+#include "trace/base/left_over.h"
 #include "trace/base/parse_number.h"
-#include "trace/base/process_id.h"
 
 namespace shardscope {
 namespace {
@@ -129,16 +129,11 @@ Status OutputFile::Check(const std::string& path) {
 }
 
 void OutputFile::RemoveLeft(const std::string& folder) {
-  std::vector<fs::path> left;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    if (!name.starts_with(kTemporary) || !name.ends_with(kPartial)) continue;
-    const std::string_view number = std::string_view(name).substr(kTemporary.size());
-    const auto process = ParseInteger<pid_t>(number.substr(0, number.find('-')));
-    if (process && IsProcessGone(*process)) left.push_back(it->path());
-  }
-  for (const fs::path& path : left) fs::remove(path, error);
+  RemoveLeftOver(folder, [](std::string_view name) -> std::optional<pid_t> {
+    if (!name.starts_with(kTemporary) || !name.ends_with(kPartial)) return std::nullopt;
+    const std::string_view number = name.substr(kTemporary.size());
+    return ParseInteger<pid_t>(number.substr(0, number.find('-')));
+  });
 }
 
 Result<OutputFile> OutputFile::Create(const std::string& path) {

@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <utility>
-#include <vector>
 
+#include "trace/base/left_over.h"
 #include "trace/base/parse_number.h"
-#include "trace/base/process_id.h"
 
 namespace shardscope {
 namespace {
@@ -20,15 +20,10 @@ namespace fs = std::filesystem;
 void RemoveLeftOf(const fs::path& place, std::string_view suffix) {
   const fs::path folder = place.has_parent_path() ? place.parent_path() : fs::path(".");
   const std::string start = place.filename().string() + std::string(suffix);
-  std::vector<fs::path> left;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    if (!name.starts_with(start)) continue;
-    const auto process = ParseInteger<pid_t>(std::string_view(name).substr(start.size()));
-    if (process && IsProcessGone(*process)) left.push_back(it->path());
-  }
-  for (const fs::path& path : left) fs::remove_all(path, error);
+  RemoveLeftOver(folder, [&start](std::string_view name) -> std::optional<pid_t> {
+    if (!name.starts_with(start)) return std::nullopt;
+    return ParseInteger<pid_t>(name.substr(start.size()));
+  });
 }
 
 }  // namespace

@@ -66,12 +66,12 @@ Place PlaceOf(const schema::PlanOpRow& op, const Units& units) {
   if (unit.empty()) return {};
   const bool in_backward = op.phase == Name(Phase::kBackward);
   const auto range = [&unit](std::string_view verb) {
-    return fmt::format("{}{} ({})", torch_range_names::kFsdp2, verb, unit);
+    return fmt::format("{}{} ({})", kFsdp2, verb, unit);
   };
-  const Place gather = {in_backward ? fmt::format("{}{} for {}", torch_range_names::kFsdp2,
-                                                  torch_range_names::kBackwardPrefetch, unit)
-                                    : "",
-                        range(torch_range_names::kAllGather), ""};
+  const Place gather = {
+      in_backward ? fmt::format("{}{} for {}", kFsdp2, torch_range_names::kBackwardPrefetch, unit)
+                  : "",
+      range(torch_range_names::kAllGather), ""};
   switch (TraitsOf(*kind).op_class) {
     case OpClass::kAllGather:
       return gather;

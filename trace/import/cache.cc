@@ -8,11 +8,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <system_error>
 #include <vector>
 
-#include "trace/base/process_id.h"
+#include "trace/base/left_over.h"
+#include "trace/base/parse_number.h"
 #include "trace/base/version.h"
 #include "trace/import/format.h"
 #include "trace/import/input.h"
@@ -25,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Goes up whenever the same files give other rows.
-constexpr int kImportVersion = 9;
+constexpr int kImportVersion = 10;
 
 Result<std::string> CacheFolder() {
   const char* const cache = std::getenv("XDG_CACHE_HOME");
@@ -107,17 +109,12 @@ void Bound(const std::string& cache, const std::string& kept) {
 }
 
 // What a process left that was killed while it imported: KEY.importing-PID.
-void RemoveLeftOvers(const std::string& cache) {
-  std::error_code error;
-  for (fs::directory_iterator it(cache, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
+void RemoveKilledImports(const std::string& cache) {
+  RemoveLeftOver(cache, [](std::string_view name) -> std::optional<pid_t> {
     const size_t at = name.rfind(kTemporarySuffix);
-    if (at == std::string::npos) continue;
-    const pid_t process = std::atoi(name.c_str() + at + kTemporarySuffix.size());
-    if (!IsProcessGone(process)) continue;
-    std::error_code ignored;
-    fs::remove_all(it->path(), ignored);
-  }
+    if (at == std::string_view::npos) return std::nullopt;
+    return ParseInteger<pid_t>(name.substr(at + kTemporarySuffix.size()));
+  });
 }
 
 }  // namespace
@@ -134,7 +131,7 @@ Result<ImportedRun> ImportCached(const std::string& path, const ImportOptions& o
                        .num_ranks = static_cast<int>(store::ListTraces(folder).size()),
                        .passed_over = {}};
   }
-  RemoveLeftOvers(cache);
+  RemoveKilledImports(cache);
   Result<ImportedRun> run = ImportRun(path, folder, options);
   // Another process may have imported the same meanwhile.
   if (!run.ok() && store::Exists(folder)) return ImportCached(path, options);

@@ -172,6 +172,29 @@ std::map<std::string, std::string> DcpImport::ModelKeys(int64_t heads) const {
   return keys;
 }
 
+Status DcpImport::TieHead() {
+  const auto head = parameters_.find("head.weight");
+  if (head == parameters_.end()) return Status::Ok();
+  const std::string parameter(kParameter);
+  const Source& of_head = head->second.at(parameter);
+  const Source& of_embedding = parameters_.at("embedding.weight").at(parameter);
+  bool is_same = of_head.tensor->shape == of_embedding.tensor->shape &&
+                 of_head.tensor->dtype == of_embedding.tensor->dtype;
+  if (is_same) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(const std::vector<std::byte> left, Read(of_head, 0));
+    SHARDSCOPE_ASSIGN_OR_RETURN(const std::vector<std::byte> right, Read(of_embedding, 0));
+    is_same = left == right;
+  }
+  if (!is_same) {
+    return Status::Error(fmt::format(
+        "{}: {} and {} differ, and the model has one matrix for both (tie_word_embeddings): set "
+        "model.path to the folder whose config.json it was trained with",
+        folder_, of_head.name, of_embedding.name));
+  }
+  parameters_.erase(head);
+  return Status::Ok();
+}
+
 Status DcpImport::CheckParameters(const std::vector<plan::Parameter>& model) const {
   std::set<std::string> known;
   for (const plan::Parameter& wanted : model) {
@@ -267,7 +290,7 @@ Status DcpImport::Write(const std::string& out, const Settings& settings) const 
   if (const fs::path parent = fs::path(partial).parent_path(); !parent.empty()) {
     fs::create_directories(parent, error);
   }
-  SHARDSCOPE_RETURN_IF_ERROR(CreatePartial(partial, "import"));
+  SHARDSCOPE_RETURN_IF_ERROR(CreatePartial(partial, "an import"));
   const auto write = [&]() -> Status {
     Index index{.num_ranks = 1, .config = settings.config, .model = settings.model};
     SHARDSCOPE_ASSIGN_OR_RETURN(index.step, ReadStep());

@@ -26,6 +26,11 @@ class DcpImport {
   // Names that are no part of the model: counters of a scheduler, buffers, objects.
   const std::vector<std::string>& left_out() const { return left_out_; }
 
+  // Of a model whose head has the matrix of its embedding: leaves a head.weight out of what is
+  // written. State dictionaries of transformers have it as well. Error: its values are not
+  // the embedding's.
+  Status TieHead();
+
   // Error: a parameter is missing, of another shape, or not in the model that has all of `model`.
   Status CheckParameters(const std::vector<plan::Parameter>& model) const;
 

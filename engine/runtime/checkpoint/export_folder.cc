@@ -267,7 +267,7 @@ Result<Exported> ExportFolder(const ExportOptions& options) {
   }
   Exported exported{.checkpoint = from.folder(), .step = from.index().step};
   const std::string partial = out + ".partial";
-  SHARDSCOPE_RETURN_IF_ERROR(checkpoint::CreatePartial(partial, "export"));
+  SHARDSCOPE_RETURN_IF_ERROR(checkpoint::CreatePartial(partial, "an export"));
   const OutputFolder removed(partial, out);  // also where LibTorch throws
   FolderWriter writer(options, whole, partial);
   SHARDSCOPE_RETURN_IF_ERROR(options.adapters_alone ? writer.WriteAdapters(&exported)
