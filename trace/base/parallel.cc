@@ -1,7 +1,5 @@
 #include "trace/base/parallel.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <thread>
@@ -59,11 +57,6 @@ void ForEachIndex(size_t count, const std::function<void(size_t)>& work) {
     work(index);
     return Status::Ok();
   });
-}
-
-void GiveWay() {
-  constexpr int kNice = 5;
-  static_cast<void>(nice(kNice));  // of this thread alone, on Linux; never refused
 }
 
 size_t NumCores() { return std::max(std::thread::hardware_concurrency(), 1U); }

@@ -18,9 +18,4 @@ void ForEachIndex(size_t count, const std::function<void(size_t)>& work);
 // At least 1.
 size_t NumCores();
 
-// Lowers the priority of the calling thread, and of threads that it starts, from now on. Where
-// there are fewer cores than threads, frames and a program that is watched are not slowed by it
-// then; its own work takes longer.
-void GiveWay();
-
 }  // namespace shardscope

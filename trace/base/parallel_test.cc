@@ -1,10 +1,8 @@
 #include "trace/base/parallel.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <atomic>
-#include <thread>
 #include <vector>
 
 namespace shardscope {
@@ -41,24 +39,6 @@ TEST(ForEachIndex, ReturnsAnErrorAndBeginsNoMore) {
 
 TEST(ForEachIndex, OfNothingThereIsNothingToDo) {
   EXPECT_TRUE(ForEachIndex(0, 4, [](size_t) { return Status::Error("never"); }).ok());
-}
-
-// Of the calling thread.
-int Niceness() { return getpriority(PRIO_PROCESS, 0); }
-
-TEST(GiveWay, LowersThePriorityOfItsThreadAndOfThoseThatItStarts) {
-  constexpr int kLowest = 19;
-  const int before = Niceness();
-  int own = 0;
-  int of_started = 0;
-  std::thread([&] {
-    GiveWay();
-    own = Niceness();
-    std::thread([&of_started] { of_started = Niceness(); }).join();
-  }).join();
-  EXPECT_GT(own, before == kLowest ? kLowest - 1 : before);
-  EXPECT_EQ(of_started, own);
-  EXPECT_EQ(Niceness(), before);
 }
 
 }  // namespace

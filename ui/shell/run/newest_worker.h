@@ -14,7 +14,6 @@
 #include <utility>
 
 #include "trace/base/mutex.h"
-#include "trace/base/parallel.h"
 
 namespace shardscope::shell {
 
@@ -90,7 +89,6 @@ class NewestWorker {
   using Clock = std::chrono::steady_clock;
 
   void Run() {
-    GiveWay();
     Request last;
     Clock::time_point rests_until;
     MutexLock lock(mutex_);

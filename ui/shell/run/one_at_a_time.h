@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "trace/base/mutex.h"
-#include "trace/base/parallel.h"
 
 namespace shardscope::shell {
 
@@ -67,7 +66,6 @@ class OneAtATime {
   virtual bool Keep(const Request& request, Answer answer, bool is_cancelled) REQUIRES(mutex_) = 0;
 
   void Run() {
-    GiveWay();
     Prepare();
     if (wake_) wake_();
     MutexLock lock(mutex_);
