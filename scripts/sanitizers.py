@@ -149,8 +149,10 @@ ALL = (
               dict.fromkeys(("export_folder_test", "memory_test", "processes_test", "strategies_test"),
                             "trains for minutes with code that runtime_test (the short set has a part of it), checkpoint_test, "
                             "footprint_test and transport_test enter, too"),
-              dict.fromkeys(later_parts("runtime", (ROOT / "engine" / "runtime" / "CMakeLists.txt").read_text()),
-                            "only the first part runs, which has every n-th case as they stand in the program, whatever it is of"),
+              {**dict.fromkeys(later_parts("runtime", (ROOT / "engine" / "runtime" / "CMakeLists.txt").read_text()),
+                               "only the first part runs, which has every n-th case as they stand in the program, whatever it is of"),
+               **dict.fromkeys(("ui_shot_test", "ui_training_test", "ui_golden_test"),
+                               "drives the app as ui_panels_test, shell_run_test and the random hands of monkey_test do here, too")},
               {**dict.fromkeys(set(python_files()) - set(HOSTILE), "drives programs, mostly on sound input: their parts have tests of their own in CTest"),
                **dict.fromkeys(OF_SCRIPTS, "is of a script or the source tree, and runs no program that is built for this sanitizer"),
                "gpu_check_pack_test": "packs the programs of a build, and one with sanitizers has nothing to pack: it skips itself there"}),
