@@ -97,8 +97,7 @@ class RunTestsTest(unittest.TestCase):
         listing = "shardscope_library(NAME b\n  TESTS b_test.cc)\nshardscope_library(NAME a\n  TESTS a_test.cc\n  TEST_PARTS 3\n  TEST_COST 9)\n"
         self.assertEqual(sanitizers.later_parts("a", listing), ["a_test.2of3", "a_test.3of3"])
         self.assertRaises(TypeError, sanitizers.later_parts, "b", listing)
-        self.assertTrue(sanitizers.ALL[1].only_whole)
-        self.assertTrue(all(re.fullmatch(r"runtime_test\.\d+of\d+", name) for name in sanitizers.ALL[1].only_whole))
+        self.assertTrue(any(re.fullmatch(r"runtime_test\.\d+of\d+", name) for name in sanitizers.ALL[1].only_whole))
 
     def test_a_shortened_sanitizer_leaves_out_more_with_reasons_and_keeps_bad_input(self):
         sanitizer = sanitizers.Sanitizer("asan", "words", 1, (), {"a": "why"}, {"slow_test": "slow"}, {"b.2of2": "same"}, {"slow_test": "x", "c_test": "y"})
