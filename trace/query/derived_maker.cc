@@ -67,14 +67,9 @@ void DerivedMaker::Take(store::RowBatch* batch, std::vector<Row>* rows) {
 
 void DerivedMaker::Add(store::RowBatch* batch) {
   Take(batch, &rows_->step_parts);
-  for (const schema::StallRow& row : batch->Get<schema::StallRow>()) {
-    if (IsToKeep(row)) {
-      rows_->stalls.Add(row);
-    } else {
-      ++num_refused_;
-    }
-  }
-  batch->Get<schema::StallRow>().clear();
+  std::vector<schema::StallRow> stalls;
+  Take(batch, &stalls);
+  for (const schema::StallRow& row : stalls) rows_->stalls.Add(row);
   Take(batch, &rows_->slow_collectives);
   Take(batch, &rows_->memory_peaks);
   Take(batch, &rows_->front_parts);
