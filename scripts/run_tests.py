@@ -5,7 +5,7 @@ Counted one by one: GoogleTest cases (from the XML that each test program writes
 and the layer check. A test program that crashes or times out counts as one failure more.
 
 With --sanitizers the tests run in build/tsan and build/asan instead, and every report of a sanitizer counts as a failure.
-What is left out there, and by how much the random tests are shortened, is printed; --whole leaves out less.
+A short set runs there, with --whole nearly all; what is left out, and by how much the random tests are shortened, is printed.
 """
 
 import argparse
@@ -67,13 +67,13 @@ def run_ctest(build, jobs, prefix, choice):
     return {program.get("name"): program.get("status") for program in programs}
 
 
-def run_programs(build, jobs, tally, prefix=(), left_out=(), forgiven=lambda: 0):
-    """`forgiven` is asked once if programs failed all of whose cases passed: above 0, they run a second time, which counts."""
+def run_programs(build, jobs, tally, prefix=(), choice=(), forgiven=lambda: 0):
+    """`choice` are CTest's arguments that choose programs. `forgiven` is asked once if programs failed all of whose cases passed: above 0, they run a second time, which counts."""
     results = build / "test-results"
     results.mkdir(parents=True, exist_ok=True)
     for old in results.glob("*.xml"):
         old.unlink()
-    statuses = run_ctest(build, jobs, prefix, ["-E", f"^({'|'.join(left_out)})$"] if left_out else [])
+    statuses = run_ctest(build, jobs, prefix, choice)
     counts = {report.stem: count_xml(report) for report in sorted(results.glob("*.xml"))}
     again = [name for name, status in statuses.items() if status != "run" and name in counts and counts[name][1] == 0]
     if again and forgiven() > 0:
@@ -127,8 +127,8 @@ def run_check(name, command, tally):
     tally.add(int(done.returncode == 0), int(done.returncode != 0))
 
 
-def run_sanitizer(sanitizer, jobs, tally):
-    """The tests of one build with sanitizers. Python tests drive the trainer, so they need a build that has it."""
+def run_sanitizer(sanitizer, jobs, tally, whole):
+    """The tests of one build with sanitizers. Python tests drive the trainer, so they need a build that has it, and are of no short set."""
     build = ROOT / "build" / sanitizer.preset
     release = ROOT / "build" / "release"
     reports = build / "sanitizer-reports"
@@ -138,18 +138,18 @@ def run_sanitizer(sanitizer, jobs, tally):
     missed = sanitizer.missed_defects(build, reports, prefix)
     print(f"defects made on purpose and not found: {', '.join(missed) or 'none'} (of {', '.join(sanitizer.defects)})", flush=True)
     tally.add(len(sanitizer.defects) - len(missed), len(missed))
-    run_programs(build, jobs, tally, prefix, sanitizer.left_out, lambda: sanitizer.forgive_own_crashes(reports))
-    if (build / "bin" / "shardscope-train").exists():
+    run_programs(build, jobs, tally, prefix, sanitizer.programs(whole), lambda: sanitizer.forgive_own_crashes(reports))
+    if whole and (build / "bin" / "shardscope-train").exists():
         run_python(build, jobs, tally, sanitizer.left_out_python)
     tally.add(0, sanitizer.num_findings(reports))
-    sanitizer.say_what_is_left_out(build, release if release.exists() else None)
+    sanitizer.say_what_is_left_out(build, release if release.exists() else None, whole)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
     parser.add_argument("--sanitizers", action="store_true", help="locks as clang sees them, then build/tsan and build/asan instead of --build")
-    parser.add_argument("--whole", action="store_true", help="with --sanitizers: nearly all tests (half an hour more on two cores)")
+    parser.add_argument("--whole", action="store_true", help="with --sanitizers: nearly all tests (an hour on two cores)")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     if options.whole and not options.sanitizers:
@@ -159,9 +159,7 @@ def main():
     if options.sanitizers:
         run_check("thread safety", ["scripts/check_thread_safety"], tally)
         for sanitizer in sanitizers.ALL:
-            if not options.whole:
-                sanitizer.shorten()
-            run_sanitizer(sanitizer, options.jobs, tally)
+            run_sanitizer(sanitizer, options.jobs, tally, options.whole)
     else:
         run_check("format", ["clang-format-14", "--dry-run", "-Werror", *tracked_sources()], tally)
         run_check("layers", [sys.executable, "scripts/check_layers.py"], tally)

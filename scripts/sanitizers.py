@@ -1,4 +1,5 @@
-"""How scripts/run_tests.py runs tests under sanitizers: environment, what is left out and why, and the reports found.
+"""How scripts/run_tests.py runs tests under sanitizers: environment, what runs, and the reports found. Run with the name of a
+preset, it prints what has to be built for its short set.
 
 A sanitizer writes each finding into a file of its own, whichever program of a test it was in: a trainer in the background,
 a child that nobody waits for. A report is a failure, even if the test that caused it passed.
@@ -8,6 +9,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -43,18 +45,22 @@ def is_own_crash(report):
 
 class Sanitizer:
     """One build under sanitizers: its preset, what to call it, a factor on the counts of random tests, the defects of
-    tests/sanitizers/canary.cc that it has to find, and what does not run with the reason: CTest names, Python modules.
-    What is `only_whole` runs if everything is asked for."""
+    tests/sanitizers/canary.cc that it has to find, the CTest programs of the short set, and what does not run even if everything is
+    asked for, with the reason: CTest names, Python modules."""
 
-    def __init__(self, preset, words, scale, defects, left_out, left_out_python=(), only_whole=(), only_whole_python=()):
-        self.preset, self.words, self.scale, self.defects, self.left_out = preset, words, scale, defects, left_out
-        self.left_out_python = dict(left_out_python)
-        self.only_whole, self.only_whole_python = dict(only_whole), dict(only_whole_python)
+    def __init__(self, preset, words, scale, defects, short, left_out, left_out_python=()):
+        self.preset, self.words, self.scale, self.defects, self.short = preset, words, scale, defects, short
+        self.left_out, self.left_out_python = left_out, dict(left_out_python)
 
-    def shorten(self):
-        """Leaves out what runs only where everything is asked for."""
-        self.left_out = {**self.left_out, **self.only_whole}
-        self.left_out_python = {**self.only_whole_python, **self.left_out_python}
+    def targets(self):
+        """What has to be built for the short set."""
+        return ("sanitizer_canary", *self.short)
+
+    def programs(self, whole):
+        """CTest's arguments that choose the programs to run."""
+        if not whole:
+            return ["-R", f"^({'|'.join(self.short)})$"]
+        return ["-E", f"^({'|'.join(self.left_out)})$"]
 
     def start(self, reports):
         """Makes all programs started from now on report into the folder `reports`."""
@@ -103,57 +109,52 @@ class Sanitizer:
             print(report.read_text(errors="replace")[:6000])
         return len(found)
 
-    def say_what_is_left_out(self, build, whole):
-        """Prints which programs and how many cases did not run; `whole` is a build that has them all, or None."""
+    def say_what_is_left_out(self, build, release, whole):
+        """Prints which programs and how many cases did not run; `release` is a build that has them all, or None."""
         print(f"{self.words}: counts of random tests, and of cases that differ in their numbers alone, times {self.scale}")
+        if not whole:
+            beside = ""
+            if release:
+                every = sum(num_cases(release / "tests" / name) for name in programs_of(release))
+                beside = f" of {every}, and none of {num_python_tests()} Python tests"
+            cases = sum(num_cases(build / "tests" / name) for name in self.short)
+            print(f"{self.words}: the short set, {len(self.short)} programs with {cases} cases{beside}; --whole runs nearly all")
+            return
         for name, reason in sorted(self.left_out.items()):
             print(f"{self.words}: left out {name} ({num_cases(build / 'tests' / name)} cases): {reason}")
         for reason in sorted(set(self.left_out_python.values())):
             names = sorted(name for name, why in self.left_out_python.items() if why == reason)
-            tests = sum(num_python_tests(name.rpartition(".")[2]) for name in names)
+            tests = sum(num_python_tests(name) for name in names)
             print(f"{self.words}: left out {len(names)} files ({tests} Python tests): {reason}: {', '.join(names)}")
-        absent = sorted(programs_of(whole) - programs_of(build)) if whole else []
+        absent = sorted(programs_of(release) - programs_of(build)) if release else []
         if absent:
-            cases = sum(num_cases(whole / "tests" / name) for name in absent)
+            cases = sum(num_cases(release / "tests" / name) for name in absent)
             print(f"{self.words}: left out {len(absent)} programs ({cases} cases), which need LibTorch or a window, neither "
                   f"built for this sanitizer: {', '.join(absent)}")
         if not (build / "bin" / "shardscope-train").exists():
             print(f"{self.words}: left out {num_python_tests()} Python tests: nearly all drive the trainer, which is not built for it")
 
 
-# Python tests of bad, foreign and interrupted input, and of random use of the app, where memory goes wrong first: they run in the
-# short set, too. tests/faults/ has more of them, which need no name here: python_files() leaves those out, so they always run.
-HOSTILE = ("control_attack_test", "data_test", "dcp_test", "flight_recorder_test", "import_test", "memory_snapshot_test", "monkey_test",
-           "nsys_import_test", "paths_test", "signals_test", "wrong_config_test", "written_schedule_test")
-
 # Python tests of scripts and of the source tree.
 OF_SCRIPTS = ("by_hand_test", "check_layers_test", "fetch_archives_test", "fuzz_script_test", "gpu_check_test", "run_tests_test",
               "schedule_docs_test", "thread_safety_test")
 
+# Where threads meet: what is recorded, stored and followed, the executor's streams, transports, and what runs in the background.
+WITH_THREADS = ("base_test", "checkpoint_test", "cuda_device_test", "cuda_recording_test", "cuda_transport_test", "cupti_record_test",
+                "executor_test", "gpu_record_test", "query_test", "record_inject_test", "record_test", "simulate_test",
+                "store_finished_test", "store_remote_test", "store_test", "tokenizing_told_test", "transport_test")
 
-def python_files():
-    """The Python tests of tests/ itself, as modules; those of tests/faults/ are not among them: nothing leaves them out."""
-    return [path.stem for path in sorted((ROOT / "tests").glob("*_test.py"))]
-
-
-def later_parts(name, listing):
-    """The CTest names of all parts but the first of this library's test program, by its TEST_PARTS in the text of a CMakeLists.txt."""
-    parts = int(re.search(rf"\(NAME {name}\s[^()]*?\bTEST_PARTS (\d+)", listing)[1])
-    return [f"{name}_test.{part}of{parts}" for part in range(2, parts + 1)]
-
+# What reads files and messages that others wrote, and what packs bytes by hand. None needs LibTorch or a window, whose builds take longest.
+OF_BYTES = ("base_test", "bookmarks_test", "checkpoint_test", "config_test", "cuda_device_test", "cuda_transport_test", "cupti_record_test",
+            "executor_test", "fuzz_targets_test", "gpu_record_test", "import_test", "query_test", "record_test", "schema_test",
+            "store_finished_test", "store_remote_test", "store_test", "tokenizer_test", "trace_faults_test", "transport_test")
 
 ALL = (
-    Sanitizer("tsan", "thread sanitizer", 0.5, ("race",), {"plan_oracle_test": "has one thread"}),
-    Sanitizer("asan", "address and undefined-behaviour sanitizers", 0.5, ("overflow", "leak", "undefined"),
+    Sanitizer("tsan", "thread sanitizer", 0.5, ("race",), WITH_THREADS, {"plan_oracle_test": "has one thread"}),
+    Sanitizer("asan", "address and undefined-behaviour sanitizers", 0.5, ("overflow", "leak", "undefined"), OF_BYTES,
               {"ui_live_window_test": "counts frames of a window, which ui_window_test opens, too"},
-              dict.fromkeys(("export_folder_test", "memory_test", "processes_test", "strategies_test"),
-                            "trains for minutes with code that runtime_test (the short set has a part of it), checkpoint_test, "
-                            "footprint_test and transport_test enter, too"),
-              {**dict.fromkeys(later_parts("runtime", (ROOT / "engine" / "runtime" / "CMakeLists.txt").read_text()),
-                               "only the first part runs, which has every n-th case as they stand in the program, whatever it is of"),
-               **dict.fromkeys(("ui_shot_test", "ui_training_test", "ui_golden_test"),
-                               "drives the app as ui_panels_test, shell_run_test and the random hands of monkey_test do here, too")},
-              {**dict.fromkeys(set(python_files()) - set(HOSTILE), "drives programs, mostly on sound input: their parts have tests of their own in CTest"),
+              {**dict.fromkeys(("export_folder_test", "memory_test", "processes_test", "strategies_test"),
+                               "trains for minutes with code that runtime_test, checkpoint_test, footprint_test and transport_test enter, too"),
                **dict.fromkeys(OF_SCRIPTS, "is of a script or the source tree, and runs no program that is built for this sanitizer"),
                "gpu_check_pack_test": "packs the programs of a build, and one with sanitizers has nothing to pack: it skips itself there"}),
 )
@@ -168,3 +169,7 @@ def fixed_addresses():
     if bits <= MAX_RANDOM_BITS or subprocess.run(["setarch", "-R", "true"], capture_output=True).returncode != 0:
         return []
     return ["setarch", "-R"]
+
+
+if __name__ == "__main__":
+    print(*next(sanitizer.targets() for sanitizer in ALL if [sanitizer.preset] == sys.argv[1:]))

@@ -1,7 +1,6 @@
 """How scripts/run_tests.py counts: programs that crash, and the one crash that is forgiven, with a ctest made for it."""
 
 import contextlib
-import copy
 import io
 import os
 import pathlib
@@ -84,8 +83,9 @@ class RunTestsTest(unittest.TestCase):
     def test_a_leak_told_beside_a_crash_counts(self):
         self.assertEqual(self.count(TRACER_CRASH + LEAK, a="exit pass"), (1, 2))
 
-    def test_files_that_run_under_sanitizers_exist(self):
-        self.assertLessEqual({*sanitizers.HOSTILE, *sanitizers.OF_SCRIPTS}, set(sanitizers.python_files()))
+    def test_files_that_do_not_run_under_sanitizers_exist(self):
+        for sanitizer in sanitizers.ALL:
+            self.assertEqual([name for name in sanitizer.left_out_python if not (ROOT / "tests" / f"{name}.py").exists()], [])
 
     def test_tests_of_scripts_drive_no_program(self):
         for name in sanitizers.OF_SCRIPTS:
@@ -93,23 +93,13 @@ class RunTestsTest(unittest.TestCase):
             drives = re.search(r"^from programs import .*\b(APP|BIN|TRAIN|ProgramTest|ImportTestCase)\b", text, re.M)
             self.assertFalse(drives, name)
 
-    def test_parts_of_a_program_are_those_of_its_list(self):
-        listing = "shardscope_library(NAME b\n  TESTS b_test.cc)\nshardscope_library(NAME a\n  TESTS a_test.cc\n  TEST_PARTS 3\n  TEST_COST 9)\n"
-        self.assertEqual(sanitizers.later_parts("a", listing), ["a_test.2of3", "a_test.3of3"])
-        self.assertRaises(TypeError, sanitizers.later_parts, "b", listing)
-        self.assertTrue(any(re.fullmatch(r"runtime_test\.\d+of\d+", name) for name in sanitizers.ALL[1].only_whole))
-
-    def test_a_shortened_sanitizer_leaves_out_more_with_reasons_and_keeps_bad_input(self):
-        sanitizer = sanitizers.Sanitizer("asan", "words", 1, (), {"a": "why"}, {"slow_test": "slow"}, {"b.2of2": "same"}, {"slow_test": "x", "c_test": "y"})
-        sanitizer.shorten()
-        self.assertEqual(sanitizer.left_out, {"a": "why", "b.2of2": "same"})
-        self.assertEqual(sanitizer.left_out_python, {"slow_test": "slow", "c_test": "y"})
-
-    def test_files_of_bad_input_run_in_the_short_set(self):
-        asan = copy.copy(sanitizers.ALL[1])
-        asan.shorten()
-        for name in sanitizers.HOSTILE:
-            self.assertNotIn(name, asan.left_out_python)
+    def test_a_short_set_names_what_is_built_and_what_runs(self):
+        sanitizer = sanitizers.Sanitizer("asan", "words", 1, (), ("a_test", "b_test"), {"c_test": "slow"})
+        self.assertEqual(sanitizer.targets(), ("sanitizer_canary", "a_test", "b_test"))
+        self.assertEqual(sanitizer.programs(whole=False), ["-R", "^(a_test|b_test)$"])
+        self.assertEqual(sanitizer.programs(whole=True), ["-E", "^(c_test)$"])
+        printed = subprocess.run([sys.executable, ROOT / "scripts" / "sanitizers.py", "tsan"], capture_output=True, text=True, check=True)
+        self.assertEqual(tuple(printed.stdout.split()), sanitizers.ALL[0].targets())
 
     def test_whole_goes_with_sanitizers_only(self):
         with mock.patch.object(sys, "argv", ["run_tests.py", "--whole"]), contextlib.redirect_stderr(io.StringIO()) as said:
