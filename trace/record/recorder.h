@@ -27,7 +27,7 @@ struct RecorderOptions {
   std::map<std::string, std::string> config;  // every key with its value
   int64_t max_bytes = 0;                      // 0 = unbounded
   bool stop_on_error = false;     // record.on_error: stop the training, or go on and count
-  size_t ring_records = 1 << 12;  // per thread and kind; at least twice kRowsBetweenRoom
+  size_t ring_records = 1 << 13;  // per thread and kind; at least twice kRowsBetweenRoom
   // Under which source of table capability lost rows are counted, of tables without one of their
   // own. Sources of other recorders are theirs to state; the engine's are engine, memory and nvtx.
   std::string source = "engine";
