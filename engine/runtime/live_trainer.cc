@@ -1,23 +1,17 @@
-// The ranks' loop over steps, how they agree on what is in force, and what happens between steps.
+// The ranks' loop over steps, and what happens between steps.
 #include "engine/runtime/live_trainer.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <stdexcept>
 #include <string_view>
-#include <utility>
 
-#include "engine/plan/memory.h"
 #include "engine/plan/text.h"
-#include "engine/runtime/ranks/initial_state.h"
 #include "engine/runtime/ranks/thread_setup.h"
 #include "engine/transport/between_steps.h"
-#include "trace/base/check.h"
 #include "trace/base/mutex.h"
 #include "trace/base/text.h"
 #include "trace/base/time.h"
-#include "trace/base/units.h"
 #include "trace/base/words.h"
 
 namespace shardscope::runtime {
@@ -29,9 +23,6 @@ std::string_view PauseOf(const Decision& decision) {
   if (decision.checkpoint) return Name(words::PauseCause::kCheckpoint);
   return decision.changed.empty() ? std::string_view() : Name(words::PauseCause::kChange);
 }
-
-// Keys that may differ: the leader alone has a socket.
-bool IsShared(const std::string& key) { return key != "run.control_socket"; }
 
 }  // namespace
 
@@ -47,7 +38,7 @@ Result<RunSummary> LiveTrainer::Run() {
   steering_->SetFinished();
   if (status.ok() && dump_) status = WriteDump(summary.steps);
   if (status.ok()) {
-    status = checkpoints_.CheckLast(summary.steps, regimes_.Newest()->checkpoint_every);
+    status = checkpoints_.CheckLast(summary.steps, agreement_->Newest()->checkpoint_every);
   }
   if (!status.ok()) RecordError(summary.steps, status);
   const Status finished = trace_->Finish();
@@ -61,7 +52,7 @@ Result<RunSummary> LiveTrainer::Run() {
   SHARDSCOPE_RETURN_IF_ERROR(status);
   if (!finished.ok()) {
     // A training that may go on without its trace has not failed for lack of it.
-    if (stops_without_trace_) return finished;
+    if (stops_without_trace()) return finished;
     Message(fmt::format("the trace is not whole ({} lost): {}",
                         Counted(trace_->NumDropped(), "record"), finished.message()));
   }
@@ -98,21 +89,21 @@ void LiveTrainer::RecordError(int64_t step, const Status& error) {
 Status LiveTrainer::RankLoop(int rank) {
   AskForShortSlices();
   const int64_t steps = ranks_->job().training.steps;
-  SHARDSCOPE_RETURN_IF_ERROR(CheckInitialState(rank));
+  SHARDSCOPE_RETURN_IF_ERROR(agreement_->CheckInitialState(rank));
   int64_t step = ranks_->job().first_step;
-  std::shared_ptr<const Regime> regime = Agree(rank, step);
+  std::shared_ptr<const Regime> regime = agreement_->Agree(rank, step);
   for (; step < steps; ++step) {
     SHARDSCOPE_ASSIGN_OR_RETURN(regime, EnterStep(rank, step, regime));
     if (regime->decision.stop) break;
     SHARDSCOPE_ASSIGN_OR_RETURN(const bool goes_on,
                                 evaluations_->RunIfDue(rank, step, *regime, /*is_end=*/false));
     if (!goes_on) {
-      regime = Agree(rank, step);  // to stop
+      regime = agreement_->Agree(rank, step);  // to stop
       SHARDSCOPE_RETURN_IF_ERROR(Enter(rank, step, regime));
       break;
     }
     SHARDSCOPE_RETURN_IF_ERROR(RunStep(rank, step, *regime));
-    regime = regimes_.At(of_rank_[static_cast<size_t>(rank)].next_regime);
+    regime = agreement_->At(of_rank_[static_cast<size_t>(rank)].next_regime);
   }
   if (step == steps) {
     SHARDSCOPE_RETURN_IF_ERROR(
@@ -136,17 +127,6 @@ Result<std::shared_ptr<const Regime>> LiveTrainer::EnterStep(int rank, int64_t s
   return regime;
 }
 
-// All ranks come to the same.
-Status LiveTrainer::CheckInitialState(int rank) {
-  transport::Transport& transport = ranks_->transport();
-  const InitialState mine = InitialStateOf(ranks_->job(), rank, &ranks_->work(rank));
-  const Status status = CheckInitialStates(
-      transport::GatherValues(&transport, ranks_->size(), rank, mine, "initial state"));
-  // Those whose messages are still under way when this process goes get it so.
-  if (!status.ok() && has_processes()) transport.Abort(status.message());
-  return status;
-}
-
 // One round of a paused run. Rank 0 waits for the user, the others for rank 0, which tells them
 // often enough to show that it lives.
 Result<std::shared_ptr<const Regime>> LiveTrainer::WaitAndAgree(int rank, int64_t step) {
@@ -158,7 +138,7 @@ Result<std::shared_ptr<const Regime>> LiveTrainer::WaitAndAgree(int rank, int64_
     const bool came_in = rank == 0 && steering_->WaitWhilePaused(pause, beat_ns);
     goes_on = ranks_->transport().Broadcast(rank, came_in ? 1 : 0) == 1;
   }
-  std::shared_ptr<const Regime> regime = Agree(rank, step);
+  std::shared_ptr<const Regime> regime = agreement_->Agree(rank, step);
   SHARDSCOPE_RETURN_IF_ERROR(Enter(rank, step, regime));
   return regime;
 }
@@ -186,13 +166,6 @@ Status LiveTrainer::RunStep(int rank, int64_t step, const Regime& regime) {
   return rank == ranks_->first_local() ? CheckTrace() : Status::Ok();
 }
 
-std::shared_ptr<const Regime> LiveTrainer::Agree(int rank, int64_t step) {
-  const int64_t decided = rank == 0 ? Decide(step)->number : 0;
-  const int64_t number = ranks_->transport().Broadcast(rank, decided);
-  AgreeOnRegime(rank, number);
-  return regimes_.At(number);
-}
-
 // The control op: all ranks have finished the previous step, and learn what the next one is.
 void LiveTrainer::AtControl(int rank, int64_t step) {
   const auto index = static_cast<size_t>(rank);
@@ -203,7 +176,7 @@ void LiveTrainer::AtControl(int rank, int64_t step) {
   const int64_t number = evaluations_->WasBefore(rank, step) ? -1 : regime.number;
   trace_->EndMeasuredStep(rank, {step, number, MonotonicNs()});
   if (step + 1 < ranks_->job().training.steps) {
-    of_rank_[index].next_regime = Agree(rank, step + 1)->number;
+    of_rank_[index].next_regime = agreement_->Agree(rank, step + 1)->number;
   } else {
     transport::Barrier(&ranks_->transport(), rank);
   }
@@ -242,7 +215,7 @@ Status LiveTrainer::Enter(int rank, int64_t step, const std::shared_ptr<const Re
 // Where the ranks are processes, each learns of all. Costs one more short message a step, at a time
 // when all ranks are about to meet anyway.
 void LiveTrainer::ShareStep(int rank, const StepReport& mine) {
-  if (!has_processes()) return Collect(rank, mine);
+  if (!options_.launch) return Collect(rank, mine);
   const std::vector<SharedStep> all = transport::GatherValues<SharedStep>(
       &ranks_->transport(), ranks_->size(), rank, {mine, steering_->signal()});
   for (int other = 0; other < ranks_->size(); ++other) {
@@ -262,56 +235,14 @@ void LiveTrainer::Collect(int rank, const StepReport& mine) {
   options_.on_step(*all);
 }
 
-// Makes a new regime if anything is different from the one before.
-std::shared_ptr<const Regime> LiveTrainer::Decide(int64_t step) {
-  Decision decision = steering_->Decide(step);
-  for (const std::string& refused : decision.refused) Message(refused);
-  const std::shared_ptr<const Regime> before = regimes_.Newest();
-  const auto has_flag = [](const Decision& d) { return d.stop || d.pause || d.checkpoint; };
-  if (before != nullptr && decision.changed.empty() && !has_flag(decision) &&
-      !has_flag(before->decision)) {
-    return before;
-  }
-  Regime regime;
-  regime.first_step = step;
-  regime.config = steering_->config();
-  regime.decision = std::move(decision);
-  if (before != nullptr && regime.decision.changed.empty()) {
-    regime.schedule = before->schedule;
-  } else {
-    Result<std::shared_ptr<const plan::Schedule>> schedule = ScheduleOf(regime.config);
-    // It was built once when the change was accepted.
-    if (!schedule.ok()) throw std::runtime_error(schedule.message());
-    regime.schedule = *schedule;
-  }
-  return regimes_.Add(std::move(regime));
-}
-
-executor::PredictedPeaks LiveTrainer::PredictPeaks(const Regime& regime) const {
-  const plan::Schedule& schedule = *regime.schedule;
-  const int64_t shared_bytes = ranks_->shared_tensor_bytes();
-  const std::vector<int64_t> issued = plan::PredictPeaks(schedule);
-  const std::vector<int64_t> executed = BoundsOf(schedule, checkpoints_.HasCopyWith(regime.config));
-  executor::PredictedPeaks peaks;
-  // Some rank of the process also has the tables that they share: here that of the most.
-  peaks.largest = {*std::ranges::max_element(issued),
-                   *std::ranges::max_element(executed) + shared_bytes};
-  for (int rank = 0; rank < ranks_->size(); ++rank) {
-    const auto program = static_cast<size_t>(schedule.program_of_rank[static_cast<size_t>(rank)]);
-    const bool has_tables = rank == ranks_->first_local();
-    peaks.by_rank.push_back({issued[program], executed[program] + (has_tables ? shared_bytes : 0)});
-  }
-  return peaks;
-}
-
 Status LiveTrainer::RegisterSchedule(const Regime& regime) {
   const plan::Schedule& schedule = *regime.schedule;
   if (trace_->HasSchedule(schedule)) return Status::Ok();
-  const int64_t number = trace_->AddSchedule(schedule, PredictPeaks(regime));
+  const int64_t number = trace_->AddSchedule(schedule, checks_->PredictPeaks(regime));
   if (!is_leader()) return Status::Ok();
   const Status status = folder_->WriteSchedule(number, plan::PrintSchedule(schedule));
   if (status.ok()) return status;
-  if (stops_without_trace_) {
+  if (stops_without_trace()) {
     return Status::Error(status.message() + " (record.on_error=stop)");
   }
   trace_->Add({.source = "schedules",
@@ -357,85 +288,13 @@ void LiveTrainer::Message(const std::string& text) {
 Status LiveTrainer::CheckTrace() {
   const Status status = trace_->WriterStatus();
   if (status.ok() || warned_of_trace_) return Status::Ok();
-  if (stops_without_trace_) {
+  if (stops_without_trace()) {
     return Status::Error("the trace cannot be written, and record.on_error=stop: " +
                          status.message());
   }
   warned_of_trace_ = true;
   Message("the trace cannot be written, training goes on without it: " + status.message());
   return Status::Ok();
-}
-
-// Paths and values are single lines.
-Status LiveTrainer::AgreeOnRun() {
-  if (!has_processes()) return Status::Ok();
-  std::string text;
-  if (is_leader()) text = folder_->path() + "\n" + run_id_ + "\n";
-  if (is_leader()) {
-    for (const auto& [key, value] : options_.config.Values()) {
-      if (IsShared(key)) text += key + "=" + value + "\n";
-    }
-    text += ranks_->job().corpus->content + "\n";
-  }
-  const int rank = options_.launch->rank;
-  text = transport::BroadcastText(&ranks_->transport(), ranks_->size(), rank, text);
-  if (!is_leader()) SHARDSCOPE_RETURN_IF_ERROR(TakeRun(text));
-  // None begins before all have agreed.
-  transport::Barrier(&ranks_->transport(), rank);
-  return Status::Ok();
-}
-
-// What the leader says of the run, where this process follows.
-Status LiveTrainer::TakeRun(std::string_view text) {
-  const std::string path(TakeField(&text, '\n'));
-  run_id_ = TakeField(&text, '\n');
-  for (const auto& [key, value] : options_.config.Values()) {
-    if (!IsShared(key)) continue;
-    const std::string mine = key + "=" + value;
-    const std::string leaders(TakeField(&text, '\n'));
-    if (mine != leaders) {
-      return Status::Error(fmt::format(
-          "rank {} was given {}, rank 0 {}: all processes of a run need the same settings{}",
-          options_.launch->rank, mine, leaders,
-          config::FindKey(key)->is_path
-              ? "; a relative path is one in the folder where a process starts: give absolute ones"
-              : ""));
-    }
-  }
-  // Also where no key names them, or a path leads elsewhere on another machine.
-  if (TakeField(&text, '\n') != ranks_->job().corpus->content) {
-    return Status::Error(fmt::format(
-        "rank {} reads other data than rank 0: all processes of a run need the same; set data.path "
-        "to the absolute path of a file or folder that all of them see",
-        options_.launch->rank));
-  }
-  Result<RunFolder> folder = RunFolder::Attach(path);
-  if (!folder.ok()) return folder.status();
-  folder_ = std::move(folder).value();
-  return Status::Ok();
-}
-
-// All processes get all regimes, in order: what they count is the same everywhere.
-void LiveTrainer::AgreeOnRegime(int rank, int64_t number) {
-  if (!has_processes() || number < num_agreed_) return;
-  ++num_agreed_;
-  const std::shared_ptr<const Regime> last = number > 0 ? regimes_.At(number - 1) : nullptr;
-  const std::string mine = is_leader() ? PrintRegime(*regimes_.At(number), last.get()) : "";
-  const std::string text =
-      transport::BroadcastText(&ranks_->transport(), ranks_->size(), rank, mine);
-  if (is_leader()) return;
-  Result<Regime> regime = ParseRegime(text, last == nullptr ? options_.config : last->config);
-  if (!regime.ok()) throw std::runtime_error(regime.message());
-  const bool is_written = !regime->config.Get("schedule.file").empty();
-  if (regime->schedule == nullptr && is_written) {
-    regime->schedule = last->schedule;  // else it would have been told
-  } else if (regime->schedule == nullptr) {
-    // Built from the same keys as the leader's, hence the same.
-    Result<std::shared_ptr<const plan::Schedule>> schedule = ScheduleOf(regime->config);
-    if (!schedule.ok()) throw std::runtime_error(schedule.message());
-    regime->schedule = *schedule;
-  }
-  regimes_.Add(std::move(regime).value());
 }
 
 }  // namespace shardscope::runtime

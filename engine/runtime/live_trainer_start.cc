@@ -1,25 +1,16 @@
 // How a run begins: checks, ranks, control socket, run folder, trace.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <thread>
+#include <exception>
 #include <variant>
 
-#include "engine/footprint/footprint.h"
-#include "engine/footprint/unlisted_memory.h"
-#include "engine/plan/memory.h"
-#include "engine/plan/policy.h"
-#include "engine/plan/text.h"
 #include "engine/runtime/live_trainer.h"
-#include "engine/runtime/ranks/faulty_bodies.h"
-#include "engine/runtime/units/state_move.h"
 #include "trace/base/process.h"
 #include "trace/base/text.h"
-#include "trace/base/time.h"
-#include "trace/base/version.h"
 
 namespace shardscope::runtime {
+
 Result<std::unique_ptr<Trainer>> Trainer::Start(TrainerOptions options, Job job) {
   auto trainer = std::make_unique<LiveTrainer>(std::move(options));
   Status status;
@@ -50,7 +41,8 @@ Status LiveTrainer::Open(Job job) {
       options_.device->MakeTransport(config, options_.launch);
   job.keep_batches = !options_.dump_path.empty();
   job.explain_out_of_memory = [this](int64_t wanted_bytes) {
-    return ExplainOutOfMemory(wanted_bytes);
+    return checks_->ExplainOutOfMemory(steering_ == nullptr ? options_.config : steering_->config(),
+                                       wanted_bytes);
   };
   if (options_.launch) job.only_rank = options_.launch->rank;
   Status fits = CheckFiles();
@@ -78,11 +70,9 @@ Status LiveTrainer::Open(Job job) {
 }
 
 Status LiveTrainer::OpenRest() {
-  schedules_ = std::make_unique<ScheduleCache>([&job = ranks_->job()](const auto& units) {
-    return model::DescribeModel(job.model, units, job.training.batch);
-  });
   evaluations_ = std::make_unique<EvaluationRunner>(ranks_.get());
-  SHARDSCOPE_RETURN_IF_ERROR(CheckChanges());
+  checks_ = std::make_unique<RunChecks>(ranks_.get(), checkpoints_, evaluations_.get());
+  SHARDSCOPE_RETURN_IF_ERROR(checks_->CheckStart(options_.config));
   SHARDSCOPE_RETURN_IF_ERROR(CheckOverheadSteps(options_.config));
   ranks_->AddRanks(observer_.get());
   const auto num_ranks = static_cast<size_t>(ranks_->size());
@@ -94,7 +84,13 @@ Status LiveTrainer::OpenRest() {
   SHARDSCOPE_RETURN_IF_ERROR(OpenFolder());
   if (is_leader()) SHARDSCOPE_RETURN_IF_ERROR(checkpoints_.OpenFolder(*folder_));
   SHARDSCOPE_RETURN_IF_ERROR(OpenControl());
-  SHARDSCOPE_RETURN_IF_ERROR(AgreeOnRun());
+  agreement_ = std::make_unique<RunAgreement>(
+      options_,
+      RunAgreement::Run{.ranks = ranks_.get(),
+                        .steering = steering_.get(),
+                        .checks = checks_.get(),
+                        .on_message = [this](const std::string& text) { Message(text); }});
+  SHARDSCOPE_RETURN_IF_ERROR(agreement_->AgreeOnRun(&folder_));
   if (!is_leader()) SHARDSCOPE_RETURN_IF_ERROR(checkpoints_.OpenFolder(*folder_));
   SHARDSCOPE_RETURN_IF_ERROR(OpenTrace());
   evaluations_->Start(
@@ -109,146 +105,14 @@ Status LiveTrainer::OpenRest() {
           .steering = steering_.get(),
           .write_config = [this](config::Config config) { return WriteConfig(std::move(config)); },
           .on_message = [this](const std::string& text) { Message(text); }});
-  checkpoints_.Start(
-      {.id = run_id_,
-       .ranks = ranks_.get(),
-       .trace = trace_.get(),
-       .bounds_with_copy =
-           [this](const plan::Schedule& schedule) { return BoundsOf(schedule, /*has_copy=*/true); },
-       .on_message = [this](const std::string& text) { Message(text); }});
-  return Status::Ok();
-}
-
-Result<std::shared_ptr<const plan::Schedule>> LiveTrainer::ScheduleOf(const config::Config& config,
-                                                                      bool reads) const {
-  const plan::Policy policy = config::ToPolicy(config);
-  SHARDSCOPE_RETURN_IF_ERROR(model::CheckUnits(ranks_->job().model, policy.units));
-  const std::string& path = config.Get("schedule.file");
-  if (path.empty()) return schedules_->Get(policy);
-  auto written = schedules_->GetWritten(path, policy, reads);
-  if (written.ok()) return written;
-  return Status::Error(fmt::format(
-      "schedule.file: {}; leave it empty (schedule.file=) to train with what strategy and prefetch "
-      "give",
-      written.message()));
-}
-
-Status LiveTrainer::CheckLimit(const config::Config& config, const plan::Schedule& schedule,
-                               const footprint::Question& question) const {
-  const int64_t limit_bytes = question.limit_bytes;
-  if (limit_bytes == 0) return Status::Ok();
-  const std::vector<int64_t> bounds = BoundsOf(schedule, checkpoints_.HasCopyWith(config));
-  if (*std::ranges::max_element(bounds) <= limit_bytes) return Status::Ok();
-  SHARDSCOPE_ASSIGN_OR_RETURN(const footprint::Footprint footprint, FootprintWith(config));
-  return Status::Error(footprint::OutOfMemoryText(config, footprint, question));
-}
-
-std::string LiveTrainer::ExplainOutOfMemory(int64_t wanted_bytes) const {
-  const config::Config config = steering_ == nullptr ? options_.config : steering_->config();
-  const Result<footprint::Footprint> footprint = FootprintWith(config);
-  if (!footprint.ok()) return footprint.message();
-  // What the bound does not contain is there with other keys too.
-  const int64_t unknown_bytes = std::max<int64_t>(0, wanted_bytes - footprint->needed_bytes());
-  const footprint::Question question{.limit_bytes =
-                                         config.GetInt("engine.memory_limit") - unknown_bytes};
-  return footprint::PeakText(*footprint) + ". " +
-         footprint::AdviceText(footprint::Advise(config, footprint->needed_bytes(), question),
-                               question.limit_bytes);
-}
-
-Result<footprint::Footprint> LiveTrainer::FootprintWith(const config::Config& config) const {
-  const auto copy = checkpoints_.HasCopyWith(config) ? footprint::CheckpointCopy::kThere
-                                                     : footprint::CheckpointCopy::kIfWanted;
-  if (config.Get("schedule.file").empty()) return footprint::FootprintOf(config, copy);
-  SHARDSCOPE_ASSIGN_OR_RETURN(const auto written, ScheduleOf(config));
-  return footprint::FootprintOf(config, copy, written.get());
-}
-
-std::vector<int64_t> LiveTrainer::BoundsOf(const plan::Schedule& schedule, bool has_copy) const {
-  plan::Unlisted unlisted = ranks_->UnlistedMemory(schedule);
-  if (has_copy) {
-    unlisted = footprint::WithCheckpointCopy(std::move(unlisted), schedule, ranks_->job().master);
-  }
-  return plan::BoundPeaks(schedule, unlisted);
-}
-
-Status LiveTrainer::CheckEvaluation(const config::Config& config,
-                                    const footprint::Question& question) {
-  if (!evaluations_->HasData()) return Status::Ok();
-  SHARDSCOPE_ASSIGN_OR_RETURN(const auto schedule, evaluations_->ScheduleOf(config));
-  if (question.limit_bytes == 0) return Status::Ok();
-  const std::vector<int64_t> bounds = BoundsOf(*schedule, checkpoints_.HasCopyWith(config));
-  if (*std::ranges::max_element(bounds) <= question.limit_bytes) return Status::Ok();
-  const auto footprint_of = [&](const config::Config& other) {
-    return footprint::EvaluationFootprintOf(other, checkpoints_.HasCopyWith(other)
-                                                       ? footprint::CheckpointCopy::kThere
-                                                       : footprint::CheckpointCopy::kIfWanted);
-  };
-  SHARDSCOPE_ASSIGN_OR_RETURN(const footprint::Footprint footprint, footprint_of(config));
-  // With what fits there is room for the steps, too.
-  footprint::Question both = question;
-  both.needed = [&](const config::Config& other) -> Result<int64_t> {
-    SHARDSCOPE_ASSIGN_OR_RETURN(const int64_t needed_bytes, question.needed(other));
-    SHARDSCOPE_ASSIGN_OR_RETURN(const footprint::Footprint evaluates, footprint_of(other));
-    return std::max(needed_bytes, evaluates.needed_bytes());
-  };
-  return Status::Error(footprint::OutOfMemoryText(config, footprint, both) +
-                       "; or leave eval.every out");
-}
-
-Status LiveTrainer::CheckRun(const config::Config& before, const config::Config& after) {
-  SHARDSCOPE_ASSIGN_OR_RETURN(const auto from, ScheduleOf(before));
-  const std::string& path = after.Get("schedule.file");
-  const bool is_other_file = path != before.Get("schedule.file");
-  if (!path.empty() && !is_other_file && config::ToPolicy(before) != config::ToPolicy(after)) {
-    return Status::Error(fmt::format(
-        "that would change nothing: schedule.file={} says what is issued when; set schedule.file= "
-        "(empty) too",
-        path));
-  }
-  SHARDSCOPE_ASSIGN_OR_RETURN(const auto to, ScheduleOf(after, /*reads=*/is_other_file));
-  const StateLayout layout_before = StateLayoutOf(*from);
-  const auto bytes_of_move = [&](const plan::Schedule& schedule) -> int64_t {
-    const StateLayout layout = StateLayoutOf(schedule);
-    if (layout == layout_before) return 0;
-    return BytesOfMove(layout_before, layout, ranks_->job().master);
-  };
-  const int64_t limit_bytes = after.GetInt("engine.memory_limit");
-  footprint::Question question{.limit_bytes = limit_bytes, .only_live = true};
-  question.needed = [&](const config::Config& config) -> Result<int64_t> {
-    SHARDSCOPE_ASSIGN_OR_RETURN(const footprint::Footprint footprint, FootprintWith(config));
-    return std::max(footprint.needed_bytes(), bytes_of_move(footprint.schedule));
-  };
-  SHARDSCOPE_RETURN_IF_ERROR(CheckLimit(after, *to, question));
-  const int64_t needed_bytes = bytes_of_move(*to);
-  if (limit_bytes == 0 || needed_bytes <= limit_bytes) {
-    SHARDSCOPE_RETURN_IF_ERROR(CheckEvaluation(after, question));
-    if (!path.empty()) schedules_->KeepWritten(path, to);
-    return Status::Ok();
-  }
-  return Status::Error(
-      footprint::StateMoveText(after, {from->name, to->name, needed_bytes}, question));
-}
-
-Status LiveTrainer::CheckChanges() {
-  const Result<std::shared_ptr<const plan::Schedule>> schedule = ScheduleOf(options_.config);
-  if (!schedule.ok()) return schedule.status();
-  const footprint::Question question{.limit_bytes = options_.config.GetInt("engine.memory_limit")};
-  SHARDSCOPE_RETURN_IF_ERROR(CheckLimit(options_.config, **schedule, question));
-  SHARDSCOPE_RETURN_IF_ERROR(CheckEvaluation(options_.config, question));
-  for (const config::Fault& fault : ranks_->job().faults) {
-    SHARDSCOPE_RETURN_IF_ERROR(CheckFault(fault, **schedule));
-  }
-  config::Config at_step = options_.config;
-  at_step.ClearChanges();  // copied with every change otherwise
-  for (const config::Change& change : options_.config.changes()) {
-    const config::Config before = at_step;
-    Status status = config::ApplyLive(change.set, &at_step);
-    if (status.ok()) status = CheckRun(before, at_step);
-    if (!status.ok()) {
-      return Status::Error(fmt::format("change at step {}: {}", change.step, status.message()));
-    }
-  }
+  checkpoints_.Start({.id = agreement_->run_id(),
+                      .ranks = ranks_.get(),
+                      .trace = trace_.get(),
+                      .bounds_with_copy =
+                          [this](const plan::Schedule& schedule) {
+                            return checks_->BoundsOf(schedule, /*has_copy=*/true);
+                          },
+                      .on_message = [this](const std::string& text) { Message(text); }});
   return Status::Ok();
 }
 
@@ -276,7 +140,7 @@ Status LiveTrainer::OpenControl() {
   steering_ = std::make_unique<Steering>(
       options_.config, name,
       [this](const config::Config& before, const config::Config& after) {
-        return CheckRun(before, after);
+        return checks_->CheckChange(before, after);
       },
       ranks_->job().first_step);
   if (!is_leader()) return Status::Ok();
@@ -303,12 +167,12 @@ Status LiveTrainer::OpenFolder() {
   Result<RunFolder> folder = RunFolder::Create(options_.folder, options_.if_taken);
   if (!folder.ok()) return folder.status();
   folder_ = std::move(folder).value();
-  run_id_ = fmt::format("{}-{:x}", folder_->name(), RealtimeNs());
   return Status::Ok();
 }
 
 Status LiveTrainer::OpenTrace() {
-  const RunTrace::Identity identity{.run_id = run_id_, .resumed = checkpoints_.resumed_from()};
+  const RunTrace::Identity identity{.run_id = agreement_->run_id(),
+                                    .resumed = checkpoints_.resumed_from()};
   Result<std::unique_ptr<RunTrace>> trace =
       RunTrace::Open(options_, identity, *folder_, ranks_.get());
   if (!trace.ok()) return trace.status();

@@ -4,11 +4,15 @@
 
 namespace shardscope::transport {
 
-std::string DescribeLeftOut(const Place& at, const std::vector<int>& waiting,
-                            std::span<const Place> ahead) {
+CallPlace PlaceOf(const Call& call, words::OpKind kind) {
+  return {call.rank, std::string(Name(kind)), std::string(call.op_name), call.op, call.step};
+}
+
+std::string DescribeLeftOut(const CallPlace& at, const std::vector<int>& waiting,
+                            std::span<const CallPlace> ahead) {
   std::vector<int> missing;
   std::string instead;
-  for (const Place& place : ahead) {
+  for (const CallPlace& place : ahead) {
     missing.push_back(place.rank);
     instead += "; rank " + std::to_string(place.rank) + " called " + place.kind + " for '" +
                place.op_name + "'";

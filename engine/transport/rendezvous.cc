@@ -106,28 +106,23 @@ std::string Mismatch(std::span<const Announcement> announced) {
   return "";
 }
 
-Place PlaceOf(const Announcement& announcement) {
-  const Call& call = announcement.call;
-  return {call.rank, NameOf(announcement), std::string(call.op_name), call.op, call.step};
-}
-
 // Empty if all are at the same op, or at none of a Schedule.
 std::string LeftOut(std::span<const Announcement> announced) {
   const auto op_of = [](const Announcement& one) { return one.call.op; };
   const Announcement& first = *std::ranges::min_element(announced, {}, op_of);
   if (first.call.op == plan::kNone) return "";
   std::vector<int> waiting;
-  std::vector<Place> ahead;
+  std::vector<CallPlace> ahead;
   for (const Announcement& one : announced) {
     if (one.call.op_name == first.call.op_name) {
       waiting.push_back(one.call.rank);
     } else {
-      ahead.push_back(PlaceOf(one));
+      ahead.push_back(PlaceOf(one.call, KindOf(one)));
     }
   }
   if (ahead.empty()) return "";
   if (!IsPair(first.call.communicator)) {
-    return DescribeLeftOut(PlaceOf(first), waiting, ahead);
+    return DescribeLeftOut(PlaceOf(first.call, KindOf(first)), waiting, ahead);
   }
   return "a rank left out a send or a receive: " + Describe(announced.front()) + ", " +
          Describe(announced.back());
@@ -145,7 +140,7 @@ Rendezvous::Rendezvous(std::vector<int> ranks, int64_t timeout_ns, Deadline dead
       announced_(ranks_.size()),
       has_arrived_(ranks_.size(), false) {}
 
-Meeting Rendezvous::Meet(const Announcement& announcement) {
+MetCall Rendezvous::Meet(const Announcement& announcement) {
   MutexLock lock(mutex_);
   ThrowIfAborted();
   const Party party(announcement.call, num_ranks());
@@ -156,7 +151,7 @@ Meeting Rendezvous::Meet(const Announcement& announcement) {
   has_arrived_[place] = true;
   if (++num_arrived_ == num_ranks()) {
     ArriveLast();
-    return meeting_;
+    return met_;
   }
   const uint64_t generation = generation_;
   const auto may_go = [&]() REQUIRES(mutex_) {
@@ -169,7 +164,7 @@ Meeting Rendezvous::Meet(const Announcement& announcement) {
   }
   // A meeting that took place holds for all its ranks, even if an abort came right after.
   if (generation_ == generation) ThrowIfAborted();
-  return meeting_;
+  return met_;
 }
 
 void Rendezvous::ArriveLast() {
@@ -187,9 +182,9 @@ void Rendezvous::ArriveLast() {
     throw TransportError(mismatch);
   }
   const int64_t* value = std::get_if<int64_t>(&announced_.front().pieces);
-  meeting_ = {.value = value == nullptr ? 0 : *value,
-              .deadline_ns = deadline_ ? deadline_(announced_) : 0,
-              .all_arrived_ns = MonotonicNs()};
+  met_ = {.value = value == nullptr ? 0 : *value,
+          .deadline_ns = deadline_ ? deadline_(announced_) : 0,
+          .all_arrived_ns = MonotonicNs()};
   has_arrived_.assign(has_arrived_.size(), false);
   num_arrived_ = 0;
   ++generation_;

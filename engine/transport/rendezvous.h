@@ -27,8 +27,8 @@ struct Announcement {
   Reduction reduction;
 };
 
-// Equal on all ranks of one meeting.
-struct Meeting {
+// A call to which all ranks have come: equal on all of them.
+struct MetCall {
   int64_t value = 0;        // a broadcast's: what rank 0 announced
   int64_t deadline_ns = 0;  // no rank's collective ends before; 0 = at once
   int64_t all_arrived_ns = 0;
@@ -45,7 +45,7 @@ class Rendezvous {
 
   // Blocks until all ranks have come. Throws TransportError if their calls differ, if one does not
   // come in time, or if aborted. After a throw the caller must abort.
-  Meeting Meet(const Announcement& announcement);
+  MetCall Meet(const Announcement& announcement);
 
   // What the rank at `place` announced; from Meet() to the last Sync() of the collective.
   // Unlocked: no rank announces anything before all have synced.
@@ -56,7 +56,7 @@ class Rendezvous {
   int num_ranks() const { return static_cast<int>(ranks_.size()); }
 
   // Barrier among ranks that have met. Never fails and heeds no abort: ranks may be reading the
-  // memory that their fellows announced, which must not go away under them, and between Meet() and
+  // memory that other ranks announced, which must not go away under them, and between Meet() and
   // the last Sync() no rank does anything but finite work.
   void Sync();
 
@@ -91,8 +91,7 @@ class Rendezvous {
   int num_arrived_ GUARDED_BY(mutex_) = 0;
   uint64_t generation_ GUARDED_BY(mutex_) = 0;  // counts meetings and syncs
   int64_t num_meetings_ GUARDED_BY(mutex_) = 0;
-  Meeting meeting_
-      GUARDED_BY(mutex_);  // of the last meeting; stays until all ranks have come again
+  MetCall met_ GUARDED_BY(mutex_);  // the last; stays until all ranks have come again
   std::optional<std::string> aborted_ GUARDED_BY(mutex_);
   bool is_timeout_ GUARDED_BY(mutex_) = false;  // why it was aborted
 };

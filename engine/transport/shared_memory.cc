@@ -65,7 +65,7 @@ class SharedMemoryTransport : public Transport {
   Rendezvous& RendezvousOf(const Call& call);
   std::string WaitingInOps();
   // On an error, aborts the transport, so that ranks in other collectives stop too.
-  Meeting Meet(Rendezvous& rendezvous, const Announcement& announcement);
+  MetCall Meet(Rendezvous& rendezvous, const Announcement& announcement);
   int64_t Deadline(std::span<const int> ranks, std::span<const Announcement> announced);
 
   const int num_ranks_;
@@ -109,7 +109,7 @@ std::string SharedMemoryTransport::WaitingInOps() {
   return "";
 }
 
-Meeting SharedMemoryTransport::Meet(Rendezvous& rendezvous, const Announcement& announcement) {
+MetCall SharedMemoryTransport::Meet(Rendezvous& rendezvous, const Announcement& announcement) {
   try {
     return rendezvous.Meet(announcement);
   } catch (const TransportTimeout& error) {
@@ -128,7 +128,7 @@ Meeting SharedMemoryTransport::Meet(Rendezvous& rendezvous, const Announcement& 
 void SharedMemoryTransport::AllGather(const Call& call, std::span<const GatherPiece> pieces) {
   const Party party(call, num_ranks_);
   Rendezvous& rendezvous = RendezvousOf(call);
-  const Meeting meeting = Meet(rendezvous, {call, pieces, {}});
+  const MetCall met = Meet(rendezvous, {call, pieces, {}});
   for (size_t index = 0; Needs(call, party) && index < pieces.size(); ++index) {
     for (int place = 0; place < party.size(); ++place) {
       const GatherPiece& from = PieceOf<GatherPiece>(rendezvous, place, index);
@@ -138,7 +138,7 @@ void SharedMemoryTransport::AllGather(const Call& call, std::span<const GatherPi
     }
   }
   rendezvous.Sync();
-  rendezvous.SleepUntil(meeting.deadline_ns);
+  rendezvous.SleepUntil(met.deadline_ns);
 }
 
 void SharedMemoryTransport::ReduceScatter(const Call& call, std::span<const ReducePiece> pieces,
@@ -147,7 +147,7 @@ void SharedMemoryTransport::ReduceScatter(const Call& call, std::span<const Redu
   Rendezvous& rendezvous = RendezvousOf(call);
   std::vector<const std::byte*> inputs(static_cast<size_t>(party.size()));
   const auto element_bytes = static_cast<size_t>(plan::BytesOf(reduction.dtype));
-  const Meeting meeting = Meet(rendezvous, {call, pieces, reduction});
+  const MetCall met = Meet(rendezvous, {call, pieces, reduction});
   for (size_t index = 0; index < pieces.size(); ++index) {
     const size_t chunk_bytes = pieces[index].elements * element_bytes;
     for (int place = 0; place < party.size(); ++place) {
@@ -158,7 +158,7 @@ void SharedMemoryTransport::ReduceScatter(const Call& call, std::span<const Redu
                pieces[index].receive);
   }
   rendezvous.Sync();
-  rendezvous.SleepUntil(meeting.deadline_ns);
+  rendezvous.SleepUntil(met.deadline_ns);
 }
 
 // Two passes without scratch memory. First every rank sums its chunk of all ranks' data into its
@@ -170,7 +170,7 @@ void SharedMemoryTransport::AllReduce(const Call& call, std::span<const AllReduc
   Rendezvous& rendezvous = RendezvousOf(call);
   std::vector<const std::byte*> inputs(static_cast<size_t>(party.size()));
   const auto element_bytes = static_cast<size_t>(plan::BytesOf(reduction.dtype));
-  const Meeting meeting = Meet(rendezvous, {call, pieces, reduction});
+  const MetCall met = Meet(rendezvous, {call, pieces, reduction});
   for (size_t index = 0; index < pieces.size(); ++index) {
     const auto [from, to] = ChunkOf(pieces[index].elements, party.place(), party.size());
     for (int place = 0; place < party.size(); ++place) {
@@ -191,14 +191,14 @@ void SharedMemoryTransport::AllReduce(const Call& call, std::span<const AllReduc
     }
   }
   rendezvous.Sync();
-  rendezvous.SleepUntil(meeting.deadline_ns);
+  rendezvous.SleepUntil(met.deadline_ns);
 }
 
 void SharedMemoryTransport::Broadcast(const Call& call, std::span<const BroadcastPiece> pieces) {
   const Party party(call, num_ranks_);
   Rendezvous& rendezvous = RendezvousOf(call);
-  const Meeting meeting = Meet(rendezvous, {call, pieces, {}});
-  if (call.all_arrived_ns != nullptr) *call.all_arrived_ns = meeting.all_arrived_ns;
+  const MetCall met = Meet(rendezvous, {call, pieces, {}});
+  if (call.all_arrived_ns != nullptr) *call.all_arrived_ns = met.all_arrived_ns;
   if (party.place() != call.root) {
     for (size_t index = 0; index < pieces.size(); ++index) {
       const BroadcastPiece& from = PieceOf<BroadcastPiece>(rendezvous, call.root, index);
@@ -207,7 +207,7 @@ void SharedMemoryTransport::Broadcast(const Call& call, std::span<const Broadcas
     }
   }
   rendezvous.Sync();
-  rendezvous.SleepUntil(meeting.deadline_ns);
+  rendezvous.SleepUntil(met.deadline_ns);
 }
 
 int64_t SharedMemoryTransport::Broadcast(int rank, int64_t value) {

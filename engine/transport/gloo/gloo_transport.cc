@@ -27,6 +27,8 @@
 namespace shardscope::transport {
 namespace {
 
+using words::OpKind;
+
 constexpr int64_t kForeverNs = 365 * 24 * 3600 * kNsPerSecond;
 constexpr int64_t kConnectNs = 60 * kNsPerSecond;  // for threads of one process
 constexpr int64_t kReasonNs = kNsPerSecond;  // how long a rank waits to learn why another went
@@ -63,11 +65,7 @@ class Scratch {
 
 std::string PlaceKey(int rank) { return "place/" + std::to_string(rank); }
 
-Place PlaceOf(const Call& call, Kind kind) {
-  return {call.rank, std::string(NameOf(kind)), std::string(call.op_name), call.op, call.step};
-}
-
-std::string InWords(const Place& place) {
+std::string InWords(const CallPlace& place) {
   const std::string op = place.op == plan::kNone ? "" : " (op " + std::to_string(place.op) + ")";
   return place.kind + " '" + place.op_name + "'" + op;
 }
@@ -138,22 +136,22 @@ class GlooTransport : public Transport {
   // What a rank that cannot go on says of the call it is in.
   struct ToldPlace {
     plan::CommunicatorIndex communicator = 0;
-    Place at;
+    CallPlace at;
   };
 
   Mesh* MeshOf(int rank) const;
   Party PartyOf(const Call& call) const { return {call, num_ranks_}; }
   // Sends and receives all messages; `meanwhile` runs while they are under way.
   template <typename Work>
-  void Exchange(const Call& call, Kind kind, int tag, std::span<const Message> messages,
+  void Exchange(const Call& call, OpKind kind, int tag, std::span<const Message> messages,
                 const Work& meanwhile);
   void AllReduceSmall(const Call& call, std::span<const AllReducePiece> pieces,
                       const Reduction& reduction);
-  void TellPlace(const Call& call, Kind kind);
+  void TellPlace(const Call& call, OpKind kind);
   std::optional<ToldPlace> ReadPlace(int rank);
-  std::string WhoLeftOut(const Call& call, Kind kind, std::span<const int> missing);
+  std::string WhoLeftOut(const Call& call, OpKind kind, std::span<const int> missing);
   std::string Whereabouts(int rank);
-  [[noreturn]] void Fail(const Call& call, Kind kind, std::vector<int> missing, bool timed_out);
+  [[noreturn]] void Fail(const Call& call, OpKind kind, std::vector<int> missing, bool timed_out);
   void Stop(const std::string& reason, bool is_first);
 
   const int num_ranks_;
@@ -200,7 +198,7 @@ Mesh* GlooTransport::MeshOf(int rank) const {
 // A message is on its way only once the other side has said that it waits for it. So every rank
 // says so before it begins to copy into its own sockets.
 template <typename Work>
-void GlooTransport::Exchange(const Call& call, Kind kind, int tag,
+void GlooTransport::Exchange(const Call& call, OpKind kind, int tag,
                              std::span<const Message> messages, const Work& meanwhile) {
   stop_reason_.ThrowIfSet();
   tag = TagAt(call.op_name, tag);
@@ -232,7 +230,7 @@ void GlooTransport::Exchange(const Call& call, Kind kind, int tag,
 void GlooTransport::AllGather(const Call& call, std::span<const GatherPiece> pieces) {
   const Party party = PartyOf(call);
   const std::vector<Message> messages = GatherMessages(party, pieces);
-  Exchange(call, Kind::kAllGather, TagOf(Kind::kAllGather, call.communicator, pieces), messages,
+  Exchange(call, OpKind::kAllGather, TagOf(OpKind::kAllGather, call.communicator, pieces), messages,
            [&] {
              for (const GatherPiece& piece : pieces) {
                std::byte* own = piece.receive + static_cast<size_t>(party.place()) * piece.bytes;
@@ -268,8 +266,8 @@ void GlooTransport::ReduceScatter(const Call& call, std::span<const ReducePiece>
       free += section(piece);
     }
   }
-  Exchange(call, Kind::kReduceScatter,
-           TagOf(Kind::kReduceScatter, call.communicator, pieces, reduction), messages, [] {});
+  Exchange(call, OpKind::kReduceScatter,
+           TagOf(OpKind::kReduceScatter, call.communicator, pieces, reduction), messages, [] {});
   const auto ranks = static_cast<size_t>(party.size());
   for (size_t index = 0; index < pieces.size(); ++index) {
     SumInOrder({inputs.data() + index * ranks, ranks}, pieces[index].elements, reduction.dtype,
@@ -296,8 +294,8 @@ void GlooTransport::AllReduceSmall(const Call& call, std::span<const AllReducePi
     free += AlignedUp(bytes) * ranks;
   }
   const std::vector<Message> messages = GatherMessages(party, gathers);
-  Exchange(call, Kind::kAllReduce, TagOf(Kind::kAllReduce, call.communicator, pieces, reduction),
-           messages, [] {});
+  Exchange(call, OpKind::kAllReduce,
+           TagOf(OpKind::kAllReduce, call.communicator, pieces, reduction), messages, [] {});
   for (size_t index = 0; index < pieces.size(); ++index) {
     std::vector<const std::byte*> inputs;
     for (size_t place = 0; place < ranks; ++place) {
@@ -354,8 +352,8 @@ void GlooTransport::AllReduce(const Call& call, std::span<const AllReducePiece> 
       free += AlignedUp(bytes);
     }
   }
-  Exchange(call, Kind::kAllReduce, TagOf(Kind::kAllReduce, call.communicator, pieces, reduction),
-           reduces, [] {});
+  Exchange(call, OpKind::kAllReduce,
+           TagOf(OpKind::kAllReduce, call.communicator, pieces, reduction), reduces, [] {});
   const auto ranks = static_cast<size_t>(party.size());
   for (size_t index = 0; index < pieces.size(); ++index) {
     const size_t own_elements = own_bytes(pieces[index]) / element_bytes;
@@ -365,8 +363,10 @@ void GlooTransport::AllReduce(const Call& call, std::span<const AllReducePiece> 
     SumInOrder({inputs.data() + index * ranks, ranks}, own_elements, reduction.dtype,
                reduction.scale, own);
   }
-  Exchange(call, Kind::kAllReduceGather,
-           TagOf(Kind::kAllReduceGather, call.communicator, pieces, reduction), gathers, [] {});
+  Exchange(call, OpKind::kAllReduce,
+           TagOf(OpKind::kAllReduce, call.communicator, pieces, reduction,
+                 /*is_second_half=*/true),
+           gathers, [] {});
 }
 
 void GlooTransport::Broadcast(const Call& call, std::span<const BroadcastPiece> pieces) {
@@ -383,7 +383,7 @@ void GlooTransport::Broadcast(const Call& call, std::span<const BroadcastPiece> 
                           .bytes = piece.bytes});
     }
   }
-  Exchange(call, Kind::kBroadcast, TagOf(Kind::kBroadcast, call.communicator, pieces), messages,
+  Exchange(call, OpKind::kBroadcast, TagOf(OpKind::kBroadcast, call.communicator, pieces), messages,
            [] {});
 }
 
@@ -394,17 +394,17 @@ int64_t GlooTransport::Broadcast(int rank, int64_t value) {
   const GatherPiece piece = {reinterpret_cast<const std::byte*>(&value),
                              reinterpret_cast<std::byte*>(values.data()), sizeof(value)};
   const std::vector<Message> messages = GatherMessages(PartyOf(call), {&piece, 1});
-  Exchange(call, Kind::kBroadcast,
-           TagOf(Kind::kBroadcast, kHostBroadcast, std::span<const GatherPiece>()), messages,
+  Exchange(call, OpKind::kBroadcast,
+           TagOf(OpKind::kBroadcast, kHostBroadcast, std::span<const GatherPiece>()), messages,
            [] {});
   return values.front();
 }
 
 // Where the rank is, for those that miss it.
-void GlooTransport::TellPlace(const Call& call, Kind kind) {
+void GlooTransport::TellPlace(const Call& call, OpKind kind) {
   store_->Set(PlaceKey(call.rank), std::to_string(call.communicator) + " " +
                                        std::to_string(call.step) + " " + std::to_string(call.op) +
-                                       " " + std::string(NameOf(kind)) + " " +
+                                       " " + std::string(Name(kind)) + " " +
                                        std::string(call.op_name));
 }
 
@@ -425,10 +425,10 @@ std::optional<GlooTransport::ToldPlace> GlooTransport::ReadPlace(int rank) {
 
 // What is to be said if ranks that are missing in `call` have told that they are at a later op of
 // its communicator; else empty.
-std::string GlooTransport::WhoLeftOut(const Call& call, Kind kind, std::span<const int> missing) {
+std::string GlooTransport::WhoLeftOut(const Call& call, OpKind kind, std::span<const int> missing) {
   if (call.op == plan::kNone || IsPair(call.communicator)) return "";
   std::vector<int> waiting;
-  std::vector<Place> ahead;
+  std::vector<CallPlace> ahead;
   for (const int rank : PartyOf(call).Ranks()) {
     const std::optional<ToldPlace> told = ReadPlace(rank);
     if (!told || told->communicator != call.communicator || told->at.step != call.step) continue;
@@ -446,7 +446,7 @@ std::string GlooTransport::Whereabouts(int rank) {
          ", has not come";
 }
 
-void GlooTransport::Fail(const Call& call, Kind kind, std::vector<int> missing, bool timed_out) {
+void GlooTransport::Fail(const Call& call, OpKind kind, std::vector<int> missing, bool timed_out) {
   stop_reason_.ThrowIfSet();
   TellPlace(call, kind);
   std::sort(missing.begin(), missing.end());

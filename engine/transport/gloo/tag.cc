@@ -1,9 +1,9 @@
 #include "engine/transport/gloo/tag.h"
 
+#include <cstdint>
 #include <cstring>
 
 #include "trace/base/hash.h"
-#include "trace/base/words.h"
 
 namespace shardscope::transport {
 namespace {
@@ -28,10 +28,11 @@ class Digest {
 };
 
 template <typename Piece>
-int TagOfAny(Kind kind, int communicator, std::span<const Piece> pieces,
-             const Reduction& reduction) {
+int TagOfAny(words::OpKind kind, int communicator, std::span<const Piece> pieces,
+             const Reduction& reduction, bool is_second_half = false) {
   Digest digest;
   digest.Add(static_cast<uint64_t>(kind));
+  digest.Add(is_second_half ? 1 : 0);
   digest.Add(static_cast<uint64_t>(reduction.dtype));
   uint64_t scale = 0;
   std::memcpy(&scale, &reduction.scale, sizeof(scale));
@@ -42,33 +43,18 @@ int TagOfAny(Kind kind, int communicator, std::span<const Piece> pieces,
 
 }  // namespace
 
-std::string_view NameOf(Kind kind) {
-  switch (kind) {
-    case Kind::kAllGather:
-      return Name(words::OpKind::kAllGather);
-    case Kind::kReduceScatter:
-      return Name(words::OpKind::kReduceScatter);
-    case Kind::kAllReduce:
-    case Kind::kAllReduceGather:
-      return Name(words::OpKind::kAllReduce);
-    case Kind::kBroadcast:
-      break;
-  }
-  return Name(words::OpKind::kBroadcast);
-}
-
-int TagOf(Kind kind, int communicator, std::span<const GatherPiece> pieces) {
+int TagOf(words::OpKind kind, int communicator, std::span<const GatherPiece> pieces) {
   return TagOfAny(kind, communicator, pieces, {});
 }
-int TagOf(Kind kind, int communicator, std::span<const ReducePiece> pieces,
+int TagOf(words::OpKind kind, int communicator, std::span<const ReducePiece> pieces,
           const Reduction& reduction) {
   return TagOfAny(kind, communicator, pieces, reduction);
 }
-int TagOf(Kind kind, int communicator, std::span<const AllReducePiece> pieces,
-          const Reduction& reduction) {
-  return TagOfAny(kind, communicator, pieces, reduction);
+int TagOf(words::OpKind kind, int communicator, std::span<const AllReducePiece> pieces,
+          const Reduction& reduction, bool is_second_half) {
+  return TagOfAny(kind, communicator, pieces, reduction, is_second_half);
 }
-int TagOf(Kind kind, int communicator, std::span<const BroadcastPiece> pieces) {
+int TagOf(words::OpKind kind, int communicator, std::span<const BroadcastPiece> pieces) {
   return TagOfAny(kind, communicator, pieces, {});
 }
 
