@@ -4,11 +4,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "app/import/import_progress.h"
@@ -48,18 +51,25 @@ nlohmann::json JsonOfOps(const std::vector<RunningOp>& ops) {
   return json;
 }
 
+// As RankMoment and MemoryChange have them.
+void AddParts(const analysis::CategoryBytes& categories,
+              const std::map<std::pair<query::MemoryCategory, std::string>, int64_t>& units,
+              nlohmann::json* json) {
+  nlohmann::json& of_categories = (*json)["categories"] = nlohmann::json::object();
+  for (size_t at = 0; at < categories.size(); ++at) {
+    if (categories[at] == 0) continue;
+    of_categories[Name(static_cast<query::MemoryCategory>(at))] = categories[at];
+  }
+  nlohmann::json& of_units = (*json)["units"] = nlohmann::json::array();
+  for (const auto& [key, bytes] : units) {
+    of_units.push_back({{"category", Name(key.first)}, {"unit", key.second}, {"bytes", bytes}});
+  }
+}
+
 nlohmann::json JsonOfMemory(const RankMoment& moment) {
-  nlohmann::json json = {{"live_bytes", moment.live_bytes},
-                         {"categories", nlohmann::json::object()},
-                         {"units", nlohmann::json::array()}};
-  for (size_t at = 0; at < moment.live.size(); ++at) {
-    if (moment.live[at] == 0) continue;
-    json["categories"][Name(static_cast<query::MemoryCategory>(at))] = moment.live[at];
-  }
-  for (const auto& [key, bytes] : moment.live_of_units) {
-    json["units"].push_back(
-        {{"category", Name(key.first)}, {"unit", key.second}, {"bytes", bytes}});
-  }
+  nlohmann::json json;
+  json["live_bytes"] = moment.live_bytes;
+  AddParts(moment.live, moment.live_of_units, &json);
   return json;
 }
 
@@ -89,18 +99,8 @@ nlohmann::json JsonOf(const RankMoment& moment) {
 }
 
 nlohmann::json JsonOf(const MemoryChange& change) {
-  nlohmann::json json = {{"rank", change.rank},
-                         {"bytes", change.bytes},
-                         {"categories", nlohmann::json::object()},
-                         {"units", nlohmann::json::array()}};
-  for (size_t at = 0; at < change.categories.size(); ++at) {
-    if (change.categories[at] == 0) continue;
-    json["categories"][Name(static_cast<query::MemoryCategory>(at))] = change.categories[at];
-  }
-  for (const auto& [key, bytes] : change.units) {
-    json["units"].push_back(
-        {{"category", Name(key.first)}, {"unit", key.second}, {"bytes", bytes}});
-  }
+  nlohmann::json json = {{"rank", change.rank}, {"bytes", change.bytes}};
+  AddParts(change.categories, change.units, &json);
   return json;
 }
 

@@ -82,7 +82,7 @@ void AddOpenCommand(CLI::App& app, int* exit_code) {
       ->check(CLI::Validator(MemoryError, ""))
       ->type_name("BYTES");
   AddHiddenOptions(command, options.get());
-  // Started from an icon nobody reads what is printed; a script has a terminal somewhere, or asks
+  // Started from an icon what is printed is not read; a script has a terminal somewhere, or asks
   // for no window.
   const bool has_terminal =
       isatty(STDIN_FILENO) == 1 || isatty(STDOUT_FILENO) == 1 || isatty(STDERR_FILENO) == 1;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "ui/panel_ids.h"
 #include "ui/panel_list.h"
 #include "ui/ranks.h"
 #include "ui/scope.h"
@@ -96,7 +97,7 @@ Commands BlocksSinceMouse(const Context& context) {
 
 // Known while the ranks are shown.
 Commands ShowSlowRank(const Context& context) {
-  if (context.ranks == nullptr) return {FocusPanel{"ranks"}};
+  if (context.ranks == nullptr) return {FocusPanel{panel_ids::kRanks}};
   const auto& straggler = context.ranks->findings.straggler;
   if (!straggler) return {};
   return {ShowRank{straggler->ranks.front(), straggler->worst_step}};
@@ -132,7 +133,7 @@ Commands ShowAllLanes(const Context& context) {
 constexpr Action kRunAndView[] = {
     {Text::kCommandOpen, ImGuiMod_Ctrl | ImGuiKey_O, "Ctrl+O",
      [](const Context&) {
-       return Commands{FocusPanel{"runs", /*types=*/true}};
+       return Commands{FocusPanel{panel_ids::kRuns, /*types=*/true}};
      }},
     {Text::kCommandNewRun, ImGuiMod_Ctrl | ImGuiKey_N, "Ctrl+N",
      [](const Context&) { return Commands{ShowKey{}}; }},

@@ -8,6 +8,7 @@
 #include "engine/config/config.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
+#include "ui/panel_ids.h"
 #include "ui/text.h"
 #include "ui/values.h"
 #include "ui/verdict.h"
@@ -42,7 +43,7 @@ const analysis::Loss* LossOf(const analysis::Explanation& explanation,
 // The op that was waited for, else that which waited.
 Commands JumpToStall(const analysis::Stall& stall) {
   const query::OpRunId op = stall.blocking_op_run.is_none() ? stall.op_run : stall.blocking_op_run;
-  return {FocusPanel{"timeline"}, ShowOp{op, stall.rank}};
+  return {FocusPanel{panel_ids::kTimeline}, ShowOp{op, stall.rank}};
 }
 
 std::optional<AdvicePlace> WorstPlace(Language language, const analysis::Advice& advice,
@@ -50,7 +51,7 @@ std::optional<AdvicePlace> WorstPlace(Language language, const analysis::Advice&
   if (advice.step < 0) return std::nullopt;
   if (advice.rank < 0) {
     return AdvicePlace{TrFormat(language, Text::kStepN, advice.step),
-                       {FocusPanel{"timeline"}, ShowStep{advice.step}}};
+                       {FocusPanel{panel_ids::kTimeline}, ShowStep{advice.step}}};
   }
   AdvicePlace place;
   place.text = TrFormat(language, Text::kAdviceWorst, advice.rank, advice.step);

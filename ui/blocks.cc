@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "trace/analysis/memory/blocks.h"
+#include "ui/panel_ids.h"
 #include "ui/text.h"
 #include "ui/values.h"
 
@@ -76,8 +77,8 @@ Commands ShowAllocation(const query::Snapshot& snapshot, int32_t rank,
   if (rows == nullptr || block.allocated_by_op.is_none()) return {};
   for (const query::OpRun& run : rows->op_runs) {
     if (run.plan_op != block.allocated_by_op || run.step != block.step) continue;
-    return {FocusPanel{"timeline"}, ShowRank{rank, block.step}, SelectOp{run.id, rank, false},
-            FitSelection{}};
+    return {FocusPanel{panel_ids::kTimeline}, ShowRank{rank, block.step},
+            SelectOp{run.id, rank, false}, FitSelection{}};
   }
   return {};
 }

@@ -33,7 +33,7 @@ sigset_t AllButFaults() {
 ChildProcess::ChildProcess() {
   const sigset_t all = AllButFaults();
   sigprocmask(SIG_BLOCK, &all, &before_);
-  // Who ignores it never hears of its children.
+  // Ignored, it leaves no exit status of a child to wait for.
   ::signal(SIGCHLD, SIG_DFL);
 }
 

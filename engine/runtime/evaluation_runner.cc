@@ -66,10 +66,10 @@ Result<bool> EvaluationRunner::RunIfDue(int rank, int64_t step, const Regime& re
 }
 
 bool EvaluationRunner::AgreeToStop(int rank) {
-  const Wish mine = {.signal = listeners_.steering->signal(),
-                     .stops = listeners_.steering->is_stopping()};
+  const StopRequest mine = {.signal = listeners_.steering->signal(),
+                            .stops = listeners_.steering->is_stopping()};
   bool stops = false;
-  for (const Wish& one :
+  for (const StopRequest& one :
        transport::GatherValues(&ranks_.transport(), ranks_.size(), rank, mine, "evaluation")) {
     // Rank 0, which decides for all, may not have got the signal itself.
     if (one.signal != 0) listeners_.steering->Interrupt(one.signal);

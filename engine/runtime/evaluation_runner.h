@@ -55,8 +55,8 @@ class EvaluationRunner {
   bool WasBefore(int rank, int64_t step) const { return At(rank).step == step; }
 
  private:
-  // What a rank wishes between two batches, where no next step is decided.
-  struct Wish {
+  // What a rank was asked for between two batches, where no next step is decided.
+  struct StopRequest {
     int signal = 0;
     bool stops = false;
   };

@@ -129,6 +129,8 @@ TEST(Shot, OfALargeFinishedTraceIsThatOfAllItsRows) {
   };
   EXPECT_FALSE(all({.scope = analysis::ParseScope("whole-run").value()}));
   EXPECT_TRUE(all({.scope = analysis::ParseScope("since-change").value()}));
+  EXPECT_TRUE(all({.panel = "ranks"}));
+  EXPECT_FALSE(all({.panel = "steps"}));
   EXPECT_TRUE(all({.search = "all_gather"}));
   EXPECT_TRUE(all({.at = "step=3"}));
   EXPECT_TRUE(all({.link = std::get<ui::Link>(ui::ParseLink("step=3&rank=0&op=5"))}));

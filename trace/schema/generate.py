@@ -188,7 +188,7 @@ def columns_header():
     sources = ", ".join(f'"{first_table(record).source}"' for record in records)
     rules = "".join(f"  k{camel(rule)},  // {doc}\n" for rule, doc in tables.PART_RULES.items())
     return f"""// {NOTE}
-// What is known of tables and records at compile time, so that nobody writes lists of columns or tables.
+// What is known of tables and records at compile time, so that no code lists columns or tables.
 // TableOf<Row>: SQL, and
 //   kHot      recorded by the threads that train.
 //   kPerStep  every row is part of one step (column step).

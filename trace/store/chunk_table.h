@@ -21,7 +21,7 @@ inline constexpr int64_t kLargeTraceBytes = 32 << 20;
 // inserted, updated or deleted.
 const std::vector<std::string>& ChunkTriggers();
 
-// Packs the rows of a finished file that nobody else has open, if it has `least_bytes` and was not
+// Packs the rows of a finished file that is open nowhere else, if it has `least_bytes` and was not
 // bounded in size. A trace without chunks is still a whole one: where they cannot be written, or
 // would fill the disk, the file stays as it was. Tells how far it is (TellFinishProgress). An
 // error: it could not be made what it was, and must not be used.

@@ -68,7 +68,7 @@ class FinishedSource {
   // What the rows take of the file: without what it has of them packed. An estimate in damaged
   // files.
   int64_t BytesOfRows();
-  // The same of a finished file that nobody has opened.
+  // The same of a finished file that is not open.
   static int64_t BytesOfRows(const TraceFile& file);
 
   bool cut() const { return cut_; }

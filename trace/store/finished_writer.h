@@ -14,7 +14,7 @@ namespace shardscope::store {
 
 class FinishedWriter {
  public:
-  // Nobody else writes this trace. Until Finish() its file has another name, and what is left of
+  // The trace has no other writer. Until Finish() its file has another name, and what is left of
   // it goes with the writer.
   static Result<std::unique_ptr<FinishedWriter>> Create(TraceFile file);
   ~FinishedWriter();

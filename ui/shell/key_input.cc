@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "ui/actions.h"
+#include "ui/panel_ids.h"
 
 namespace shardscope::shell {
 namespace {
@@ -49,7 +50,8 @@ void ReadLensKeys(ui::Commands* commands) {
 // time axis.
 bool AreArrowsFree(std::string_view panel) {
   if (ImGui::GetIO().NavVisible || IsPopupOpen()) return false;
-  return panel == "timeline" || panel == "memory" || ImGui::GetFocusID() == 0;
+  return panel == ui::panel_ids::kTimeline || panel == ui::panel_ids::kMemory ||
+         ImGui::GetFocusID() == 0;
 }
 
 void ReadViewKeys(const ui::Context& context, std::string_view panel, const ui::View& goal,

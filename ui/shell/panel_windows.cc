@@ -233,6 +233,14 @@ bool PanelFrames::IsInFront(std::string_view id) const {
   return false;
 }
 
+std::vector<std::string_view> PanelFrames::InFront() const {
+  std::vector<std::string_view> ids;
+  for (size_t i = 0; i < kPanels.size(); ++i) {
+    if (frames_[i].in_front) ids.emplace_back(kPanels[i].id);
+  }
+  return ids;
+}
+
 ui::TableMaker PanelFrames::TableOf(std::string_view id, const ui::Context& context) const {
   for (size_t i = 0; i < kPanels.size(); ++i) {
     if (id == kPanels[i].id) return frames_[i].panel->AsTable(context);

@@ -72,6 +72,8 @@ class PanelFrames {
 
   // In the last frame, of its tabs.
   bool IsInFront(std::string_view id) const;
+  // All that are, in the order of PanelWindows().
+  std::vector<std::string_view> InFront() const;
   // The panel that had the keyboard last; empty: none has had it.
   std::string_view focused() const { return focused_; }
   // The one that had it in the last frame, or whose popup did; empty: none, as while the top bar or

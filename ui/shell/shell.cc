@@ -11,6 +11,7 @@
 
 #include "trace/base/assets.h"
 #include "trace/base/time.h"
+#include "ui/panel_ids.h"
 #include "ui/panels/banner/banner_panel.h"
 #include "ui/panels/notice/notice_panel.h"
 #include "ui/panels/overlap/overlap_bars.h"
@@ -130,7 +131,7 @@ void Shell::Use(std::unique_ptr<RunSession> session) {
   CloseSession();
   session_ = std::move(session);
   session_->Update(Now(), &context_);
-  focus_ = "timeline";
+  focus_ = ui::panel_ids::kTimeline;
 }
 
 void Shell::Remember(const std::string& path) {
@@ -176,7 +177,7 @@ void Shell::UpdateImport() {
     EndImport();
     context_.error = run->message();
     Say(context_.error);
-    focus_ = "runs";
+    focus_ = ui::panel_ids::kRuns;
     return;
   }
   // Who looks closely at the preview goes on doing so.
@@ -197,7 +198,7 @@ void Shell::OpenSnapshot(query::SnapshotPtr snapshot) {
   context_.path = snapshot->run_folder;
   session_ = RunSession::OfSnapshot(std::move(snapshot));
   session_->Update(Now(), &context_);
-  focus_ = "timeline";
+  focus_ = ui::panel_ids::kTimeline;
 }
 
 void Shell::ShowStep(int32_t step) {
@@ -236,7 +237,7 @@ void Shell::UpdateStarting() {
     context_.starting.clear();
     context_.start_error = error;
     Say(error);
-    focus_ = "runs";
+    focus_ = ui::panel_ids::kRuns;
     return;
   }
   // The file appears a moment before its tables: an error now is no error yet, while the child
@@ -261,7 +262,7 @@ void Shell::UpdateFirstStep() {
     if (!first_step_->Ended()) return;
     context_.start_error = first_step_->error();
     Say(context_.start_error);
-    focus_ = "runs";
+    focus_ = ui::panel_ids::kRuns;
   }
   first_step_.reset();
 }
@@ -332,15 +333,9 @@ void Shell::UpdateContext() {
   if (session_) {
     UpdateBookmarks();
     context_.focus.step = timeline::FocusedStep(context_);
-    session_->UpdatePanels(options_.headless,
-                           {.compare = panel_frames_.IsInFront("compare"),
-                            .blocks = panel_frames_.IsInFront("blocks")},
-                           &context_);
-    session_->AskForFigures({.scope = timeline::WantedScope(context_),
-                             .ranks = panel_frames_.IsInFront("ranks"),
-                             .collectives = panel_frames_.IsInFront("collectives"),
-                             .step_table = panel_frames_.IsInFront("steps")},
-                            &context_);
+    const PanelIds in_front = panel_frames_.InFront();
+    session_->UpdatePanels(options_.headless, in_front, &context_);
+    session_->AskForFigures(timeline::WantedScope(context_), in_front, &context_);
   }
   context_.theme = &ui::GetTheme(context_.theme_name);
 }
@@ -429,7 +424,7 @@ void Shell::DrawDockSpace() {
   if (ImGui::DockBuilderGetNode(dock) == nullptr || layout_.is_to_reset) {
     layout_.is_to_reset = false;
     BuildDefaultLayout(dock, size, scale);
-    if (focus_.empty()) focus_ = "timeline";
+    if (focus_.empty()) focus_ = ui::panel_ids::kTimeline;
     layout_.columns = now;
     layout_.wanted = {};
   } else if (layout_.columns != now && FitColumns(layout_.columns, now, &layout_.wanted)) {

@@ -8,6 +8,7 @@
 #include "trace/base/assets.h"
 #include "ui/blocks.h"
 #include "ui/link.h"
+#include "ui/panel_ids.h"
 #include "ui/shell/shell_dispatch.h"
 #include "ui/text.h"
 #include "ui/timeline/link_place.h"
@@ -91,19 +92,19 @@ void Dispatcher::operator()(const ui::AskBlocks& command) const {
   if (blocks.since_ns && command.at_ns && *blocks.since_ns > *command.at_ns) {
     blocks.since_ns.reset();
   }
-  (*this)(ui::FocusPanel{"blocks"});
+  (*this)(ui::FocusPanel{ui::panel_ids::kBlocks});
   shell.wants_.frame = true;  // that has them read
 }
 
 void Dispatcher::operator()(const ui::CompareBlocks& command) const {
   shell.context_.blocks = ui::BlocksBetween(shell.context_, command.since_ns);
-  (*this)(ui::FocusPanel{"blocks"});
+  (*this)(ui::FocusPanel{ui::panel_ids::kBlocks});
   shell.wants_.frame = true;
 }
 
 void Dispatcher::operator()(const ui::ShowMemoryChoices& command) const {
   shell.context_.blocks.shows_choices = command.show;
-  (*this)(ui::FocusPanel{"blocks"});
+  (*this)(ui::FocusPanel{ui::panel_ids::kBlocks});
   shell.wants_.frame = true;  // that has them found
 }
 
@@ -145,7 +146,7 @@ void Dispatcher::operator()(const ui::CompareWith& command) const {
   compare.asked =
       ui::ComparedWith{command.path, command.steps_a, command.steps_b, ++compare.questions};
   compare.share = 0;
-  shell.focus_ = "compare";
+  shell.focus_ = ui::panel_ids::kCompare;
   shell.wants_.frame = true;  // that has them compared
 }
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/config/config.h"
+#include "ui/panel_ids.h"
 #include "ui/shell/shell_dispatch.h"
 #include "ui/text.h"
 #include "ui/values.h"
@@ -11,7 +12,7 @@ namespace shardscope::shell {
 
 void Dispatcher::operator()(const ui::OpenRun& command) const {
   // The error is shown there, wherever the path came from (a drop, for one).
-  if (!shell.OpenLinked(command.path).ok()) shell.focus_ = "runs";
+  if (!shell.OpenLinked(command.path).ok()) shell.focus_ = ui::panel_ids::kRuns;
 }
 
 void Dispatcher::operator()(const ui::LoadAllSteps&) const {
@@ -36,7 +37,7 @@ void Dispatcher::operator()(const ui::CloseRun&) const {
   shell.CloseSession();
   shell.link_.reset();
   shell.context_.compare.Forget();
-  shell.focus_ = "runs";
+  shell.focus_ = ui::panel_ids::kRuns;
 }
 
 void Dispatcher::operator()(const ui::CancelImport&) const { shell.EndImport(); }
@@ -77,7 +78,7 @@ void Dispatcher::operator()(const ui::ShowKey& command) const {
   if (key == nullptr && !command.key.empty()) return;
   const bool in_form = command.in_form || key == nullptr || !key->live || !CanSteer(shell.context_);
   shell.context_.shown_key = {shell.context_.shown_key.times + 1, command.key, in_form};
-  shell.focus_ = in_form ? "runs" : "run_control";
+  shell.focus_ = in_form ? ui::panel_ids::kRuns : ui::panel_ids::kRunControl;
 }
 
 void Dispatcher::operator()(const ui::SetKnob& command) const {

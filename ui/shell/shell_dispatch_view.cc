@@ -5,6 +5,7 @@
 
 #include "trace/analysis/find/neighbours.h"
 #include "trace/analysis/moment/moment.h"
+#include "ui/panel_ids.h"
 #include "ui/shell/shell_dispatch.h"
 #include "ui/timeline/gpu/work_facts.h"
 #include "ui/timeline/neighbour.h"
@@ -51,7 +52,7 @@ void Dispatcher::operator()(const ui::ShowRank& command) const {
   shell.context_.lanes.folded_ranks.erase(command.rank);
   BringToSight(command.rank);
   shell.context_.lanes.shown_step = command.step;
-  shell.focus_ = "timeline";
+  shell.focus_ = ui::panel_ids::kTimeline;
 }
 
 void Dispatcher::BringToSight(int32_t rank) const {
@@ -96,7 +97,7 @@ void Dispatcher::operator()(const ui::SelectArea& command) const {
   shell.context_.area.query = command.area;
   if (command.area) {
     shell.view_.SetFollow(false, shell.Now());  // what is measured stays in view
-    shell.panel_frames_.Raise("details");
+    shell.panel_frames_.Raise(ui::panel_ids::kDetails);
   }
   shell.wants_.frame = true;  // that has it measured
 }
@@ -233,11 +234,12 @@ void Dispatcher::SelectAndReveal(const analysis::SearchHit& hit) const {
   shell.context_.lanes.folded_ranks.erase(hit.rank);
   shell.context_.lanes.hidden_ranks.erase(hit.rank);
   shell.context_.revealed = {hit, shell.context_.revealed.count + 1};
-  shell.panel_frames_.Raise("details");
+  shell.panel_frames_.Raise(ui::panel_ids::kDetails);
 }
 
 void Dispatcher::ShowTimeline() const {
-  if (!shell.panel_frames_.IsInFront("timeline")) shell.focus_ = "timeline";
+  if (!shell.panel_frames_.IsInFront(ui::panel_ids::kTimeline))
+    shell.focus_ = ui::panel_ids::kTimeline;
 }
 
 void Dispatcher::Show(const analysis::SearchHit& hit) const {
@@ -273,7 +275,7 @@ void Dispatcher::Show(const ui::Link& link, const timeline::LinkPlace& place) co
     (*this)(ui::ShowSearch{true});
     (*this)(ui::SearchFor{link.search});
   }
-  shell.focus_ = "timeline";
+  shell.focus_ = ui::panel_ids::kTimeline;
 }
 
 void Dispatcher::Reveal(int64_t start_ns, int64_t end_ns) const {
@@ -349,7 +351,7 @@ void Dispatcher::operator()(const ui::ShowPlan& command) const {
 
 void Dispatcher::operator()(const ui::ShowCriticalPath& command) const {
   shell.context_.critical_path = {.is_on = command.show};
-  if (command.show) (*this)(ui::FocusPanel{"timeline"});
+  if (command.show) (*this)(ui::FocusPanel{ui::panel_ids::kTimeline});
   shell.wants_.frame = true;  // that has it made
 }
 
@@ -364,8 +366,9 @@ void Dispatcher::operator()(const ui::ShowBeside& command) const {
   compare.beside = nullptr;
   shell.wants_.frame = true;  // that has it made
   if (!command.show) return;
-  shell.context_.plan = {};   // which would take the same room
-  shell.focus_ = "timeline";  // from Compare, also where that has not come to the front yet
+  shell.context_.plan = {};  // which would take the same room
+  shell.focus_ =
+      ui::panel_ids::kTimeline;  // from Compare, also where that has not come to the front yet
 }
 
 }  // namespace shardscope::shell

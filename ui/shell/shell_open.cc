@@ -8,6 +8,7 @@
 #include "trace/base/units.h"
 #include "trace/import/cache.h"
 #include "ui/link.h"
+#include "ui/panel_ids.h"
 #include "ui/shell/shell.h"
 #include "ui/shell/shell_dispatch.h"
 #include "ui/text.h"
@@ -17,8 +18,8 @@
 namespace shardscope::shell {
 
 void Shell::Drop(const std::string& path) {
-  const bool compares =
-      context_.snapshot != nullptr && panel_frames_.IsUnder("compare", ImGui::GetIO().MousePos);
+  const bool compares = context_.snapshot != nullptr &&
+                        panel_frames_.IsUnder(ui::panel_ids::kCompare, ImGui::GetIO().MousePos);
   Post(compares ? ui::Command(ui::CompareWith{path, {}, {}}) : ui::Command(ui::OpenRun{path}));
 }
 

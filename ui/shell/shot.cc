@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -14,6 +15,9 @@
 #include "trace/base/text.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
+#include "trace/query/step_times.h"
+#include "ui/panel_ids.h"
+#include "ui/panel_list.h"
 #include "ui/shell/backend/gui.h"
 #include "ui/shell/backend/headless.h"
 #include "ui/shell/backend/svg.h"
@@ -35,16 +39,11 @@ constexpr int64_t kFrameNs = 100 * kNsPerMs;            // where no speed is ask
 constexpr int64_t kMostFrameNs = 60 * kNsPerSecond;     // what the format takes
 constexpr int64_t kLeastFrameNs = 10 * kNsPerMs;        // browsers show shorter ones for longer
 
-// Of the first of these steps to the last, on any rank.
-query::TimeRange TimesOf(const std::vector<analysis::StepBreakdown>& steps, int32_t first,
-                         int32_t last) {
-  query::TimeRange times{INT64_MAX, INT64_MIN};
-  for (const analysis::StepBreakdown& row : steps) {
-    if (row.step < first || row.step > last) continue;
-    times.from_ns = std::min(times.from_ns, row.start_ns);
-    times.to_ns = std::max(times.to_ns, row.end_ns);
-  }
-  return times;
+// A picture of all ranks, collectives or bookmarks is.
+bool MadeOfAllRows(std::string_view panel) {
+  return std::ranges::any_of(ui::kPanelList, [&](const ui::PanelInfo& info) {
+    return info.id == panel && info.rows == ui::PanelRows::kAllRows;
+  });
 }
 
 // The default window, drawn without a display.
@@ -112,7 +111,9 @@ class Stage {
 // What the panel lists that is asked for, or else what was searched or measured.
 Result<std::string> CsvOf(const Shell& shell, const ShotOptions& options) {
   std::string panel = options.panel;
-  if (panel.empty()) panel = !options.search.empty() ? "search" : options.area ? "details" : "";
+  if (panel.empty()) {
+    panel = !options.search.empty() ? "search" : options.area ? ui::panel_ids::kDetails : "";
+  }
   const ui::TableMaker make = shell.TableOf(panel);
   if (make != nullptr) return PrintCsv(make());
   std::string asked = panel.empty() ? "" : fmt::format("--panel {}: ", panel);
@@ -201,9 +202,7 @@ Result<int32_t> StepToAnimate(const query::Snapshot& snapshot, int32_t step) {
 std::optional<std::vector<query::TimeRange>> TimesOfShot(const query::Snapshot& summary,
                                                          const ShotOptions& options) {
   const bool whole_run = !options.scope || options.scope->kind == analysis::ScopeKind::kWholeRun;
-  // A picture of all ranks, collectives or bookmarks is made of all rows.
-  const bool whole_panel = options.panel == "ranks" || options.panel == "collectives" ||
-                           options.panel == "bookmarks" || options.format == ShotFormat::kCsv ||
+  const bool whole_panel = MadeOfAllRows(options.panel) || options.format == ShotFormat::kCsv ||
                            options.compare.has_value();
   const bool whole_steps = options.plan || options.critical_path;
   if (!whole_run || whole_panel || !options.search.empty() || !options.at.empty() || whole_steps) {
@@ -234,8 +233,9 @@ std::optional<std::vector<query::TimeRange>> TimesOfShot(const query::Snapshot& 
   const auto effects = analysis::EffectsOfChanges(steps, summary.markers);
   if (!effects.empty() && effects.back().num_steps > 0) {
     const analysis::ChangeEffect& newest = effects.back();
-    times.push_back(
-        TimesOf(steps, newest.step - newest.num_steps, newest.step + newest.num_steps - 1));
+    const auto compared = query::TimesOfSteps(summary, newest.step - newest.num_steps,
+                                              newest.step + newest.num_steps - 1);
+    if (compared) times.push_back({compared->start_ns, compared->end_ns});
   }
   return times;
 }

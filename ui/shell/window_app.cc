@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "trace/base/output_file.h"
+#include "ui/panel_ids.h"
 #include "ui/shell/backend/gui.h"
 #include "ui/shell/backend/png.h"
 #include "ui/shell/backend/svg.h"
@@ -126,7 +127,7 @@ Status ErrorOf(const ui::Context& context) {
 Status OpenAtStart(const WindowOptions& options, Shell* shell) {
   const Status opened = options.run.empty() ? Status::Ok() : shell->OpenLinked(options.run);
   if (options.run.empty() || !opened.ok()) {
-    shell->Post(ui::FocusPanel{"runs"});  // where one is opened or started
+    shell->Post(ui::FocusPanel{ui::panel_ids::kRuns});  // where one is opened or started
     return options.stays_without_run ? Status::Ok() : opened;
   }
   if (!options.with.empty()) shell->Post(ui::CompareWith{options.with, {}, {}});

@@ -37,7 +37,7 @@ void StepBuilder::Optimizer() {
     }
     PostOptimizer(index, RenewShard(index, update));
   }
-  if (left.empty()) {  // other stages have what is trained: the rank hears of it only
+  if (left.empty()) {  // other stages have what is trained: the rank only takes the norm
     Op op = MakeOp(OpKind::kOptimizer, kNone, UpdateStream());
     op.dependencies = {AfterEvent(ready)};
     op.reads = op.frees = {norm};

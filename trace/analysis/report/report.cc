@@ -82,6 +82,92 @@ std::string ConfigValue(const query::Snapshot& snapshot, const std::string& key)
   return found == snapshot.config.end() ? "" : found->second;
 }
 
+void AddPausesAndEvaluations(const query::RankRows& rows, Report* report) {
+  const ScopedSteps& scope = report->figures.scope;
+  for (const query::Pause& pause : rows.pauses) {
+    if (scope.Contains(pause.step)) report->pauses.push_back(pause);
+  }
+  // The last one is behind the last step.
+  for (const query::Evaluation& evaluation : rows.evaluations) {
+    const bool is_in = scope.Contains(evaluation.step) || scope.Contains(evaluation.step - 1);
+    if (is_in) report->evaluations.push_back(evaluation);
+  }
+}
+
+void AddCheckpoints(const query::Snapshot& snapshot, Report* report) {
+  const ScopedSteps& scope = report->figures.scope;
+  for (CheckpointFigures& one : CheckpointsOf(snapshot)) {
+    // The last one is taken when there is no step after it.
+    if (!scope.whole_run() && !scope.Contains(one.step)) continue;
+    report->checkpoints.push_back(std::move(one));
+  }
+}
+
+// With what each sends; of the evaluations in the report theirs, too.
+void AddSchedules(const query::Snapshot& snapshot, Report* report) {
+  std::map<query::ScheduleId, RankTraffic> traffic = TrafficOf(snapshot);
+  for (ScheduleMemory& memory : MemoryOfSchedules(snapshot, report->memory)) {
+    report->schedules.push_back({memory, std::move(traffic[memory.id])});
+  }
+  std::set<query::ScheduleId> evaluated;
+  for (const query::Evaluation& evaluation : report->evaluations) {
+    const auto schedule = snapshot.schedules.find(evaluation.schedule);
+    const bool is_new = evaluated.insert(evaluation.schedule).second;
+    if (!is_new || schedule == snapshot.schedules.end()) continue;
+    report->evaluation_schedules.push_back(
+        {schedule->second.name, std::move(traffic[evaluation.schedule])});
+  }
+}
+
+// What is made only where it is asked for.
+void AddWanted(const query::Snapshot& snapshot, const ReportOptions& options, Report* report) {
+  const ScopedSteps& scope = report->figures.scope;
+  if (options.every_stall) {
+    report->every_stall = Stalls(snapshot, scope.first_timed, scope.last);
+  }
+  if (options.collectives) {
+    report->collectives = MakeCollectiveTable(snapshot, scope);
+    for (const CollectiveRun& run : report->figures.slowest_collectives) {
+      report->arrivals.push_back(ArrivalsOf(snapshot, run));
+    }
+  }
+  if (options.step_table) {
+    std::vector<StepRow> rows = MakeStepTable(report->steps, snapshot.markers);
+    std::erase_if(rows, [&](const StepRow& row) { return !scope.Contains(row.step); });
+    report->step_table = std::move(rows);
+  }
+}
+
+// After the last change of the key.
+std::string NewestValue(const query::Snapshot& snapshot, const std::string& key) {
+  std::string value = ConfigValue(snapshot, key);
+  for (const query::Marker& marker : snapshot.markers) {
+    if (marker.key == key) value = marker.new_value;
+  }
+  return value;
+}
+
+void AddLink(const query::Snapshot& snapshot, Report* report) {
+  report->link.transport = ConfigValue(snapshot, "transport");
+  if (report->link.transport != "emulated") return;
+  report->link.bandwidth = NewestValue(snapshot, "link.bandwidth");
+  for (int at = 0; at < words::kNumMeshDimensions; ++at) {
+    const std::string dimension(Name(static_cast<words::MeshDimension>(at)));
+    const std::string rate = NewestValue(snapshot, "link." + dimension + ".bandwidth");
+    if (!rate.empty()) report->link.bandwidth += ", " + dimension + " " + rate;
+  }
+}
+
+void AddLosses(const query::Snapshot& snapshot, Report* report) {
+  for (const query::Capability& capability : snapshot.capabilities) {
+    if (capability.source == trace_keys::kFinisher) continue;
+    report->dropped[capability.source] += capability.dropped;
+    if (capability.dropped > 0) {
+      report->losses[capability.source + ": " + capability.reason] += capability.dropped;
+    }
+  }
+}
+
 }  // namespace
 
 Figures MakeFigures(const query::Snapshot& snapshot, const std::vector<StepBreakdown>& steps,
@@ -138,74 +224,19 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
   report.steps = is_cached ? options.cache->Update(snapshot) : Breakdowns(snapshot);
   report.figures =
       MakeFigures(snapshot, report.steps, options.scope.value_or(DefaultScope(snapshot.state)));
-  if (!snapshot.ranks.empty()) {
-    for (const query::Pause& pause : snapshot.ranks.front().pauses) {
-      if (report.figures.scope.Contains(pause.step)) report.pauses.push_back(pause);
-    }
-    // The last one is behind the last step.
-    for (const query::Evaluation& evaluation : snapshot.ranks.front().evaluations) {
-      const bool is_in = report.figures.scope.Contains(evaluation.step) ||
-                         report.figures.scope.Contains(evaluation.step - 1);
-      if (is_in) report.evaluations.push_back(evaluation);
-    }
-  }
-  const ScopedSteps& scope = report.figures.scope;
-  for (CheckpointFigures& one : CheckpointsOf(snapshot)) {
-    // The last one is taken when there is no step after it.
-    if (!scope.whole_run() && !scope.Contains(one.step)) continue;
-    report.checkpoints.push_back(std::move(one));
-  }
+  if (!snapshot.ranks.empty()) AddPausesAndEvaluations(snapshot.ranks.front(), &report);
+  AddCheckpoints(snapshot, &report);
   report.resumed = ResumedFromOf(snapshot);
   report.trained = TrainedOf(snapshot);
   report.memory = report.figures.scope.whole_run() ? report.figures.memory : MemoryPeaks(snapshot);
-  std::map<query::ScheduleId, RankTraffic> traffic = TrafficOf(snapshot);
-  for (ScheduleMemory& memory : MemoryOfSchedules(snapshot, report.memory)) {
-    report.schedules.push_back({memory, std::move(traffic[memory.id])});
-  }
-  std::set<query::ScheduleId> evaluated;
-  for (const query::Evaluation& evaluation : report.evaluations) {
-    const auto schedule = snapshot.schedules.find(evaluation.schedule);
-    const bool is_new = evaluated.insert(evaluation.schedule).second;
-    if (!is_new || schedule == snapshot.schedules.end()) continue;
-    report.evaluation_schedules.push_back(
-        {schedule->second.name, std::move(traffic[evaluation.schedule])});
-  }
+  AddSchedules(snapshot, &report);
   for (const query::RankRows& rows : snapshot.ranks) {
     if (!rows.segments.empty()) report.nccl_segments[rows.rank] = SegmentsOfNccl(snapshot, rows);
   }
-  if (options.every_stall) {
-    report.every_stall = Stalls(snapshot, scope.first_timed, scope.last);
-  }
-  if (options.collectives) {
-    report.collectives = MakeCollectiveTable(snapshot, scope);
-    for (const CollectiveRun& run : report.figures.slowest_collectives) {
-      report.arrivals.push_back(ArrivalsOf(snapshot, run));
-    }
-  }
-  if (options.step_table) {
-    std::vector<StepRow> rows = MakeStepTable(report.steps, snapshot.markers);
-    std::erase_if(rows, [&](const StepRow& row) { return !scope.Contains(row.step); });
-    report.step_table = std::move(rows);
-  }
+  AddWanted(snapshot, options, &report);
   report.kernels = SummarizeKernels(snapshot);
   report.edges = CheckEdges(snapshot);
-
-  report.link.transport = ConfigValue(snapshot, "transport");
-  if (report.link.transport == "emulated") {
-    report.link.bandwidth = ConfigValue(snapshot, "link.bandwidth");
-    for (const query::Marker& marker : snapshot.markers) {
-      if (marker.key == "link.bandwidth") report.link.bandwidth = marker.new_value;
-    }
-    for (int at = 0; at < words::kNumMeshDimensions; ++at) {
-      const std::string dimension(Name(static_cast<words::MeshDimension>(at)));
-      const std::string key = "link." + dimension + ".bandwidth";
-      std::string rate = ConfigValue(snapshot, key);
-      for (const query::Marker& marker : snapshot.markers) {
-        if (marker.key == key) rate = marker.new_value;
-      }
-      if (!rate.empty()) report.link.bandwidth += ", " + dimension + " " + rate;
-    }
-  }
+  AddLink(snapshot, &report);
   report.markers = snapshot.markers;
   report.errors = ErrorsOf(snapshot);
   report.unfinished = UnfinishedOf(snapshot);
@@ -214,13 +245,7 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
   report.overhead = MeasureOverhead(snapshot);
   report.sources = SourcesOf(snapshot);
   report.hang = FindHang(snapshot);
-  for (const query::Capability& capability : snapshot.capabilities) {
-    if (capability.source == trace_keys::kFinisher) continue;
-    report.dropped[capability.source] += capability.dropped;
-    if (capability.dropped > 0) {
-      report.losses[capability.source + ": " + capability.reason] += capability.dropped;
-    }
-  }
+  AddLosses(snapshot, &report);
   return report;
 }
 

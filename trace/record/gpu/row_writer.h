@@ -55,7 +55,7 @@ class RowTarget {
   virtual bool IsMemoryRecorded(int64_t time_ns) { return IsRecorded(time_ns); }
 };
 
-// Of the track of a stream that nobody has named: "GPU 0 context 1 stream 7".
+// Of the track of a stream that has no name: "GPU 0 context 1 stream 7".
 std::string NameOfStream(uint32_t device, cupti::StreamId stream);
 
 // Of no op, GPU work or NCCL call; one that ends before it starts has no length.

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "trace/base/units.h"
+#include "ui/panel_ids.h"
 #include "ui/text.h"
 #include "ui/widgets/buttons.h"
 #include "ui/widgets/look.h"
@@ -60,7 +61,7 @@ void HandleMouse(const ui::Context& context, const ui::Box& box, const std::stri
     widgets::ItemTooltip(look, sentence, detail);
   }
   if (clicked && !errors.empty()) {
-    commands->push_back(ui::FocusPanel{"timeline"});
+    commands->push_back(ui::FocusPanel{ui::panel_ids::kTimeline});
     commands->push_back(ViewOf(context.view, errors.front().time_ns));
   }
   ImGui::SetCursorScreenPos({box.x1 - cross, box.y0});

@@ -13,6 +13,7 @@
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 #include "ui/context.h"
+#include "ui/panel_ids.h"
 #include "ui/panels/collectives/collective_scatter.h"
 #include "ui/panels/panel_frame.h"
 #include "ui/scope.h"
@@ -116,7 +117,7 @@ std::string NameOfUnit(std::string_view unit) {
 void ShowInTimeline(const CollectivesFrame& frame, const CollectiveRow& row) {
   if (row.step >= 0) {
     frame.commands->push_back(ui::ShowStep{row.step});
-    frame.commands->push_back(ui::FocusPanel{"timeline"});
+    frame.commands->push_back(ui::FocusPanel{ui::panel_ids::kTimeline});
     return;
   }
   const CollectiveGroup& group = row.group;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "trace/base/units.h"
+#include "ui/panel_ids.h"
 #include "ui/text.h"
 #include "ui/widgets/look.h"
 #include "ui/widgets/tooltip.h"
@@ -127,7 +128,7 @@ void MatrixView::HandleMouse(const ui::Context& context, const ui::Box& square,
     if (!clicked) return;
     const int32_t rank = context.collectives->matrix.ranks[cell.first_from];
     commands->push_back(ui::ShowRank{rank, std::max(context.focus.step, 0)});
-    commands->push_back(ui::FocusPanel{"timeline"});
+    commands->push_back(ui::FocusPanel{ui::panel_ids::kTimeline});
     return;
   }
 }

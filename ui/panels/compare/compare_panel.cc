@@ -9,6 +9,7 @@
 
 #include "trace/base/text.h"
 #include "trace/base/units.h"
+#include "ui/panel_ids.h"
 #include "ui/panels/compare/compare_parts.h"
 #include "ui/panels/compare/compare_words.h"
 #include "ui/widgets/buttons.h"
@@ -248,7 +249,7 @@ void ComparePanel::DrawUnderEachOther(const CompareFrame& frame) {
 
 void ComparePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
   const CompareFrame frame{{context, widgets::LookOf(context), log, commands}};
-  const bool is_news = context.typed_into.IsNews("compare", &typed_into_);
+  const bool is_news = context.typed_into.IsNews(ui::panel_ids::kCompare, &typed_into_);
   widgets::Gap(frame.look, 4);
   if (context.snapshot == nullptr) return frame.Empty(Text::kCompareNoRun);
   const ui::CompareState& compare = context.compare;

@@ -7,6 +7,7 @@
 #include "trace/base/time.h"
 #include "trace/base/units.h"
 #include "trace/query/find_op_run.h"
+#include "ui/panel_ids.h"
 #include "ui/panels/details/area_details.h"
 #include "ui/panels/details/details_text.h"
 #include "ui/panels/panel_frame.h"
@@ -83,7 +84,7 @@ std::string PlaceOf(const ui::Context& context, const query::OpRun& run) {
 }  // namespace
 
 void DetailsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
-  log->SetPanel("details");
+  log->SetPanel(ui::panel_ids::kDetails);
   const Look look = widgets::LookOf(context);
   const ImVec2 top = ImGui::GetCursorScreenPos();
   const ImVec2 room = ImGui::GetContentRegionAvail();

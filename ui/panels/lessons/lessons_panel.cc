@@ -9,6 +9,7 @@
 #include "trace/base/text.h"
 #include "ui/context.h"
 #include "ui/draw_log.h"
+#include "ui/panel_ids.h"
 #include "ui/panels/panel_frame.h"
 #include "ui/text.h"
 #include "ui/values.h"
@@ -136,7 +137,7 @@ void DrawRun(const LessonsFrame& frame) {
 }
 
 void ShowPlace(const LessonsFrame& frame, const lesson::Place& place) {
-  frame.commands->push_back(ui::FocusPanel{"timeline"});
+  frame.commands->push_back(ui::FocusPanel{ui::panel_ids::kTimeline});
   if (place.op_run < 0) {
     frame.commands->push_back(ui::ShowStep{place.step});
     return;
@@ -235,7 +236,7 @@ void LessonsPanel::DrawAnswer(const LessonsFrame& frame, const Question& questio
                    : frame.Tr(Text::kLessonNothingSelected));
   } else {
     if (widgets::LinkText(frame.look, "run_control", frame.Tr(Text::kLessonRunControl))) {
-      frame.commands->push_back(ui::FocusPanel{"run_control"});
+      frame.commands->push_back(ui::FocusPanel{ui::panel_ids::kRunControl});
     }
     frame.NoteItem("run_control", frame.Tr(Text::kLessonRunControl));
   }

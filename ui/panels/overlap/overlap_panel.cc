@@ -8,6 +8,7 @@
 
 #include "trace/base/time.h"
 #include "trace/base/units.h"
+#include "ui/panel_ids.h"
 #include "ui/panels/panel_frame.h"
 #include "ui/panels/scope_chip.h"
 #include "ui/terms.h"
@@ -168,7 +169,7 @@ void DrawVerdict(const ui::Context& context, const ui::Box& box, ui::DrawLog* lo
   const ImVec2 cursor = ImGui::GetCursorScreenPos();
   ImGui::SetCursorScreenPos({box.x0, box.y0});
   if (widgets::ClickArea("##verdict", {box.x1 - box.x0, box.y1 - box.y0})) {
-    commands->push_back(ui::FocusPanel{"advice"});
+    commands->push_back(ui::FocusPanel{ui::panel_ids::kAdvice});
   }
   if (!context.headless) {
     std::string detail = ui::VerdictTry(context.language, verdict);
@@ -228,7 +229,7 @@ void DrawStalls(const ui::Context& context, const std::string& note, const ui::B
 }  // namespace
 
 void OverlapPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
-  log->SetPanel("overlap");
+  log->SetPanel(ui::panel_ids::kOverlap);
   const Look look = widgets::LookOf(context);
   if (context.snapshot == nullptr || context.snapshot->ranks.empty() || context.report == nullptr ||
       context.figures == nullptr || context.report->steps.empty()) {

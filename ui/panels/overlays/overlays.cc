@@ -16,6 +16,7 @@
 #include "ui/actions.h"
 #include "ui/link.h"
 #include "ui/palette.h"
+#include "ui/panel_ids.h"
 #include "ui/panels/overlays/bookmark_form.h"
 #include "ui/panels/overlays/help.h"
 #include "ui/text.h"
@@ -151,7 +152,7 @@ void DrawChange(const Look& look, const ui::Context& context, const timeline::Ch
   ImGui::PushID(change.step);
   if (widgets::MenuRow(look, text.c_str(), TrFormat(context.language, Text::kStepN, change.step))) {
     commands->push_back(ui::ShowOverlay{});
-    commands->push_back(ui::FocusPanel{"timeline"});
+    commands->push_back(ui::FocusPanel{ui::panel_ids::kTimeline});
     commands->push_back(ui::ShowStep{change.step});
   }
   ImGui::PopID();
@@ -308,7 +309,7 @@ void Overlays::GoTo(const ui::Context& context, ui::Commands* commands) {
   if (const std::optional<int32_t> step = analysis::ParseStep(typed)) {
     if (context.snapshot != nullptr && timeline::FindStep(*context.snapshot, *step)) {
       commands->push_back(ui::ShowStep{*step});
-      commands->push_back(ui::FocusPanel{"timeline"});
+      commands->push_back(ui::FocusPanel{ui::panel_ids::kTimeline});
     } else if (context.snapshot != nullptr &&
                (context.snapshot->loading ||
                 timeline::StepInOtherPart(*context.snapshot, {.step = *step}))) {
@@ -334,7 +335,7 @@ void Overlays::GoTo(const ui::Context& context, ui::Commands* commands) {
           ui::GoToLink{timeline::LinkOfTimes(*context.snapshot, view.start_ns, view.end_ns)});
     } else if (moment.ok()) {
       commands->push_back(ViewAround(context, *moment));
-      commands->push_back(ui::FocusPanel{"timeline"});
+      commands->push_back(ui::FocusPanel{ui::panel_ids::kTimeline});
     } else {
       error_ = TrFormat(context.language, Text::kGoToNoTime, typed);
     }

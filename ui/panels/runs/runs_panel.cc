@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "trace/base/text.h"
+#include "ui/panel_ids.h"
 #include "ui/panels/panel_frame.h"
 #include "ui/panels/runs/new_run_form.h"
 #include "ui/panels/runs/start_cards.h"
@@ -350,7 +351,7 @@ void RunsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands*
     wants_search_ = search_.empty();
   }
   shown_keys_ = context.shown_key.times;
-  if (context.typed_into.IsNews("runs", &typed_into_)) wants_path_ = true;
+  if (context.typed_into.IsNews(ui::panel_ids::kRuns, &typed_into_)) wants_path_ = true;
   widgets::Gap(frame.look, 4);
   const bool beside = widgets::ContentWidth() >= frame.look.Px(kListWidth + kFormWidth);
   const ImVec2 list = beside ? ImVec2(frame.look.Px(kListWidth), 0)

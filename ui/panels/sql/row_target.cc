@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "ui/panel_ids.h"
 #include "ui/timeline/link_place.h"
 
 namespace shardscope::panels {
@@ -106,10 +107,10 @@ ui::Commands CommandsToShow(const query::Snapshot& snapshot, std::optional<int64
     const ui::SetView view{*start_ns - margin_ns, *start_ns + shown_ns + margin_ns};
     const ui::Link link = timeline::LinkOfTimes(snapshot, view.start_ns, view.end_ns);
     if (timeline::StepInOtherPart(snapshot, link)) return {ui::GoToLink{link}};
-    return {ui::FocusPanel{"timeline"}, view};
+    return {ui::FocusPanel{ui::panel_ids::kTimeline}, view};
   }
   if (has_step) {
-    return {ui::FocusPanel{"timeline"}, ui::ShowStep{static_cast<int32_t>(*step)}};
+    return {ui::FocusPanel{ui::panel_ids::kTimeline}, ui::ShowStep{static_cast<int32_t>(*step)}};
   }
   return {};
 }

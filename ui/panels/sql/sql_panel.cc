@@ -13,6 +13,7 @@
 #include "trace/query/cell_text.h"
 #include "ui/context.h"
 #include "ui/draw_log.h"
+#include "ui/panel_ids.h"
 #include "ui/panels/panel_frame.h"
 #include "ui/panels/sql/row_target.h"
 #include "ui/text.h"
@@ -257,7 +258,7 @@ void SqlPanel::DrawAnswer(const PanelFrame& frame) {
 
 void SqlPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
   const PanelFrame frame{context, widgets::LookOf(context), log, commands};
-  const bool is_news = context.typed_into.IsNews("sql", &typed_into_);
+  const bool is_news = context.typed_into.IsNews(ui::panel_ids::kSql, &typed_into_);
   if (context.snapshot == nullptr) return frame.Empty(Text::kSqlEmpty);
   wants_text_ = wants_text_ || is_news;
   if (!context.sql.is_open) commands->push_back(ui::OpenSql{});

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "trace/query/rows.h"
+#include "ui/panel_ids.h"
 #include "ui/panels/steps/step_words.h"
 #include "ui/text.h"
 #include "ui/timeline/draw/decoration.h"
@@ -254,7 +255,7 @@ void DrawStepsChart(const ui::Context& context, const std::vector<StepRow>& rows
   DrawHover(chart, static_cast<size_t>(at));
   if (!is_clicked) return;
   commands->push_back(ui::ShowStep{rows[chart.bars[static_cast<size_t>(at)].slowest].step});
-  commands->push_back(ui::FocusPanel{"timeline"});
+  commands->push_back(ui::FocusPanel{ui::panel_ids::kTimeline});
 }
 
 }  // namespace shardscope::panels

@@ -12,6 +12,7 @@
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 #include "ui/context.h"
+#include "ui/panel_ids.h"
 #include "ui/panels/panel_frame.h"
 #include "ui/panels/steps/step_words.h"
 #include "ui/panels/steps/steps_chart.h"
@@ -96,7 +97,7 @@ void DrawStep(const StepsFrame& frame, const StepRow& row) {
   if (ImGui::Selectable("##step", row.step == frame.context.focus.step,
                         ImGuiSelectableFlags_SpanAllColumns)) {
     frame.commands->push_back(ui::ShowStep{row.step});
-    frame.commands->push_back(ui::FocusPanel{"timeline"});
+    frame.commands->push_back(ui::FocusPanel{ui::panel_ids::kTimeline});
   }
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal)) {
     ImGui::SetTooltip("%s", frame.Tr(Text::kStepsRowTip));

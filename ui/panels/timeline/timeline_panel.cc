@@ -10,6 +10,7 @@
 
 #include "trace/analysis/names.h"
 #include "trace/base/units.h"
+#include "ui/panel_ids.h"
 #include "ui/panels/panel_frame.h"
 #include "ui/panels/timeline/area_marker.h"
 #include "ui/panels/timeline/beside_lanes.h"
@@ -159,7 +160,7 @@ TooltipText TooltipOf(const ui::Context& context, const timeline::RunIndex& inde
 }
 
 void TimelinePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
-  log->SetPanel("timeline");
+  log->SetPanel(ui::panel_ids::kTimeline);
   const Look look = widgets::LookOf(context);
   const PanelFrame frame{context, look, log, commands};
   if (context.snapshot == nullptr) return frame.Empty(ui::Text::kNoRunOpen);

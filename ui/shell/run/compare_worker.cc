@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "trace/analysis/steps/breakdown.h"
-#include "trace/base/time.h"
 #include "trace/import/cache.h"
 #include "trace/query/live_trace.h"
 
@@ -12,7 +11,6 @@ namespace shardscope::shell {
 namespace {
 
 constexpr auto kCompareInterval = std::chrono::seconds(1);  // while A goes on
-constexpr int64_t kShowShareEveryNs = 100 * kNsPerMs;
 
 Status CheckSteps(const char* side, const std::optional<analysis::Scope>& steps,
                   const query::Snapshot& snapshot) {
@@ -88,7 +86,7 @@ std::shared_ptr<const ui::Compared> CompareMaker::Make(const CompareRequest& req
 }
 
 CompareWorker::CompareWorker(std::function<void()> wake, int64_t memory_bytes)
-    : wake_(wake),
+    : progress_wake_(wake),
       maker_([this](double share) { Progress(share); }, memory_bytes),
       worker_([this](const CompareRequest& request,
                      const std::stop_token& stop) { return maker_.Make(request, stop); },
@@ -96,12 +94,7 @@ CompareWorker::CompareWorker(std::function<void()> wake, int64_t memory_bytes)
 
 void CompareWorker::Progress(double share) {
   share_ = share;
-  const int64_t now_ns = MonotonicNs();
-  int64_t shown_ns = shown_ns_;
-  if (now_ns - shown_ns >= kShowShareEveryNs &&
-      shown_ns_.compare_exchange_strong(shown_ns, now_ns) && wake_) {
-    wake_();
-  }
+  progress_wake_.Tell();
 }
 
 }  // namespace shardscope::shell

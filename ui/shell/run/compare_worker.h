@@ -14,6 +14,7 @@
 #include "ui/comparison.h"
 #include "ui/context.h"
 #include "ui/shell/run/newest_worker.h"
+#include "ui/shell/run/progress_wake.h"
 
 namespace shardscope::shell {
 
@@ -79,9 +80,8 @@ class CompareWorker {
  private:
   void Progress(double share);
 
-  const std::function<void()> wake_;
   std::atomic<double> share_ = 0;
-  std::atomic<int64_t> shown_ns_ = 0;                  // when `wake_` was last called for progress
+  ProgressWake progress_wake_;
   CompareMaker maker_;                                 // the worker's thread
   NewestWorker<CompareRequest, ui::Compared> worker_;  // last: its thread uses the rest
 };

@@ -9,15 +9,14 @@
 #include "trace/import/cache.h"
 
 namespace shardscope::shell {
-namespace {
-
-constexpr int64_t kShowEveryNs = 100 * kNsPerMs;
-
-}  // namespace
 
 RunImporter::RunImporter(std::string path, std::function<void()> wake,
                          const query::ReadLimits& limits)
-    : path_(std::move(path)), wake_(std::move(wake)), limits_(limits), thread_([this] { Run(); }) {}
+    : path_(std::move(path)),
+      wake_(std::move(wake)),
+      limits_(limits),
+      progress_wake_(wake_),
+      thread_([this] { Run(); }) {}
 
 RunImporter::~RunImporter() {
   Cancel();
@@ -29,12 +28,7 @@ RunImporter::~RunImporter() {
 bool RunImporter::Progress(int64_t read_bytes, int64_t all_bytes) {
   read_bytes_ = read_bytes;
   all_bytes_ = all_bytes;
-  const int64_t now_ns = MonotonicNs();
-  int64_t shown_ns = shown_ns_;
-  if (now_ns - shown_ns >= kShowEveryNs && shown_ns_.compare_exchange_strong(shown_ns, now_ns) &&
-      wake_) {
-    wake_();
-  }
+  progress_wake_.Tell();
   return !cancelled_;
 }
 

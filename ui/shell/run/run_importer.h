@@ -14,6 +14,7 @@
 
 #include "trace/base/mutex.h"
 #include "trace/base/status.h"
+#include "ui/shell/run/progress_wake.h"
 #include "ui/shell/run/run_session.h"
 
 namespace shardscope::shell {
@@ -54,7 +55,7 @@ class RunImporter {
   std::atomic<int64_t> began_ns_ = 0;  // of reading all of it
   std::atomic<int64_t> read_bytes_ = 0;
   std::atomic<int64_t> all_bytes_ = 0;
-  std::atomic<int64_t> shown_ns_ = 0;  // when `wake_` was last called
+  ProgressWake progress_wake_;
   mutable Mutex mutex_;
   std::string preview_folder_;  // the importer's thread; once it has ended anyone
   std::unique_ptr<RunSession> preview_ GUARDED_BY(mutex_);

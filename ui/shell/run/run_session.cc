@@ -7,6 +7,7 @@
 #include "trace/base/input_file.h"
 #include "trace/base/text.h"
 #include "ui/blocks.h"
+#include "ui/panel_ids.h"
 #include "ui/timeline/geometry.h"
 #include "ui/timeline/run_index.h"
 
@@ -20,6 +21,10 @@ constexpr size_t kStallStepsPerFrame = 16;
 constexpr double kLogSeconds = 0.5;
 constexpr size_t kMaxLogLines = 2000;
 constexpr size_t kMaxLogRead = 256 * 1024;  // bytes a look; of a longer log only the end is read
+
+bool IsAmong(const PanelIds& panels, std::string_view id) {
+  return std::ranges::find(panels, id) != panels.end();
+}
 
 }  // namespace
 
@@ -164,8 +169,13 @@ void RunSession::Update(double now_seconds, ui::Context* context) {
   Poll(now_seconds, context);
 }
 
-void RunSession::AskForFigures(FindingsRequest wanted, ui::Context* context) {
-  wanted.snapshot = requested_;
+void RunSession::AskForFigures(const analysis::Scope& scope, const PanelIds& in_front,
+                               ui::Context* context) {
+  FindingsRequest wanted{.snapshot = requested_,
+                         .scope = scope,
+                         .ranks = IsAmong(in_front, ui::panel_ids::kRanks),
+                         .collectives = IsAmong(in_front, ui::panel_ids::kCollectives),
+                         .step_table = IsAmong(in_front, ui::panel_ids::kSteps)};
   if (wanted == asked_) return;
   asked_ = std::move(wanted);
   if (trace_ == nullptr) {
@@ -268,14 +278,15 @@ void RunSession::UpdateSearchAreaAndLens(bool at_once, ui::Context* context) {
   UpdateLens(at_once, &context->lens);
 }
 
-void RunSession::UpdatePanels(bool at_once, const InFront& in_front, ui::Context* context) {
+void RunSession::UpdatePanels(bool at_once, const PanelIds& in_front, ui::Context* context) {
   const int32_t step = context->focus.step;
   plan_workers_.UpdatePlan(at_once, shown_, step, &context->plan);
   plan_workers_.UpdateSchedule(at_once, &context->schedule);
   critical_paths_.Update(at_once, shown_, step, &context->critical_path);
-  compare_workers_.UpdateCompare(at_once, shown_, in_front.compare, &context->compare);
+  compare_workers_.UpdateCompare(at_once, shown_, IsAmong(in_front, ui::panel_ids::kCompare),
+                                 &context->compare);
   compare_workers_.UpdateBeside(at_once, shown_, step, context->selection, &context->compare);
-  if (!in_front.blocks) return;
+  if (!IsAmong(in_front, ui::panel_ids::kBlocks)) return;
   memory_workers_.UpdateBlocks(at_once, shown_, ui::WantedBlocks(*context), &context->blocks);
   memory_workers_.UpdateChoices(at_once, shown_, &context->blocks);
 }

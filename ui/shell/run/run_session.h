@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trace/query/live_trace.h"
@@ -39,6 +40,9 @@ struct LogPlace {
   double next_seconds = 0;
 };
 
+// Of ui/panel_ids.h.
+using PanelIds = std::vector<std::string_view>;
+
 class RunSession {
  public:
   // Opens a run folder or trace file and follows it. `wake` is called on any thread when a frame
@@ -59,10 +63,10 @@ class RunSession {
   // Once a frame: puts what is newest into the context.
   void Update(double now_seconds, ui::Context* context);
 
-  // Once a frame, after the view is known: asks for figures of this scope where they are of another
-  // one or of older rows, and puts those of a fixed snapshot into the context. `wanted.snapshot` is
-  // filled in.
-  void AskForFigures(FindingsRequest wanted, ui::Context* context);
+  // Once a frame, after the view is known: asks for figures of this scope, and for what only panels
+  // in front need of it, where they are of another one or of older rows, and puts those of a fixed
+  // snapshot into the context.
+  void AskForFigures(const analysis::Scope& scope, const PanelIds& in_front, ui::Context* context);
 
   // Once a frame: takes new rows into the index that is drawn from; then, when the view is known,
   // looks for the stalls in it. `whole`: all of it, else as much as a frame has time for. false:
@@ -78,12 +82,8 @@ class RunSession {
 
   // Once a frame, after the view is known and the step in focus: has made what else is asked for:
   // plan and critical path of the step, a Schedule's text, blocks of memory, the comparison with
-  // another run; puts the newest answers into the context.
-  struct InFront {  // panels, which ask for more then
-    bool compare = false;
-    bool blocks = false;
-  };
-  void UpdatePanels(bool at_once, const InFront& in_front, ui::Context* context);
+  // another run; puts the newest answers into the context. Panels in front ask for more.
+  void UpdatePanels(bool at_once, const PanelIds& in_front, ui::Context* context);
 
   // Reads the bookmarks of the run and follows their file. `opened`: as bookmarks::FileOf() has it.
   void FollowBookmarks(const std::string& opened);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -11,6 +12,7 @@
 
 #include "tests/lesson/lesson_snapshot.h"
 #include "trace/query/trace_test_util.h"
+#include "ui/panel_ids.h"
 
 namespace shardscope::shell {
 namespace {
@@ -67,6 +69,22 @@ TEST(FindingsMakerTest, RanksAndCollectivesAreMadeWhereTheyAreAskedFor) {
   auto loading = std::make_shared<query::Snapshot>(*lesson);
   loading->loading = true;  // it lacks rows
   EXPECT_EQ(maker.Make({.snapshot = loading, .ranks = true})->ranks, nullptr);
+}
+
+TEST(RunSessionTest, PanelsInFrontHaveWhatTheyShowMade) {
+  const auto session = RunSession::OfSnapshot(analysis::MakeLessonSnapshot(2, 12, 6));
+  ui::Context context;
+  session->Update(0, &context);
+  const auto ask = [&](const PanelIds& in_front) {
+    session->AskForFigures({}, in_front, &context);
+    return std::array{context.ranks != nullptr, context.collectives != nullptr,
+                      context.step_table != nullptr};
+  };
+  EXPECT_EQ(ask({ui::panel_ids::kTimeline}), (std::array{false, false, false}));
+  EXPECT_EQ(ask({ui::panel_ids::kSteps}), (std::array{false, false, true}));
+  EXPECT_EQ(ask({ui::panel_ids::kTimeline, ui::panel_ids::kRanks}),
+            (std::array{true, false, true}));  // what was made stays
+  EXPECT_EQ(ask({ui::panel_ids::kCollectives}), (std::array{true, true, true}));
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ TEST(SessionCloserTest, LeavingARunDoesNotWaitForItsThreads) {
   ASSERT_TRUE(session.ok()) << session.message();
   ui::Context context;
   session.value()->Update(0, &context);
-  session.value()->AskForFigures({}, &context);
+  session.value()->AskForFigures({}, {}, &context);
   gate.WaitUntilHeld();
   {
     SessionCloser closer;

@@ -1,4 +1,4 @@
-"""`shardscope record`: what a recorded program may do to the recorder in it, which is its guest and never its harm."""
+"""`shardscope record` where a program closes the recorder's files, starts threads, or may not write: it runs as it would alone."""
 
 import os
 import shutil
