@@ -12,7 +12,7 @@
 #include "app/import/import_progress.h"
 #include "app/say.h"
 #include "trace/analysis/from_start.h"
-#include "trace/analysis/memory/blocks.h"
+#include "trace/analysis/memory/memory.h"
 #include "trace/analysis/moment/moment.h"
 #include "trace/analysis/report/text_table.h"
 #include "trace/base/text.h"
@@ -83,11 +83,10 @@ std::string DoneBy(const std::string& op, int64_t time_ns, int64_t at_ns) {
 
 // The first line of a stack is where the program asked.
 std::string AllocatedBy(const LiveBlock& block, int64_t at_ns) {
-  if (!block.stack.empty()) {
-    return DoneBy(block.stack.substr(0, block.stack.find('\n')), block.allocated_ns, at_ns);
-  }
-  if (block.allocated_by.empty()) return "there from the start";
-  return DoneBy(block.allocated_by, block.allocated_ns, at_ns);
+  if (IsThereFromTheStart(block)) return "there from the start";
+  const std::string by =
+      block.stack.empty() ? block.allocated_by : block.stack.substr(0, block.stack.find('\n'));
+  return DoneBy(by, block.allocated_ns, at_ns);
 }
 
 std::string PrintTable(const std::vector<LiveBlock>& blocks, int64_t at_ns, size_t limit) {

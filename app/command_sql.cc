@@ -18,7 +18,6 @@
 #include "app/say.h"
 #include "trace/base/csv_row.h"
 #include "trace/base/text.h"
-#include "trace/query/cell_text.h"
 #include "trace/query/select.h"
 #include "trace/store/run_files.h"
 

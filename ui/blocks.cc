@@ -2,8 +2,12 @@
 
 #include <algorithm>
 
+<<<<<<< ours
 #include "trace/analysis/memory/blocks.h"
 #include "ui/panel_ids.h"
+=======
+#include "trace/analysis/memory/memory.h"
+>>>>>>> theirs
 #include "ui/text.h"
 #include "ui/values.h"
 
@@ -51,12 +55,10 @@ BlocksState BlocksBetween(const Context& context, std::optional<int64_t> moment_
 }
 
 std::string AllocatedText(Language language, const query::LiveBlock& block, int64_t at_ns) {
-  if (!block.stack.empty()) {
-    return DoneText(language, block.stack.substr(0, block.stack.find('\n')), block.allocated_ns,
-                    at_ns);
-  }
-  if (block.allocated_by.empty() && block.step < 0) return Tr(language, Text::kBlocksFromTheStart);
-  return DoneText(language, block.allocated_by, block.allocated_ns, at_ns);
+  if (IsThereFromTheStart(block)) return Tr(language, Text::kBlocksFromTheStart);
+  const std::string by =
+      block.stack.empty() ? block.allocated_by : block.stack.substr(0, block.stack.find('\n'));
+  return DoneText(language, by, block.allocated_ns, at_ns);
 }
 
 std::string FreedText(Language language, const query::LiveBlock& block, int64_t at_ns) {

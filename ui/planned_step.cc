@@ -1,7 +1,6 @@
 #include "ui/planned_step.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <set>
 #include <string>
@@ -12,6 +11,7 @@
 #include "engine/simulate/simulate.h"
 #include "trace/analysis/collectives/collectives.h"
 #include "trace/analysis/steps/breakdown.h"
+#include "trace/base/parse_number.h"
 #include "trace/query/find_track.h"
 #include "trace/query/step_times.h"
 #include "ui/schedule_sheet.h"
@@ -129,9 +129,7 @@ Arrivals ArrivalsOf(const query::Snapshot& snapshot, int32_t first_step, int32_t
 int ComputeSlotsOf(const query::Snapshot& snapshot) {
   const auto found = snapshot.config.find("engine.compute_slots");
   if (found == snapshot.config.end()) return 0;
-  int slots = 0;
-  std::from_chars(found->second.data(), found->second.data() + found->second.size(), slots);
-  return std::max(slots, 0);
+  return ParseInteger<int>(found->second, 0).value_or(0);
 }
 
 std::vector<simulate::OpCost> CostsOf(const query::Snapshot& snapshot, const query::RankRows& rows,

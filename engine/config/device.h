@@ -15,8 +15,10 @@ enum class DeviceKind : uint8_t {
   kCuda,
   kAuto  // a GPU where there is one, else the CPU: until the trainer has settled it
 };
+inline constexpr size_t kNumDeviceKinds = static_cast<size_t>(DeviceKind::kAuto) + 1;
 // In the order of the enum; the first is the default.
-inline constexpr std::array<std::string_view, 3> kDeviceNames = {"cpu", "cuda", "auto"};
+inline constexpr auto kDeviceNames = std::to_array<std::string_view>({"cpu", "cuda", "auto"});
+static_assert(kDeviceNames.size() == kNumDeviceKinds);
 
 // The value of run.device. Of what a device computes on also the column `device` of the trace.
 constexpr std::string_view Name(DeviceKind kind) { return kDeviceNames[static_cast<size_t>(kind)]; }

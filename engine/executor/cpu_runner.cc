@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "engine/executor/cause.h"
-#include "engine/executor/foreign_error.h"
 #include "trace/base/process.h"
 #include "trace/base/time.h"
 #include "trace/record/nvtx.h"

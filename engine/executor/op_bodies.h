@@ -45,6 +45,9 @@ inline std::string Located(const OpContext& context, const std::string& what) {
          std::to_string(context.index) + "): " + what;
 }
 
+// What is said of an op's error that says nothing itself.
+inline constexpr const char* kForeignError = "threw something that is not a std::exception";
+
 // An op failed because another rank did not do its part. The text names that rank and its op, so
 // that nothing is added to it.
 class OtherRankError : public std::runtime_error {

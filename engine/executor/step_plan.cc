@@ -50,14 +50,13 @@ BlockingKind KindOfWait(const plan::Program& program, const Op& op, OpIndex pred
 // Whatever uses a core for its work: all of the compute streams, copies included. Collectives never
 // do: one that held a slot while it waited for another rank could keep that rank from arriving.
 bool TakesSlot(const plan::Schedule& schedule, const Op& op) {
-  switch (plan::CategoryOf(op.kind)) {
-    case plan::Category::kCompute:
-    case plan::Category::kOptimizer:
+  switch (TraitsOf(plan::CategoryOf(op.kind)).share) {
+    case words::OpShare::kCompute:
       return true;
-    case plan::Category::kCopy:
+    case words::OpShare::kCopy:
       return schedule.streams[static_cast<size_t>(op.stream)].role == plan::StreamRole::kCompute;
-    case plan::Category::kCommunication:
-    case plan::Category::kHost:
+    case words::OpShare::kCommunication:
+    case words::OpShare::kNone:
       return false;
   }
   return false;

@@ -8,6 +8,7 @@
 #include "trace/base/mutex.h"
 #include "trace/base/time.h"
 #include "trace/base/words.h"
+#include "trace/record/memory_account.h"
 
 namespace shardscope::executor {
 namespace {
@@ -349,17 +350,8 @@ void TraceSink::RecordMemory(const OpContext& context, int64_t issued_ns,
 
 void TraceSink::OnMemoryOutsideOps(int rank, plan::MemoryCategory category, const std::string& unit,
                                    int64_t bytes, int64_t time_ns) {
-  schema::MemoryEventRow row;
-  row.rank = rank;
-  row.device = info_.device;
-  row.issued_ns = time_ns;
-  row.executed_ns = time_ns;
-  row.bytes = bytes;
-  row.category = plan::Name(category);
-  row.unit = unit;
-  row.plan_op = schema::PlanOpId::None();
-  row.step = -1;
-  recorder_->Record(row);
+  const record::MemoryAccount account{rank, info_.device, plan::Name(category), unit};
+  recorder_->Record(account.Event(time_ns, time_ns, bytes));
 }
 
 void TraceSink::OnStepMemory(int rank, const StepMemory& memory) {

@@ -178,6 +178,8 @@ void LiveTrainer::AtControl(int rank, int64_t step) {
   if (step + 1 < ranks_->job().training.steps) {
     of_rank_[index].next_regime = agreement_->Agree(rank, step + 1)->number;
   } else {
+    // What comes after the last step is of its regime, which a pause before it may have changed.
+    of_rank_[index].next_regime = regime.number;
     transport::Barrier(&ranks_->transport(), rank);
   }
   // Only here has no rank an op of this or another step to record.

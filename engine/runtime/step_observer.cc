@@ -19,10 +19,10 @@ void StepObserver::OnOpEnd(const executor::OpContext& context, const executor::O
   if (rank.first_issue_ns == 0 || times.issued_ns < rank.first_issue_ns) {
     rank.first_issue_ns = times.issued_ns;
   }
-  const plan::Category category = plan::CategoryOf(op.kind);
-  if (category == plan::Category::kCompute || category == plan::Category::kOptimizer) {
+  const words::OpShare share = TraitsOf(plan::CategoryOf(op.kind)).share;
+  if (share == words::OpShare::kCompute) {
     rank.compute.push_back({times.started_ns, times.ended_ns});
-  } else if (category == plan::Category::kCommunication) {
+  } else if (share == words::OpShare::kCommunication) {
     rank.communication.push_back({times.started_ns, times.ended_ns});
   }
   if (op.kind == plan::OpKind::kForward) {

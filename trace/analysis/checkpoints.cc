@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "trace/analysis/capped_sum.h"
 #include "trace/analysis/report/text_table.h"
 #include "trace/base/parse_number.h"
 #include "trace/base/text.h"
@@ -15,8 +16,6 @@
 
 namespace shardscope::analysis {
 namespace {
-
-constexpr int64_t kEver = std::numeric_limits<int64_t>::max();
 
 // One checkpoint while its parts are collected.
 struct Collected {
@@ -26,14 +25,11 @@ struct Collected {
   int64_t written_ns = 0;
 };
 
-// Times of damaged files may be anything: no sum overflows.
-int64_t Add(int64_t sum, int64_t part) { return part > kEver - sum ? kEver : sum + part; }
-
 void AddPart(const query::CheckpointPart& part, Collected* one) {
   CheckpointFigures& figures = one->figures;
   figures.step = part.step;
   ++figures.num_ranks;
-  figures.bytes = Add(figures.bytes, part.bytes);
+  AddCapped(part.bytes, &figures.bytes);
   figures.wait_ns = std::max(figures.wait_ns, part.copy_ns - part.start_ns);
   figures.copy_ns = std::max(figures.copy_ns, part.copied_ns - part.copy_ns);
   if (figures.error.empty()) figures.error = part.error;
@@ -73,6 +69,7 @@ std::vector<CheckpointFigures> CheckpointsOf(const query::Snapshot& snapshot) {
       AddPart(part, &one);
     }
   }
+  constexpr int64_t kEver = std::numeric_limits<int64_t>::max();
   std::vector<CheckpointFigures> checkpoints;
   for (auto at = collected.begin(); at != collected.end(); ++at) {
     const auto next = std::next(at);
@@ -114,8 +111,9 @@ std::string PrintCheckpoints(const std::vector<CheckpointFigures>& checkpoints, 
   for (size_t at = 0; at < checkpoints.size(); ++at) {
     const CheckpointFigures& one = checkpoints[at];
     num_whole += one.is_whole ? 1 : 0;
-    if (one.is_whole) bytes = Add(bytes, one.bytes);
-    waited_ns = Add(Add(waited_ns, one.wait_ns), one.copy_ns);
+    if (one.is_whole) AddCapped(one.bytes, &bytes);
+    AddCapped(one.wait_ns, &waited_ns);
+    AddCapped(one.copy_ns, &waited_ns);
     if (at + kListed < checkpoints.size()) continue;
     table.Add({std::to_string(one.step), FormatBytes(one.bytes), FormatDuration(one.wait_ns),
                FormatDuration(one.copy_ns), FormatDuration(one.write_ns), StateText(one)});

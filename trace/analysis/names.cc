@@ -50,8 +50,9 @@ std::string StallTitle(const query::PlanOp& blocking, const query::PlanOp& waiti
 }
 
 std::string_view Name(ScopeKind kind) {
-  static constexpr std::array<std::string_view, 6> kNames = {
-      "since_change", "last_steps", "in_view", "selection", "whole_run", "steps"};
+  static constexpr auto kNames = std::to_array<std::string_view>(
+      {"since_change", "last_steps", "in_view", "selection", "whole_run", "steps"});
+  static_assert(kNames.size() == kNumScopeKinds);
   return kNames[static_cast<size_t>(kind)];
 }
 

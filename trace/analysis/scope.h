@@ -1,6 +1,7 @@
 // Scope: the steps that figures are of. Figures shown together share one.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,6 +22,7 @@ enum class ScopeKind : uint8_t {
   kWholeRun,
   kSteps,  // a range given by the user
 };
+inline constexpr size_t kNumScopeKinds = static_cast<size_t>(ScopeKind::kSteps) + 1;
 
 inline constexpr int32_t kLastStepsShown = 20;
 

@@ -65,7 +65,10 @@ def described(name, doc, traits, *found, **options):
     return Words(name, doc, tuple(Word(word[0], word[1], traits=word[2:]) for word in found), traits=traits, **options)
 
 
-CATEGORIES = ("compute", "communication", "copy", "host", "optimizer")
+# (text, doc, share)
+CATEGORIES = (("compute", "", "compute"), ("communication", "", "communication"), ("copy", "", "copy"), ("host", "", "none"),
+              ("optimizer", "", "compute"))
+SHARE = (Trait("share", "OpShare", "which part of a step it counts to"),)
 
 ENUMS = (
     described("OpKind", "What an op of a Schedule does.",
@@ -237,8 +240,10 @@ ENUMS = (
           ("chunk", "a shard's worth of a unit's gradient, not scaled yet"),
           ("shard", "that of the rank's shard"),
           ("whole", "a unit's gradient")),
-    words("Category", "What an op's time counts as.", *CATEGORIES),
-    words("SpanCategory", "What a span's time counts as.", *CATEGORIES, "wait"),
+    words("OpShare", "Which part of a step the time of an op, or of work of a GPU, counts to.",
+          "none", ("compute", "the optimizer's, too"), "communication", "copy"),
+    described("Category", "What an op's time counts as.", SHARE, *CATEGORIES),
+    described("SpanCategory", "What a span's time counts as.", SHARE, *CATEGORIES, ("wait", "", "none")),
     words("Phase", "Part of a step, or an evaluation, which is forwards alone.", "forward", "backward", "optimizer", "evaluation"),
     words("MeshDimension", "A dimension of the mesh of ranks, from the slowest to the fastest in rank number.",
           ("pipeline", "stages of the model, one after the other"),
@@ -252,7 +257,7 @@ ENUMS = (
     words("StateForm", "How a tensor of the optimizer's state is kept.",
           ("master", "in the dtype of the master weights"),
           ("blocks", "a byte an element, and a scale for a block of them")),
-    words("TrackRole", "Where the lane of a track or stream stands in the timeline: in this order.",
+    words("TrackRole", "What a track or stream is for, by which the timeline has its lane (ui/timeline/lane_source.cc says in which order).",
           "host", "compute", "copy", "to_device", "to_host", "host_optimizer", "all_gather", "reduce_scatter", "all_reduce", "broadcast", "reduce", "tensor", "send_activation",
           "receive_activation", "send_gradient", "receive_gradient", count="kNumTrackRoles"),
     words("DependencyKind", "How an op waits for another.",

@@ -51,6 +51,21 @@ TEST(Words, OfMarkersAndSourcesAreThoseOfTraces) {
   EXPECT_EQ(Name(GpuClockMethod::kEvents), "events");
 }
 
+TEST(Words, OfCategoriesSayWhichPartOfAStepTheyCountTo) {
+  EXPECT_EQ(TraitsOf(Category::kCompute).share, OpShare::kCompute);
+  EXPECT_EQ(TraitsOf(Category::kOptimizer).share, OpShare::kCompute);
+  EXPECT_EQ(TraitsOf(Category::kCommunication).share, OpShare::kCommunication);
+  EXPECT_EQ(TraitsOf(Category::kCopy).share, OpShare::kCopy);
+  EXPECT_EQ(TraitsOf(Category::kHost).share, OpShare::kNone);
+  EXPECT_EQ(TraitsOf(SpanCategory::kWait).share, OpShare::kNone);
+  for (const Category category : {Category::kCompute, Category::kOptimizer,
+                                  Category::kCommunication, Category::kCopy, Category::kHost}) {
+    const auto of_span = ParseSpanCategory(Name(category));
+    ASSERT_TRUE(of_span) << Name(category);
+    EXPECT_EQ(TraitsOf(*of_span).share, TraitsOf(category).share) << Name(category);
+  }
+}
+
 // Of several entries that are one collective counts the one that has come farthest.
 TEST(Words, StatesOfFlightsAreInTheirOrder) {
   EXPECT_EQ(std::max({FlightState::kStarted, FlightState::kScheduled}), FlightState::kStarted);

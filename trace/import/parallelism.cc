@@ -156,21 +156,16 @@ std::optional<RecognisedGroup> RecogniseGroup(const std::string& group, std::str
 }  // namespace
 
 std::string_view Name(Parallelism parallelism) {
-  static constexpr std::array<std::string_view, kNumParallelisms> kNames = {"FSDP2",
-                                                                            "FSDP1",
-                                                                            "ZeRO-3",
-                                                                            "FSDP or ZeRO-3",
-                                                                            "ZeRO-1 or ZeRO-2",
-                                                                            "DDP",
-                                                                            "tensor parallel",
-                                                                            "pipeline parallel",
-                                                                            "context parallel",
-                                                                            "expert parallel"};
+  static constexpr auto kNames = std::to_array<std::string_view>(
+      {"FSDP2", "FSDP1", "ZeRO-3", "FSDP or ZeRO-3", "ZeRO-1 or ZeRO-2", "DDP", "tensor parallel",
+       "pipeline parallel", "context parallel", "expert parallel"});
+  static_assert(kNames.size() == kNumParallelisms);
   return kNames[static_cast<size_t>(parallelism)];
 }
 
 std::string_view Name(Evidence evidence) {
-  static constexpr std::array<std::string_view, 3> kNames = {"ranges", "name", "use"};
+  static constexpr auto kNames = std::to_array<std::string_view>({"ranges", "name", "use"});
+  static_assert(kNames.size() == kNumEvidences);
   return kNames[static_cast<size_t>(evidence)];
 }
 

@@ -1,6 +1,7 @@
 // Which parallelism a recording shows, by group of ranks.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -23,7 +24,7 @@ enum class Parallelism : uint8_t {
   kContext,  // sequences are split
   kExpert
 };
-inline constexpr int kNumParallelisms = 10;
+inline constexpr int kNumParallelisms = static_cast<int>(Parallelism::kExpert) + 1;
 // "FSDP2", "FSDP1", "ZeRO-3", ..., "tensor parallel", ...
 std::string_view Name(Parallelism parallelism);
 
@@ -33,6 +34,7 @@ enum class Evidence : uint8_t {
   kName,    // of the group
   kUse      // which collectives it has, and when
 };
+inline constexpr size_t kNumEvidences = static_cast<size_t>(Evidence::kUse) + 1;
 // "ranges", "name", "use"
 std::string_view Name(Evidence evidence);
 

@@ -129,6 +129,19 @@ TEST_F(LiveBlocksTest, TheHostsBlocksAreListedAndInNoSum) {
   EXPECT_EQ(found.live.size(), 2u);
 }
 
+TEST(LiveBlockTest, IsThereFromTheStartIfNothingSaysWhoAllocatedItOrInWhichStep) {
+  EXPECT_TRUE(IsThereFromTheStart({}));
+  LiveBlock of_op;
+  of_op.allocated_by = "F all_gather";
+  EXPECT_FALSE(IsThereFromTheStart(of_op));
+  LiveBlock of_step;
+  of_step.step = 0;
+  EXPECT_FALSE(IsThereFromTheStart(of_step));
+  LiveBlock of_program;
+  of_program.stack = "model.py:12 forward";
+  EXPECT_FALSE(IsThereFromTheStart(of_program));
+}
+
 TEST_F(LiveBlocksTest, EveryRankHasItsOwnAndOneWithoutRowsIsAnError) {
   Change(10, 100, "activation", "block0", gather_, 0);
   Change(10, 70, "activation", "block0", gather_, 1);

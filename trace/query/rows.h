@@ -39,10 +39,14 @@ inline bool MayGrow(TraceState state) {
   return state == TraceState::kLive || state == TraceState::kFinishing;
 }
 
-inline bool IsCompute(OpClass op_class) {
-  const Category category = TraitsOf(op_class).category;
-  return category == Category::kCompute || category == Category::kOptimizer;
+// The optimizer's, too.
+inline bool IsCompute(Category category) {
+  return TraitsOf(category).share == words::OpShare::kCompute;
 }
+inline bool IsCompute(words::SpanCategory category) {
+  return TraitsOf(category).share == words::OpShare::kCompute;
+}
+inline bool IsCompute(OpClass op_class) { return IsCompute(TraitsOf(op_class).category); }
 inline bool IsCommunication(OpClass op_class) {
   return TraitsOf(op_class).category == Category::kCommunication;
 }

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "trace/base/text.h"
-#include "trace/query/cell_text.h"
 #include "trace/store/catalogue.h"
 #include "trace/store/run_source.h"
 

@@ -32,6 +32,8 @@ using Cell = std::variant<std::monostate, int64_t, double, std::string>;
 Cell CellOf(const store::Statement& row, int column);
 // For CSV: a real with as many digits as make it that one, "" for NULL.
 std::string ExactText(const Cell& cell);
+// For people: a real in six digits, exact enough for a millisecond figure; else ExactText().
+std::string ShownText(const Cell& cell);
 
 struct SelectedRows {
   std::vector<std::string> names;  // of the columns

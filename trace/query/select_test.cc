@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <thread>
 
-#include "trace/query/cell_text.h"
 #include "trace/query/trace_test_util.h"
 
 namespace shardscope::query {

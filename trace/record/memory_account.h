@@ -15,7 +15,7 @@ struct MemoryAccount {
   static MemoryAccount Of(const schema::MemoryEventRow& row);
   std::weak_ordering operator<=>(const MemoryAccount& other) const;
 
-  // A row without an id that stands for many: of no op and no step.
+  // A row without an id, of no op and no step.
   schema::MemoryEventRow Event(int64_t issued_ns, int64_t executed_ns, int64_t bytes) const;
 };
 

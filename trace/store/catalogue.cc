@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "trace/schema/ddl.h"
+
 namespace shardscope::store {
 
 Result<std::vector<std::string>> NamesInDatabase(Database* database,
@@ -19,6 +21,16 @@ Result<std::vector<std::string>> NamesInDatabase(Database* database,
     if (!row) return names;
     names.emplace_back(select.Text(0));
   }
+}
+
+Status CreateViews(ViewsOf where, Database* database) {
+  const std::string_view create =
+      where == ViewsOf::kConnection ? "CREATE TEMP VIEW" : "CREATE VIEW";
+  for (const schema::View& view : schema::Views()) {
+    SHARDSCOPE_RETURN_IF_ERROR(
+        database->Execute(fmt::format("{} {} AS {}", create, view.name, view.body)));
+  }
+  return Status::Ok();
 }
 
 }  // namespace shardscope::store

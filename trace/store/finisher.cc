@@ -15,6 +15,7 @@
 
 #include "trace/schema/columns.h"
 #include "trace/schema/ddl.h"
+#include "trace/store/catalogue.h"
 #include "trace/store/chunk_table.h"
 #include "trace/store/database.h"
 #include "trace/store/reader.h"
@@ -207,7 +208,7 @@ Status CompleteFinished(words::TraceState state, Database* database) {
   for (const std::string& index : schema::CreateIndexes()) {
     SHARDSCOPE_RETURN_IF_ERROR(database->Execute(index));
   }
-  SHARDSCOPE_RETURN_IF_ERROR(CreateViews(database));
+  SHARDSCOPE_RETURN_IF_ERROR(CreateViews(ViewsOf::kFile, database));
   SHARDSCOPE_RETURN_IF_ERROR(database->Execute(
       fmt::format("UPDATE meta SET value = '{}' WHERE key = 'state'", Name(state))));
   SHARDSCOPE_RETURN_IF_ERROR(database->Execute("COMMIT"));

@@ -14,6 +14,7 @@
 #include "trace/base/file_heads.h"
 #include "trace/base/time.h"
 #include "trace/schema/ddl.h"
+#include "trace/store/catalogue.h"
 #include "trace/store/chunk_table.h"
 #include "trace/store/row_io.h"
 
@@ -152,7 +153,7 @@ Result<TraceReader> TraceReader::Open(const std::string& path) {
   SHARDSCOPE_ASSIGN_OR_RETURN(const int64_t version, CheckVersion(&database));
   SHARDSCOPE_RETURN_IF_ERROR(CheckSchema(&database, version));
   SHARDSCOPE_RETURN_IF_ERROR(CreateMissingTables(&database, version));
-  SHARDSCOPE_RETURN_IF_ERROR(CreateTemporaryViews(&database));
+  SHARDSCOPE_RETURN_IF_ERROR(CreateViews(ViewsOf::kConnection, &database));
   database.Seal();
   TraceReader reader;
   reader.database_ = std::move(database);
@@ -241,14 +242,6 @@ bool TraceReader::FileHas(size_t bytes) {
 Status RepeatsItself(const std::string& path, const char* table) {
   return Status::Error(
       fmt::format("{} is damaged: its table {} repeats itself; copy it again", path, table));
-}
-
-Status CreateTemporaryViews(Database* database) {
-  for (const schema::View& view : schema::Views()) {
-    SHARDSCOPE_RETURN_IF_ERROR(
-        database->Execute(fmt::format("CREATE TEMP VIEW {} AS {}", view.name, view.body)));
-  }
-  return Status::Ok();
 }
 
 }  // namespace shardscope::store

@@ -53,7 +53,4 @@ class TraceReader {
 inline constexpr size_t kLeastRowBytes = 4;
 Status RepeatsItself(const std::string& path, const char* table);
 
-// CREATE TEMP VIEW for every view of the schema, in front of what the file itself has.
-Status CreateTemporaryViews(Database* database);
-
 }  // namespace shardscope::store

@@ -20,6 +20,7 @@
 #include "trace/base/words.h"
 #include "trace/schema/capability_row.h"
 #include "trace/schema/ddl.h"
+#include "trace/store/catalogue.h"
 #include "trace/store/finisher.h"
 #include "trace/store/reader.h"
 #include "trace/store/row_io.h"
@@ -293,7 +294,7 @@ Result<Database> Merge(const RunFiles& run) {
   for (const std::string& index : schema::CreateIndexes()) {
     SHARDSCOPE_RETURN_IF_ERROR(merged.Execute(index));
   }
-  SHARDSCOPE_RETURN_IF_ERROR(CreateTemporaryViews(&merged));
+  SHARDSCOPE_RETURN_IF_ERROR(CreateViews(ViewsOf::kConnection, &merged));
   merged.Seal();
   return merged;
 }

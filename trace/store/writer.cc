@@ -8,6 +8,7 @@
 
 #include "trace/base/words.h"
 #include "trace/schema/ddl.h"
+#include "trace/store/catalogue.h"
 #include "trace/store/finisher.h"
 
 namespace shardscope::store {
@@ -57,14 +58,6 @@ Status InsertBalance(const std::vector<schema::MemoryEventRow>& balance, Databas
 
 }  // namespace
 
-Status CreateViews(Database* database) {
-  for (const schema::View& view : schema::Views()) {
-    SHARDSCOPE_RETURN_IF_ERROR(
-        database->Execute(fmt::format("CREATE VIEW {} AS {}", view.name, view.body)));
-  }
-  return Status::Ok();
-}
-
 Result<bool> WasBounded(Database* database) {
   SHARDSCOPE_ASSIGN_OR_RETURN(
       const int64_t count, database->QueryInteger(fmt::format(
@@ -80,7 +73,7 @@ Status CreateLiveSchema(Database* database) {
   for (const std::string& table : schema::CreateTables()) {
     SHARDSCOPE_RETURN_IF_ERROR(database->Execute(table));
   }
-  SHARDSCOPE_RETURN_IF_ERROR(CreateViews(database));
+  SHARDSCOPE_RETURN_IF_ERROR(CreateViews(ViewsOf::kFile, database));
   SHARDSCOPE_RETURN_IF_ERROR(database->Execute(fmt::format(
       "INSERT INTO meta(key, value) VALUES('state', '{}')", Name(words::TraceState::kLive))));
   return database->Execute("COMMIT");

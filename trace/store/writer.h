@@ -47,9 +47,6 @@ inline constexpr int64_t kCheckpointPages = 500;
 // Makes an empty live trace of an empty database.
 Status CreateLiveSchema(Database* database);
 
-// The views, in a database that has all tables.
-Status CreateViews(Database* database);
-
 class TraceWriter {
  public:
   // Creates a new live trace in `folder`, which must exist, and takes its lock.

@@ -70,6 +70,38 @@ TEST(LaneLayoutTest, AllReducesHaveALaneOfTheirOwn) {
   EXPECT_EQ(beside.lanes[4].source.kind, LaneKind::kAllReduce);
 }
 
+TEST(LaneLayoutTest, LanesOfOpsStandInTheirOrder) {
+  const auto kinds = [](const std::vector<LaneKind>& ran) {
+    std::vector<LaneKind> found;
+    for (const Lane& lane : Ranks(1, ran).MakeLayout({}, 1).lanes) {
+      found.push_back(lane.source.kind);
+    }
+    return found;
+  };
+  EXPECT_EQ(kinds({}),
+            (std::vector<LaneKind>{LaneKind::kHost, LaneKind::kCompute, LaneKind::kAllGather,
+                                   LaneKind::kReduceScatter, LaneKind::kExposed}));
+  EXPECT_EQ(kinds({LaneKind::kCopy, LaneKind::kHostOptimizer, LaneKind::kToHost}),
+            (std::vector<LaneKind>{LaneKind::kHost, LaneKind::kCompute, LaneKind::kToHost,
+                                   LaneKind::kHostOptimizer, LaneKind::kAllGather,
+                                   LaneKind::kReduceScatter, LaneKind::kExposed}));
+  EXPECT_EQ(kinds({LaneKind::kSendActivation, LaneKind::kReceiveActivation, LaneKind::kTensor,
+                   LaneKind::kSendGradient, LaneKind::kReceiveGradient, LaneKind::kAllGather}),
+            (std::vector<LaneKind>{LaneKind::kHost, LaneKind::kCompute, LaneKind::kAllGather,
+                                   LaneKind::kTensor, LaneKind::kReceiveActivation,
+                                   LaneKind::kSendActivation, LaneKind::kReceiveGradient,
+                                   LaneKind::kSendGradient, LaneKind::kExposed}));
+}
+
+TEST(LaneLayoutTest, OpsOfCopyStreamsAreToBeSeenAmongTheAllGathers) {
+  EXPECT_EQ(LaneOf(query::TrackRole::kCopy), LaneKind::kCopy);
+  EXPECT_EQ(LaneThatShows(query::TrackRole::kCopy), LaneKind::kAllGather);
+  EXPECT_EQ(LaneThatShows(query::TrackRole::kToHost), LaneKind::kToHost);
+  const RankIndex rank(0);
+  EXPECT_EQ(OpLane(rank, kLaneOfCopies).strip, &rank.column(LaneKind::kCopy));
+  EXPECT_EQ(OpLane(rank, LaneKind::kReduceScatter).strip, nullptr);
+}
+
 TEST(LaneLayoutTest, VisibleLanesAreThoseThatTouch) {
   const Layout layout = Ranks(6).MakeLayout({2, 3}, 1);
   for (float top = -50; top < layout.height + 50; top += 7) {

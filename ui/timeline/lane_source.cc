@@ -1,6 +1,7 @@
 #include "ui/timeline/lane_source.h"
 
 #include <algorithm>
+#include <array>
 #include <span>
 
 #include "ui/theme.h"
@@ -11,68 +12,106 @@ namespace shardscope::timeline {
 namespace {
 
 using query::OpClass;
+using query::TrackRole;
+using ui::Text;
 
-// What all lanes of a kind have in common.
-struct KindTraits {
-  float height = 0;
-  OpClass op_class = OpClass::kForward;
-  std::optional<ui::Text> title = {};
+// When a rank has such a lane.
+enum class Shown : uint8_t {
+  kAlways,
+  kWhenRan,
+  kWhenSharding,     // also before its first collective; of another rank when it ran
+  kWhenNotSharding,  // when it ran, of a rank that has a whole model, or not what the others have
+  kElsewhere,        // it is no lane of ops, or a part of another one
 };
 
-KindTraits TraitsOf(LaneKind kind) {
-  switch (kind) {
-    case LaneKind::kHost:
-      return {ui::kHostLaneHeight, OpClass::kHost, ui::Text::kHost};
-    case LaneKind::kCompute:
-      return {ui::kComputeLaneHeight, OpClass::kForward, ui::Text::kCompute};
-    case LaneKind::kCopy:
-      return {ui::kCommunicationLaneHeight, OpClass::kCopy};
-    case LaneKind::kToDevice:
-      return {ui::kCommunicationLaneHeight, OpClass::kCopy, ui::Text::kToDevice};
-    case LaneKind::kToHost:
-      return {ui::kCommunicationLaneHeight, OpClass::kCopy, ui::Text::kToHost};
-    case LaneKind::kHostOptimizer:
-      return {ui::kCommunicationLaneHeight, OpClass::kOptimizer, ui::Text::kHostOptimizer};
-    case LaneKind::kAllGather:
-      return {ui::kCommunicationLaneHeight, OpClass::kAllGather, ui::Text::kAllGather};
-    case LaneKind::kReduceScatter:
-      return {ui::kCommunicationLaneHeight, OpClass::kReduceScatter, ui::Text::kReduceScatter};
-    case LaneKind::kAllReduce:
-      return {ui::kCommunicationLaneHeight, OpClass::kAllReduce, ui::Text::kAllReduce};
-    case LaneKind::kBroadcast:
-      return {ui::kCommunicationLaneHeight, OpClass::kBroadcast, ui::Text::kBroadcast};
-    case LaneKind::kReduce:
-      return {ui::kCommunicationLaneHeight, OpClass::kReduce, ui::Text::kReduce};
-    case LaneKind::kTensor:
-      return {ui::kCommunicationLaneHeight, OpClass::kAllReduce, ui::Text::kTensor};
-    case LaneKind::kSendActivation:
-      return {ui::kCommunicationLaneHeight, OpClass::kSendReceive, ui::Text::kSendActivation};
-    case LaneKind::kReceiveActivation:
-      return {ui::kCommunicationLaneHeight, OpClass::kSendReceive, ui::Text::kReceiveActivation};
-    case LaneKind::kSendGradient:
-      return {ui::kCommunicationLaneHeight, OpClass::kSendReceive, ui::Text::kSendGradient};
-    case LaneKind::kReceiveGradient:
-      return {ui::kCommunicationLaneHeight, OpClass::kSendReceive, ui::Text::kReceiveGradient};
-    case LaneKind::kExposed:
-      return {ui::kExposedLaneHeight, OpClass::kAllGather, ui::Text::kExposed};
-    case LaneKind::kFolded:
-      return {ui::kFoldedRankHeight};
-    case LaneKind::kStream:
-      return {ui::kStreamLaneHeight};
-    case LaneKind::kThread:
-      return {ui::kThreadLaneHeight};
+// What all lanes of a kind have in common.
+struct LaneTraits {
+  LaneKind kind;
+  std::optional<TrackRole> role;  // whose ops it has
+  Shown shown;
+  float height;  // at scale 1
+  OpClass op_class;
+  std::optional<Text> title;
+};
+
+// Of ops in the order in which they stand, from the top.
+constexpr LaneTraits kLanes[] = {
+    {LaneKind::kHost, TrackRole::kHost, Shown::kAlways, ui::kHostLaneHeight, OpClass::kHost,
+     Text::kHost},
+    {LaneKind::kCompute, TrackRole::kCompute, Shown::kAlways, ui::kComputeLaneHeight,
+     OpClass::kForward, Text::kCompute},
+    {LaneKind::kToDevice, TrackRole::kToDevice, Shown::kWhenRan, ui::kCommunicationLaneHeight,
+     OpClass::kCopy, Text::kToDevice},
+    {LaneKind::kToHost, TrackRole::kToHost, Shown::kWhenRan, ui::kCommunicationLaneHeight,
+     OpClass::kCopy, Text::kToHost},
+    {LaneKind::kHostOptimizer, TrackRole::kHostOptimizer, Shown::kWhenRan,
+     ui::kCommunicationLaneHeight, OpClass::kOptimizer, Text::kHostOptimizer},
+    {LaneKind::kAllGather, TrackRole::kAllGather, Shown::kWhenSharding,
+     ui::kCommunicationLaneHeight, OpClass::kAllGather, Text::kAllGather},
+    {LaneKind::kCopy, TrackRole::kCopy, Shown::kElsewhere, ui::kCommunicationLaneHeight,
+     OpClass::kCopy, std::nullopt},
+    {LaneKind::kReduceScatter, TrackRole::kReduceScatter, Shown::kWhenSharding,
+     ui::kCommunicationLaneHeight, OpClass::kReduceScatter, Text::kReduceScatter},
+    {LaneKind::kAllReduce, TrackRole::kAllReduce, Shown::kWhenNotSharding,
+     ui::kCommunicationLaneHeight, OpClass::kAllReduce, Text::kAllReduce},
+    {LaneKind::kBroadcast, TrackRole::kBroadcast, Shown::kWhenNotSharding,
+     ui::kCommunicationLaneHeight, OpClass::kBroadcast, Text::kBroadcast},
+    {LaneKind::kReduce, TrackRole::kReduce, Shown::kWhenNotSharding, ui::kCommunicationLaneHeight,
+     OpClass::kReduce, Text::kReduce},
+    {LaneKind::kTensor, TrackRole::kTensor, Shown::kWhenNotSharding, ui::kCommunicationLaneHeight,
+     OpClass::kAllReduce, Text::kTensor},
+    {LaneKind::kReceiveActivation, TrackRole::kReceiveActivation, Shown::kWhenNotSharding,
+     ui::kCommunicationLaneHeight, OpClass::kSendReceive, Text::kReceiveActivation},
+    {LaneKind::kSendActivation, TrackRole::kSendActivation, Shown::kWhenNotSharding,
+     ui::kCommunicationLaneHeight, OpClass::kSendReceive, Text::kSendActivation},
+    {LaneKind::kReceiveGradient, TrackRole::kReceiveGradient, Shown::kWhenNotSharding,
+     ui::kCommunicationLaneHeight, OpClass::kSendReceive, Text::kReceiveGradient},
+    {LaneKind::kSendGradient, TrackRole::kSendGradient, Shown::kWhenNotSharding,
+     ui::kCommunicationLaneHeight, OpClass::kSendReceive, Text::kSendGradient},
+    {LaneKind::kExposed, std::nullopt, Shown::kAlways, ui::kExposedLaneHeight, OpClass::kAllGather,
+     Text::kExposed},
+    {LaneKind::kFolded, std::nullopt, Shown::kElsewhere, ui::kFoldedRankHeight, OpClass::kForward,
+     std::nullopt},
+    {LaneKind::kStream, std::nullopt, Shown::kElsewhere, ui::kStreamLaneHeight, OpClass::kForward,
+     std::nullopt},
+    {LaneKind::kThread, std::nullopt, Shown::kElsewhere, ui::kThreadLaneHeight, OpClass::kForward,
+     std::nullopt},
+};
+
+constexpr bool EachHasOneRow() {
+  std::array<int, kNumLaneKinds> of_kind{};
+  std::array<int, words::kNumTrackRoles> of_role{};
+  for (const LaneTraits& lane : kLanes) {
+    ++of_kind[static_cast<size_t>(lane.kind)];
+    if (lane.role) ++of_role[static_cast<size_t>(*lane.role)];
   }
-  return {};
+  const auto is_one = [](int count) { return count == 1; };
+  return std::ranges::all_of(of_kind, is_one) && std::ranges::all_of(of_role, is_one);
 }
+static_assert(EachHasOneRow(), "each LaneKind and each TrackRole needs one row of kLanes");
+
+constexpr std::array<const LaneTraits*, kNumLaneKinds> kTraitsOfKind = [] {
+  std::array<const LaneTraits*, kNumLaneKinds> rows{};
+  for (const LaneTraits& lane : kLanes) rows[static_cast<size_t>(lane.kind)] = &lane;
+  return rows;
+}();
+
+constexpr std::array<LaneKind, words::kNumTrackRoles> kKindOfRole = [] {
+  std::array<LaneKind, words::kNumTrackRoles> kinds{};
+  for (const LaneTraits& lane : kLanes) {
+    if (lane.role) kinds[static_cast<size_t>(*lane.role)] = lane.kind;
+  }
+  return kinds;
+}();
 
 LaneSource SourceOf(const RankIndex& rank, LaneKind kind) {
-  const KindTraits traits = TraitsOf(kind);
+  const LaneTraits& lane = *kTraitsOfKind[static_cast<size_t>(kind)];
   LaneSource source;
   source.kind = kind;
   source.rank = &rank;
-  source.height = traits.height;
-  source.title = traits.title;
-  source.op_class = traits.op_class;
+  source.height = lane.height;
+  source.title = lane.title;
+  source.op_class = lane.op_class;
   return source;
 }
 
@@ -97,30 +136,28 @@ LaneSource ThreadLane(const RankIndex& rank, const TrackLane& thread, size_t lev
   return source;
 }
 
-// Of ranks that are not alike, or share layers.
-constexpr LaneKind kModelLanes[] = {LaneKind::kBroadcast,      LaneKind::kReduce,
-                                    LaneKind::kTensor,         LaneKind::kReceiveActivation,
-                                    LaneKind::kSendActivation, LaneKind::kReceiveGradient,
-                                    LaneKind::kSendGradient};
-
 void AddOps(const RankIndex& rank, std::vector<LaneSource>* lanes) {
-  const auto ran = [&rank](LaneKind kind) { return !rank.column(kind).empty(); };
-  const bool all_reduces = ran(LaneKind::kAllReduce);
-  lanes->push_back(OpLane(rank, LaneKind::kHost));
-  lanes->push_back(OpLane(rank, LaneKind::kCompute));
-  // What shards has these two, before its first collective too.
-  const bool shards = !all_reduces && std::ranges::none_of(kModelLanes, ran);
-  for (const LaneKind kind : {LaneKind::kToDevice, LaneKind::kToHost, LaneKind::kHostOptimizer}) {
-    if (ran(kind)) lanes->push_back(OpLane(rank, kind));
+  const auto ran = [&rank](const LaneTraits& lane) { return !rank.column(lane.kind).empty(); };
+  const bool shards = std::ranges::none_of(kLanes, [&ran](const LaneTraits& lane) {
+    return lane.shown == Shown::kWhenNotSharding && ran(lane);
+  });
+  const auto is_shown = [&ran, shards](const LaneTraits& lane) {
+    switch (lane.shown) {
+      case Shown::kAlways:
+        return true;
+      case Shown::kWhenSharding:
+        return shards || ran(lane);
+      case Shown::kWhenRan:
+      case Shown::kWhenNotSharding:
+        return ran(lane);
+      case Shown::kElsewhere:
+        break;
+    }
+    return false;
+  };
+  for (const LaneTraits& lane : kLanes) {
+    if (is_shown(lane)) lanes->push_back(OpLane(rank, lane.kind));
   }
-  for (const LaneKind kind : {LaneKind::kAllGather, LaneKind::kReduceScatter}) {
-    if (shards || ran(kind)) lanes->push_back(OpLane(rank, kind));
-  }
-  if (all_reduces) lanes->push_back(OpLane(rank, LaneKind::kAllReduce));
-  for (const LaneKind kind : kModelLanes) {
-    if (ran(kind)) lanes->push_back(OpLane(rank, kind));
-  }
-  lanes->push_back(OpLane(rank, LaneKind::kExposed));
 }
 
 void AddStreams(const RankIndex& rank, std::vector<LaneSource>* lanes) {
@@ -151,49 +188,18 @@ bool SameThread(const LaneSource& a, const LaneSource& b) {
 
 }  // namespace
 
-LaneKind LaneOf(query::TrackRole role) {
-  switch (role) {
-    case query::TrackRole::kHost:
-      return LaneKind::kHost;
-    case query::TrackRole::kCompute:
-      return LaneKind::kCompute;
-    case query::TrackRole::kCopy:
-      return LaneKind::kCopy;
-    case query::TrackRole::kToDevice:
-      return LaneKind::kToDevice;
-    case query::TrackRole::kToHost:
-      return LaneKind::kToHost;
-    case query::TrackRole::kHostOptimizer:
-      return LaneKind::kHostOptimizer;
-    case query::TrackRole::kAllGather:
-      return LaneKind::kAllGather;
-    case query::TrackRole::kReduceScatter:
-      return LaneKind::kReduceScatter;
-    case query::TrackRole::kBroadcast:
-      return LaneKind::kBroadcast;
-    case query::TrackRole::kReduce:
-      return LaneKind::kReduce;
-    case query::TrackRole::kTensor:
-      return LaneKind::kTensor;
-    case query::TrackRole::kSendActivation:
-      return LaneKind::kSendActivation;
-    case query::TrackRole::kReceiveActivation:
-      return LaneKind::kReceiveActivation;
-    case query::TrackRole::kSendGradient:
-      return LaneKind::kSendGradient;
-    case query::TrackRole::kReceiveGradient:
-      return LaneKind::kReceiveGradient;
-    case query::TrackRole::kAllReduce:
-      break;
-  }
-  return LaneKind::kAllReduce;
+LaneKind LaneOf(TrackRole role) { return kKindOfRole[static_cast<size_t>(role)]; }
+
+LaneKind LaneThatShows(TrackRole role) {
+  const LaneKind kind = LaneOf(role);
+  return kind == LaneKind::kCopy ? kLaneOfCopies : kind;
 }
 
 LaneSource OpLane(const RankIndex& rank, LaneKind kind) {
   LaneSource source = SourceOf(rank, kind);
   if (kind != LaneKind::kFolded) {
     source.spans = &rank.column(kind);
-    if (kind == LaneKind::kAllGather) source.strip = &rank.column(LaneKind::kCopy);
+    if (kind == kLaneOfCopies) source.strip = &rank.column(LaneKind::kCopy);
     return source;
   }
   source.spans = &rank.column(LaneKind::kCompute);

@@ -1,7 +1,8 @@
 // LaneSource: what a lane shows, of ops, of a GPU's streams and of threads alike. The only place
-// that says which lanes a rank has and how they differ. No ImGui.
+// that says which lanes a rank has and how they differ: kLanes in lane_source.cc. No ImGui.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -22,7 +23,7 @@ class SpanColumn;
 enum class LaneKind : uint8_t {
   kHost,  // issues, and what the host does itself
   kCompute,
-  kCopy,      // ops of copy streams: a strip inside the all-gather lane, no lane of its own
+  kCopy,      // ops of copy streams: a strip inside kLaneOfCopies, no lane of its own
   kToDevice,  // from the host's memory
   kToHost,
   kHostOptimizer,  // of what is offloaded
@@ -41,9 +42,15 @@ enum class LaneKind : uint8_t {
   kStream,   // what the GPU did on one stream
   kThread,   // one level of the nested ranges that a thread marked
 };
-inline constexpr int kNumColumns = 17;  // kinds before kFolded: one column of spans each
+inline constexpr size_t kNumLaneKinds = static_cast<size_t>(LaneKind::kThread) + 1;
+// Kinds before kFolded: one column of spans each.
+inline constexpr size_t kNumColumns = static_cast<size_t>(LaneKind::kFolded);
+// Copies of ops are a strip in it.
+inline constexpr LaneKind kLaneOfCopies = LaneKind::kAllGather;
 
 LaneKind LaneOf(query::TrackRole role);
+// The lane in which ops of such a track are to be seen.
+LaneKind LaneThatShows(query::TrackRole role);
 
 // What Span::row is a row of, in RankRows: op_runs, gpu_work or spans.
 enum class LaneRows : uint8_t { kOps, kWork, kRanges };

@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "engine/executor/foreign_error.h"
 #include "trace/base/time.h"
 #include "trace/record/nvtx.h"
 

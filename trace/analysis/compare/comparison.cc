@@ -177,8 +177,9 @@ ComparedSide SideOf(const ComparedRun& run, const MeasuredSide& measured) {
 }  // namespace
 
 std::string_view Name(ComparisonVerdict verdict) {
-  static constexpr std::array<std::string_view, 4> kNames = {"better", "worse", "within_noise",
-                                                             "not_comparable"};
+  static constexpr auto kNames =
+      std::to_array<std::string_view>({"better", "worse", "within_noise", "not_comparable"});
+  static_assert(kNames.size() == kNumComparisonVerdicts);
   return kNames[static_cast<size_t>(verdict)];
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -19,6 +20,8 @@
 namespace shardscope::analysis {
 
 enum class ComparisonVerdict : uint8_t { kBetter, kWorse, kWithinNoise, kNotComparable };
+inline constexpr size_t kNumComparisonVerdicts =
+    static_cast<size_t>(ComparisonVerdict::kNotComparable) + 1;
 // Of B: "better", "worse", "within_noise", "not_comparable".
 std::string_view Name(ComparisonVerdict verdict);
 

@@ -56,8 +56,9 @@ Claims Without(const Claims& claims, const std::vector<Interval>& taken) {
 }  // namespace
 
 std::string_view Name(StepPart part) {
-  static constexpr std::array<std::string_view, kNumStepParts> kNames = {
-      "compute", "exposed communication", "exposed copy", "idle"};
+  static constexpr auto kNames =
+      std::to_array<std::string_view>({"compute", "exposed communication", "exposed copy", "idle"});
+  static_assert(kNames.size() == kNumStepParts);
   return kNames[static_cast<size_t>(part)];
 }
 

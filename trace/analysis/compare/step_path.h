@@ -13,7 +13,7 @@ namespace shardscope::analysis {
 
 // compute + exposed + exposed copy + idle == step (trace/analysis/steps/time_split.h).
 enum class StepPart : uint8_t { kCompute, kExposed, kExposedCopy, kIdle };
-inline constexpr size_t kNumStepParts = 4;
+inline constexpr size_t kNumStepParts = static_cast<size_t>(StepPart::kIdle) + 1;
 
 // "compute", "exposed communication", "exposed copy", "idle".
 std::string_view Name(StepPart part);

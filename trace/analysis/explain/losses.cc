@@ -125,10 +125,10 @@ double DataNs(const Front& front) {
 }  // namespace
 
 std::string_view Name(LossKind kind) {
-  static constexpr std::array<std::string_view, kNumLossKinds> kNames = {
-      "slow_rank",    "uneven_ranks", "late_issue", "queued",        "slow_transfer",
-      "first_gather", "tail",         "on_path",    "communication", "bubble",
-      "slot",         "data",         "host",       "copy"};
+  static constexpr auto kNames = std::to_array<std::string_view>(
+      {"slow_rank", "uneven_ranks", "late_issue", "queued", "slow_transfer", "first_gather", "tail",
+       "on_path", "communication", "bubble", "slot", "data", "host", "copy"});
+  static_assert(kNames.size() == kNumLossKinds);
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -28,7 +28,7 @@ enum class LossKind : uint8_t {
   kHost,  // the device had nothing to do
   kCopy,
 };
-inline constexpr int kNumLossKinds = 14;
+inline constexpr int kNumLossKinds = static_cast<int>(LossKind::kCopy) + 1;
 // "slow_rank", "uneven_ranks", "late_issue", ...
 std::string_view Name(LossKind kind);
 

@@ -13,8 +13,6 @@
 namespace shardscope::analysis {
 namespace {
 
-constexpr size_t kNumBounds = 8;
-
 // What a loss is called and what helps. `title` and `first` are those of ui/catalogue/verdict.inc,
 // too, and short: a line of the app has them. `first` is the short of `remedy`, which is PyTorch's;
 // `knob` is this program's own.
@@ -306,8 +304,9 @@ Verdict NothingToGain(const Losses& losses) {
 }  // namespace
 
 std::string_view Name(Bound bound) {
-  static constexpr std::array<std::string_view, kNumBounds> kNames = {
-      "unknown", "compute", "communication", "ranks", "pipeline", "host", "copies", "cores"};
+  static constexpr auto kNames = std::to_array<std::string_view>(
+      {"unknown", "compute", "communication", "ranks", "pipeline", "host", "copies", "cores"});
+  static_assert(kNames.size() == kNumBounds);
   return kNames[static_cast<size_t>(bound)];
 }
 

@@ -2,6 +2,7 @@
 // with the most that it can save. Pure functions.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -22,6 +23,7 @@ enum class Bound : uint8_t {
   kCopies,
   kCores,
 };
+inline constexpr size_t kNumBounds = static_cast<size_t>(Bound::kCores) + 1;
 // "unknown", "compute", "communication", ...
 std::string_view Name(Bound bound);
 Bound BoundOf(LossKind kind);

@@ -258,10 +258,7 @@ class Searcher {
   Cover CoverOfWork(const RankRows& rows) const {
     std::vector<Interval> computed;
     ForEach<false>(rows.gpu_work, [&](const query::GpuWork& work, size_t) {
-      if (work.category == query::SpanCategory::kCompute ||
-          work.category == query::SpanCategory::kOptimizer) {
-        computed.push_back({work.start_ns, work.end_ns});
-      }
+      if (query::IsCompute(work.category)) computed.push_back({work.start_ns, work.end_ns});
     });
     return {std::move(computed), query::MayGrow(snapshot_.state)};
   }

@@ -25,7 +25,8 @@ constexpr size_t kNumCombinations = size_t{1} << kNumKinds;
 constexpr std::array<GpuKind, kNumKinds> kKinds = {GpuKind::kComputation, GpuKind::kCommunication,
                                                    GpuKind::kMemory};
 
-// Sums of what a damaged file claims end at the largest number.
+// Sums of what a damaged file claims end at the largest number, or, unlike those of AddCapped()
+// (trace/analysis/capped_sum.h), at the lowest one: lengths and gaps may lie below 0 here.
 int64_t SaturatedSum(int64_t one, int64_t other) {
   int64_t sum = 0;
   if (!__builtin_add_overflow(one, other, &sum)) return sum;

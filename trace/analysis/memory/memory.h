@@ -1,14 +1,17 @@
-// Peaks of memory by category. Pure functions.
+// Peaks of memory by category, and the moment of the highest one. Pure functions.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "trace/query/live_blocks.h"
 #include "trace/query/snapshot.h"
 
 namespace shardscope::analysis {
@@ -40,6 +43,18 @@ struct MemoryPeak {
 };
 std::vector<MemoryPeak> MemoryPeaks(const query::Snapshot& snapshot,
                                     Ledger ledger = Ledger::kExecution);
+
+// Of the rank that takes the most; 0 without ranks.
+inline int64_t LargestPeakBytes(const std::vector<MemoryPeak>& peaks) {
+  int64_t largest = 0;
+  for (const MemoryPeak& rank : peaks) largest = std::max(largest, rank.peak_bytes);
+  return largest;
+}
+
+// Which moment of memory is looked at block by block, where none is set: that of the highest peak
+// of `rank`, or of the one that takes most; nullopt: no such rank, or nothing was recorded of it.
+std::optional<query::BlocksQuery> BlocksAtPeak(const std::vector<MemoryPeak>& peaks,
+                                               std::optional<int32_t> rank);
 
 // Of the finished steps [first, last]: of each rank from the start of its first to the end of its
 // last, with what was live before; all 0 where a rank has none.

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "trace/analysis/memory/largest_peak.h"
 #include "trace/analysis/snapshot_test_util.h"
 
 namespace shardscope::analysis {
@@ -18,6 +17,21 @@ TEST(MemoryPeaks, HaveALargest) {
   peaks[1].peak_bytes = 7;
   peaks[2].peak_bytes = 5;
   EXPECT_EQ(LargestPeakBytes(peaks), 7);
+}
+
+TEST(MemoryPeaks, SayWhichMomentIsLookedAtBlockByBlock) {
+  std::vector<MemoryPeak> peaks(3);
+  for (size_t at = 0; at < peaks.size(); ++at) {
+    peaks[at].rank = static_cast<int32_t>(at);
+    peaks[at].peak_time_ns = static_cast<int64_t>(at) * 10;
+  }
+  EXPECT_FALSE(BlocksAtPeak(peaks, {}));  // nothing was recorded
+  peaks[1].peak_bytes = 7;
+  peaks[2].peak_bytes = 5;
+  EXPECT_EQ(BlocksAtPeak(peaks, {}), (query::BlocksQuery{.rank = 1, .at_ns = 10}));
+  EXPECT_EQ(BlocksAtPeak(peaks, 2), (query::BlocksQuery{.rank = 2, .at_ns = 20}));
+  EXPECT_FALSE(BlocksAtPeak(peaks, 0));
+  EXPECT_FALSE(BlocksAtPeak(peaks, 3));
 }
 
 TEST(MemoryPeaks, DifferBetweenTheLedgers) {

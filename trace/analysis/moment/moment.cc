@@ -68,8 +68,9 @@ std::optional<int64_t> ParseOffset(std::string_view text) {
 }  // namespace
 
 std::string_view Name(RankState state) {
-  static constexpr std::array<std::string_view, 6> kNames = {
-      "nothing", "between_steps", "computes", "waits", "waits_for_slot", "no_compute"};
+  static constexpr auto kNames = std::to_array<std::string_view>(
+      {"nothing", "between_steps", "computes", "waits", "waits_for_slot", "no_compute"});
+  static_assert(kNames.size() == kNumRankStates);
   return kNames[static_cast<size_t>(state)];
 }
 

@@ -22,11 +22,8 @@ namespace {
 
 using query::BlockingKind;
 using query::Category;
+using query::IsCompute;
 using query::OpClass;
-
-bool IsWork(const query::PlanOp& op) {
-  return op.category == Category::kCompute || op.category == Category::kOptimizer;
-}
 
 // Ops without a time of their own: they pass a wait on.
 bool TakesNoTime(const query::PlanOp& op) {
@@ -65,7 +62,7 @@ std::vector<Gap> GapsOf(const StepIndex& step, const std::set<query::TrackId>& c
       gaps.push_back({dry_ns, run.run.started_ns, before, &run, nullptr});
     }
     dry_ns = std::max(dry_ns, run.run.ended_ns);
-    if (!IsWork(*run.op)) continue;
+    if (!IsCompute(run.op->category)) continue;
     for (const size_t index : waiting) gaps[index].op = &run;
     waiting.clear();
     before = &run;
@@ -81,7 +78,8 @@ const IndexedRun* BlockingCollective(const StepIndex& step, const Gap& gap) {
   const IndexedRun* run = gap.next;
   for (size_t i = 0; i < step.runs.size(); ++i) {
     run = BlockerOf(step, *run);
-    if (run == nullptr || run->run.ended_ns <= gap.start_ns || IsWork(*run->op)) return nullptr;
+    if (run == nullptr || run->run.ended_ns <= gap.start_ns || IsCompute(run->op->category))
+      return nullptr;
     if (run->op->category == Category::kCommunication) return run;
   }
   return nullptr;
@@ -141,7 +139,7 @@ bool IsFirstGather(const StepIndex& step, const Gap& gap, const IndexedRun& coll
   };
   for (const IndexedRun& run : step.runs) {
     if (!same_phase(*run.op)) continue;
-    if (IsWork(*run.op) && run.run.started_ns < gap.start_ns) return false;
+    if (IsCompute(run.op->category) && run.run.started_ns < gap.start_ns) return false;
     if (run.op->op_class == OpClass::kAllGather && run.op->op < collective.op->op) return false;
   }
   return true;
@@ -185,7 +183,7 @@ bool BeganLate(const StepIndex& step, const Gap& gap, const IndexedRun& collecti
       *cause = BehindCollective(gap, collective, *blocker);
       return true;
     }
-    if (IsWork(*blocker->op)) {
+    if (IsCompute(blocker->op->category)) {
       // A reduce-scatter has to wait for its gradients, an all-gather for no compute.
       if (collective.op->op_class != OpClass::kAllGather) break;
       *cause = Late(blocker->op);

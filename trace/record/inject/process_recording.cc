@@ -28,6 +28,7 @@
 #include "trace/base/time.h"
 #include "trace/record/gpu/row_writer.h"
 #include "trace/record/inject/guarded.h"
+#include "trace/record/memory_account.h"
 #include "trace/store/trace_file.h"
 
 namespace shardscope::inject {
@@ -386,16 +387,9 @@ void ProcessRecording::Nccl(record::NcclRecord record, int64_t end_ns) {
 
 void ProcessRecording::Memory(std::string_view device, int64_t time_ns, int64_t bytes) {
   if (time_ns >= until_ns_) return;
-  schema::MemoryEventRow row;
-  row.rank = rank_;
-  row.device = device;
-  row.issued_ns = time_ns;
-  row.executed_ns = time_ns;
-  row.bytes = bytes;
-  row.category = words::Name(words::MemoryCategory::kOther);
-  row.plan_op = schema::PlanOpId::None();
-  row.step = -1;
-  recorder_->Record(row);
+  const record::MemoryAccount account{rank_, device, words::Name(words::MemoryCategory::kOther),
+                                      ""};
+  recorder_->Record(account.Event(time_ns, time_ns, bytes));
 }
 
 void ProcessRecording::Finish() {

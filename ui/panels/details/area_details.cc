@@ -13,6 +13,7 @@
 #include "trace/analysis/find/area.h"
 #include "trace/analysis/names.h"
 #include "trace/base/units.h"
+#include "ui/panels/details/stall_texts.h"
 #include "ui/terms.h"
 #include "ui/text.h"
 #include "ui/values.h"
@@ -56,33 +57,6 @@ constexpr std::array kParts = {
     SplitPart{"idle", ui::kTermIdle, [](const AreaRank& rank) { return rank.idle_ns; },
               [](const ui::Theme& theme) { return theme.op.idle; }},
 };
-
-ui::Term CauseTerm(words::StallCause cause) {
-  using words::StallCause;
-  switch (cause) {
-    case StallCause::kFirstGather:
-      return {Text::kAreaFirstGather, Text::kAreaFirstGatherTip};
-    case StallCause::kQueuedBehind:
-      return {Text::kAreaQueuedBehind, Text::kAreaQueuedBehindTip};
-    case StallCause::kLateRank:
-      return {Text::kAreaLateRank, Text::kAreaLateRankTip};
-    case StallCause::kBubble:
-      return {Text::kAreaBubble, Text::kAreaBubbleTip};
-    case StallCause::kOnPath:
-      return {Text::kAreaOnPath, Text::kAreaOnPathTip};
-    case StallCause::kIssuedLate:
-      return {Text::kAreaIssuedLate, Text::kAreaIssuedLateTip};
-    case StallCause::kSlowTransfer:
-      return {Text::kAreaSlowTransfer, Text::kAreaSlowTransferTip};
-    case StallCause::kTail:
-      return {Text::kAreaTail, Text::kAreaTailTip};
-    case StallCause::kSlot:
-      return {Text::kAreaSlot, Text::kAreaSlotTip};
-    case StallCause::kOther:
-      break;
-  }
-  return {Text::kAreaOther, Text::kAreaOtherTip};
-}
 
 double ShareOfArea(int64_t time_ns, int64_t whole_ns) {
   return whole_ns <= 0 ? 0 : static_cast<double>(time_ns) / static_cast<double>(whole_ns);
@@ -296,7 +270,8 @@ void DrawCauses(const ui::Context& context, const Area& area, ui::DrawLog* log) 
   rows.DrawHeading(Text::kAreaIdleByCause, ui::kTermIdle, ui::kTermExposed);
   for (const analysis::AreaCause& cause : causes) {
     const std::string_view name = analysis::Name(cause.cause);
-    rows.DrawRow(CauseTerm(cause.cause), {fmt::format("area_cause:{}", name), cause.idle_ns},
+    rows.DrawRow(StallTextsOf(cause.cause).term,
+                 {fmt::format("area_cause:{}", name), cause.idle_ns},
                  LoggedTime{fmt::format("area_cause_exposed:{}", name), cause.exposed_ns});
   }
   if (!area.has_causes) {

@@ -9,6 +9,7 @@
 #include "trace/analysis/names.h"
 #include "trace/base/units.h"
 #include "ui/panels/details/detail_terms.h"
+#include "ui/panels/details/stall_texts.h"
 #include "ui/values.h"
 
 namespace shardscope::panels {
@@ -120,30 +121,14 @@ void AddCompute(const OpFacts& facts, RowList* rows) {
 
 Text RemedyOf(const OpFacts& facts) {
   const analysis::Stall& stall = *facts.stall;
-  switch (stall.cause) {
-    case StallCause::kFirstGather:
-      return Text::kRemedyFirstGather;
-    case StallCause::kQueuedBehind:
-      return Text::kRemedyQueuedBehind;
-    case StallCause::kLateRank:
-      return Text::kRemedyLateRank;
-    case StallCause::kBubble:
-      return Text::kRemedyBubble;
-    case StallCause::kOnPath:
-      return Text::kRemedyOnPath;
-    case StallCause::kIssuedLate:
-      // No op that it waited for: then no knob makes the host earlier.
-      return stall.cause_object.empty() ? Text::kRemedyHostLate : Text::kRemedyIssuedLate;
-    case StallCause::kSlowTransfer:
-      return facts.has_half_parameters ? Text::kRemedySlowHalfTransfer : Text::kRemedySlowTransfer;
-    case StallCause::kTail:
-      return Text::kRemedyTail;
-    case StallCause::kSlot:
-      return Text::kRemedySlot;
-    case StallCause::kOther:
-      break;
+  // No op that it waited for: then no knob makes the host earlier.
+  if (stall.cause == StallCause::kIssuedLate && stall.cause_object.empty()) {
+    return Text::kRemedyHostLate;
   }
-  return Text::kRemedyOther;
+  if (stall.cause == StallCause::kSlowTransfer && facts.has_half_parameters) {
+    return Text::kRemedySlowHalfTransfer;
+  }
+  return StallTextsOf(stall.cause).remedy;
 }
 
 // "B block1.mlp" from the recorded name of the op that waited.

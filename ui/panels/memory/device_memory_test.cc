@@ -158,7 +158,7 @@ TEST(DeviceMemoryTest, WhatTheTracerTakesIsInTheTrace) {
   EXPECT_EQ(TracerBytes(snapshot), 0);
   snapshot.meta["cupti_device_bytes"] = "9600000";
   EXPECT_EQ(TracerBytes(snapshot), 9'600'000);
-  for (const char* const foreign : {"", "-5", "many", "99999999999999999999"}) {
+  for (const char* const foreign : {"", "-5", "many", "12abc", "99999999999999999999"}) {
     snapshot.meta["cupti_device_bytes"] = foreign;
     EXPECT_EQ(TracerBytes(snapshot), 0) << foreign;
   }

@@ -1,9 +1,10 @@
 #include "ui/panels/memory/memory_stack.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <utility>
+
+#include "trace/base/parse_number.h"
 
 namespace shardscope::panels {
 namespace {
@@ -171,8 +172,7 @@ MemoryStack MakeStack(const analysis::MemoryTimeline& memory, const timeline::Ax
 int64_t TracerBytes(const query::Snapshot& snapshot) {
   const auto found = snapshot.meta.find("cupti_device_bytes");
   if (found == snapshot.meta.end()) return 0;
-  int64_t bytes = 0;
-  std::from_chars(found->second.data(), found->second.data() + found->second.size(), bytes);
+  const int64_t bytes = ParseInteger<int64_t>(found->second).value_or(0);
   return std::clamp<int64_t>(bytes, 0, kMostTracerBytes);
 }
 

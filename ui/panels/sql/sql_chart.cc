@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "trace/base/text.h"
-#include "trace/query/cell_text.h"
 #include "ui/panels/panel_frame.h"
 #include "ui/panels/sql/row_target.h"
 #include "ui/text.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "trace/base/text.h"
-#include "trace/query/cell_text.h"
+#include "trace/query/select.h"
 #include "ui/context.h"
 #include "ui/draw_log.h"
 #include "ui/panel_ids.h"

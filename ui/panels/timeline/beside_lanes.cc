@@ -34,7 +34,7 @@ void DrawBesideLanes(const ui::Context& context, const TimelineOverlay::Frame& f
     const bool has_ops = lane.source.rows == timeline::LaneRows::kOps && ops != step->ranks.end();
     if (!has_ops || !under.is_in_sight()) continue;
     for (const ui::BesideOp& op : ops->second) {
-      if (LaneThatShows(op.role) != lane.source.kind) continue;
+      if (timeline::LaneThatShows(op.role) != lane.source.kind) continue;
       const auto box = under.BoxOf({shown_at_ns + op.started_ns, shown_at_ns + op.ended_ns});
       if (!box) continue;
       const ui::Color color = ui::OpColor(*context.theme, op.op_class);

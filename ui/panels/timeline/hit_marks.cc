@@ -88,10 +88,8 @@ LanesOfTracks::LanesOfTracks(const query::Snapshot& snapshot, const timeline::La
   }
   for (const query::Track& track : snapshot.tracks) {
     if (lanes_.contains(track.id)) continue;
-    LaneKind kind = timeline::LaneOf(track.role);
-    if (kind == LaneKind::kCopy) kind = LaneKind::kAllGather;  // a strip in it
     auto lane = of_ops.find({track.rank, LaneKind::kFolded});
-    if (lane == of_ops.end()) lane = of_ops.find({track.rank, kind});
+    if (lane == of_ops.end()) lane = of_ops.find({track.rank, timeline::LaneThatShows(track.role)});
     if (lane != of_ops.end()) lanes_[track.id].push_back(lane->second);
   }
 }

@@ -82,15 +82,13 @@ using timeline::StreamWait;
 using timeline::WaitEnd;
 using widgets::Look;
 
-// Height on screen of a wait's end; nullopt if its lane is folded away. Copies of op lanes are a
-// strip over the all-gathers.
+// Height on screen of a wait's end; nullopt if its lane is folded away.
 std::optional<float> HeightOf(const ui::Context& context, const TimelineOverlay::Frame& frame,
                               const WaitEnd& end) {
   LaneKind kind = LaneKind::kStream;
   const query::Track* track = end.is_op ? query::FindTrack(*context.snapshot, end.track) : nullptr;
-  if (track != nullptr) kind = timeline::LaneOf(track->role);
-  const bool strip = kind == LaneKind::kCopy;
-  if (strip) kind = LaneKind::kAllGather;
+  if (track != nullptr) kind = timeline::LaneThatShows(track->role);
+  const bool strip = track != nullptr && timeline::LaneOf(track->role) == LaneKind::kCopy;
   for (const Lane& lane : frame.layout.lanes) {
     if (lane.rank != end.rank || lane.source.kind != kind) continue;
     if (!end.is_op && lane.source.track->track != end.track) continue;

@@ -21,7 +21,6 @@ namespace {
 
 using timeline::Axis;
 using timeline::Lane;
-using timeline::LaneKind;
 using widgets::Look;
 
 constexpr std::ptrdiff_t kMostPlannedSteps = 8;  // in view
@@ -53,7 +52,7 @@ int64_t DrawPlannedOps(const ui::Context& context, const TimelineOverlay::Frame&
   int64_t drawn = 0;
   for (const query::Step& step : steps) {
     for (const ui::PlannedOp& op : ops->second) {
-      if (LaneThatShows(op.role) != lane.source.kind) continue;
+      if (timeline::LaneThatShows(op.role) != lane.source.kind) continue;
       const auto box = under.BoxOf({step.start_ns + op.started_ns, step.start_ns + op.ended_ns});
       if (!box) continue;
       const query::PlanOp* plan_op = context.snapshot->FindPlanOp(op.plan_op);

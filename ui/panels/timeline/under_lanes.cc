@@ -20,12 +20,6 @@ float RoomUnderLanes(const ui::Context& context) {
   return context.plan.is_on || context.compare.under_lanes ? kUnderHeight : 0;
 }
 
-timeline::LaneKind LaneThatShows(query::TrackRole role) {
-  const timeline::LaneKind kind = timeline::LaneOf(role);
-  return kind == timeline::LaneKind::kCopy ? timeline::LaneKind::kAllGather
-                                           : kind;  // a strip in it
-}
-
 UnderLane::UnderLane(const ui::Context& context, const TimelineOverlay::Frame& frame,
                      const timeline::Lane& lane)
     : frame_(frame),

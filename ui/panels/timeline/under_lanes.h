@@ -15,9 +15,6 @@ namespace shardscope::panels {
 // At scale 1; 0: nothing is shown there.
 float RoomUnderLanes(const ui::Context& context);
 
-// The lane under which ops of such a stream stand.
-timeline::LaneKind LaneThatShows(query::TrackRole role);
-
 // The room under a lane of ops.
 class UnderLane {
  public:

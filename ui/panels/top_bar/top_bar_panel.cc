@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "trace/analysis/memory/largest_peak.h"
+#include "trace/analysis/memory/memory.h"
 #include "trace/base/units.h"
 #include "ui/panels/scope_chip.h"
 #include "ui/scope.h"

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "trace/analysis/changes.h"
-#include "trace/analysis/memory/largest_peak.h"
 #include "trace/analysis/memory/memory.h"
 #include "trace/query/step_times.h"
 

@@ -12,6 +12,7 @@
 #include "trace/base/units.h"
 #include "trace/base/words.h"
 #include "trace/record/inject/process_recording.h"
+#include "trace/record/memory_account.h"
 
 namespace shardscope::inject {
 namespace {
@@ -172,17 +173,8 @@ void AllocatorRows::Reserve(int64_t change, const ShardscopeAllocatorEvent& even
 
 void AllocatorRows::WriteMemory(const Device& device, const schema::AllocationRow& owner,
                                 int64_t issued_ns, int64_t executed_ns, int64_t bytes) {
-  schema::MemoryEventRow row;
-  row.rank = target_->rank();
-  row.device = device.name;
-  row.issued_ns = issued_ns;
-  row.executed_ns = executed_ns;
-  row.bytes = bytes;
-  row.category = owner.category;
-  row.unit = owner.unit;
-  row.plan_op = schema::PlanOpId::None();
-  row.step = -1;
-  target_->recorder().Record(row);
+  const record::MemoryAccount account{target_->rank(), device.name, owner.category, owner.unit};
+  target_->recorder().Record(account.Event(issued_ns, executed_ns, bytes));
 }
 
 void AllocatorRows::WriteOutOfMemory(const ShardscopeAllocatorEvent& event, const Device& device) {
