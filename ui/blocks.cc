@@ -2,12 +2,8 @@
 
 #include <algorithm>
 
-<<<<<<< ours
-#include "trace/analysis/memory/blocks.h"
-#include "ui/panel_ids.h"
-=======
 #include "trace/analysis/memory/memory.h"
->>>>>>> theirs
+#include "ui/panel_ids.h"
 #include "ui/text.h"
 #include "ui/values.h"
 
