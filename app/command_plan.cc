@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -65,19 +64,13 @@ constexpr Option kOptions[] = {
     {"--micro-batches", "train.micro_batches", "1", "Micro-batches of a step"},
 };
 
-// Keys of a model: with one of them the schedule is that of the model that a run with them trains,
-// also in what they leave open (model.layers, unit.root); without any the uniform one's.
-constexpr std::string_view kKeysOfModel[] = {
-    "lora.alpha",  "lora.rank",    "lora.targets", "model.dim",          "model.ffn",
-    "model.heads", "model.kind",   "model.seq",    "model.vocab",        "model.kv_heads",
-    "train.batch", "train.frozen", "unit.policy",  "train.logits_block",
-};
-
 bool IsOfModel(const Setting& setting) {
-  return std::ranges::find(kKeysOfModel, setting.key) != std::end(kKeysOfModel);
+  const config::KeyInfo* key = config::FindKey(setting.key);
+  return key != nullptr && key->is_of_model;
 }
 
-// Whether the schedule is that of a run's model.
+// With one of those keys the schedule is that of the model that a run with them trains, also in
+// what they leave open (model.layers, unit.root); without any the uniform one's.
 bool IsOfModel(const PlanArguments& arguments) {
   return std::ranges::any_of(arguments.settings, [](const Setting& one) { return IsOfModel(one); });
 }
@@ -146,7 +139,8 @@ Result<config::Config> MakeConfig(const PlanArguments& arguments) {
   SHARDSCOPE_RETURN_IF_ERROR(config.Check());
   // Stages of a pipeline, and units that take turns, cannot share one.
   const plan::Mesh mesh = config::ToPolicy(config).mesh;
-  const bool may_have_root = is_uniform && config.Get("preset") != "double_buffer" &&
+  const bool may_have_root = is_uniform &&
+                             config::GetPreset(config) != plan::Preset::kDoubleBuffer &&
                              mesh.size(plan::MeshDimension::kPipeline) == 1;
   if (may_have_root && !config.IsExplicit("unit.root")) {
     SHARDSCOPE_RETURN_IF_ERROR(config.Set("unit.root", "true"));

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "engine/config/config.h"
-#include "engine/config/device.h"
 #include "engine/footprint/device_limits.h"
 #include "engine/footprint/footprint.h"
 #include "engine/footprint/largest.h"
@@ -54,9 +53,7 @@ Result<config::Config> ReadConfig(const MemoryPlanArguments& arguments) {
   SHARDSCOPE_RETURN_IF_ERROR(footprint::ApplyFolders(&config));
   SHARDSCOPE_RETURN_IF_ERROR(config.Check());
   SHARDSCOPE_RETURN_IF_ERROR(config::CheckKeysOfStrategies(config));
-  if (config::GetDevice(config) == config::DeviceKind::kCuda) {
-    SHARDSCOPE_RETURN_IF_ERROR(footprint::CheckDeviceLimits(config));
-  }
+  SHARDSCOPE_RETURN_IF_ERROR(footprint::CheckDeviceLimits(config));
   return config;
 }
 

@@ -34,7 +34,7 @@ std::string WithLine(const std::string& error, std::string_view text) {
     std::from_chars(error.data() + kLine.size(), error.data() + error.size(), number);
   }
   for (; number > 1; --number) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
-  const std::string_view line = Trim(text.substr(0, text.find('\n')));
+  const std::string_view line = Trim(FirstLine(text));
   if (number == 0 || line.empty()) return error;
   return fmt::format("{} ({}{})", error, Printable(line.substr(0, kMostShown)),
                      line.size() > kMostShown ? " ..." : "");

@@ -7,7 +7,6 @@
 
 #include "app/lesson/mini_run.h"
 #include "lesson/check.h"
-#include "lesson/run_folders.h"
 #include "lesson/values.h"
 #include "trace/base/text.h"
 

@@ -15,6 +15,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -26,6 +27,7 @@
 #include "trace/base/process.h"
 #include "trace/base/text.h"
 #include "trace/base/time.h"
+#include "trace/base/trace_keys.h"
 #include "trace/base/units.h"
 #include "trace/base/words.h"
 #include "trace/record/recorder.h"
@@ -138,14 +140,15 @@ void AddUnusedSources(const RecordedRun& run, const std::vector<schema::Capabili
     spoken.insert(process.sources_spoken.begin(), process.sources_spoken.end());
   }
   for (const schema::CapabilityRow& row : taken) spoken.insert(row.source);
-  const auto add = [&](const char* source, const char* reason) {
-    if (!spoken.contains(source))
+  const auto add = [&](std::string_view source, std::string_view reason) {
+    if (!spoken.contains(std::string(source)))
       trace->Capability(schema::CapabilityRowOf(source, words::CapabilityStatus::kOff, reason));
   };
   add("nvtx", "no process used NVTX");
   add("nccl", "no process made an NCCL communicator");
-  add("cupti", HasDriver() ? "no process started CUDA"
-                           : "no NVIDIA driver on this machine (libcuda.so.1 is not there)");
+  add(trace_keys::kCuptiSource,
+      HasDriver() ? "no process started CUDA"
+                  : "no NVIDIA driver on this machine (libcuda.so.1 is not there)");
 }
 
 // The run of the `shardscope record` that this one runs in says where its records went. If it

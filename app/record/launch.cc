@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "trace/base/text.h"
+#include "trace/base/trace_keys.h"
 #include "trace/base/words.h"
 #include "trace/schema/capability_row.h"
 
@@ -28,10 +29,10 @@ constexpr const char* kPythonFolder = "python";
 // A variable by which a library of the program loads a tool, and the source that it gives.
 struct Injection {
   const char* variable;
-  const char* source;
+  std::string_view source;
 };
 constexpr Injection kInjections[] = {{"NVTX_INJECTION64_PATH", "nvtx"},
-                                     {"CUDA_INJECTION64_PATH", "cupti"},
+                                     {"CUDA_INJECTION64_PATH", trace_keys::kCuptiSource},
                                      {"NCCL_PROFILER_PLUGIN", "nccl"}};
 
 void Set(const std::string& name, const std::string& value, std::vector<std::string>* environment) {

@@ -76,7 +76,7 @@ void Config::SetDefault(std::string_view key, std::string_view value) {
   if (!stored.is_explicit) stored.text = value;
 }
 
-// Defaults that depend on other keys; the list is in config.h.
+// Every default that depends on other keys.
 void Config::RefreshDefaults() {
   const bool reshard_is_off =
       IsExplicit("reshard_after_forward") && !GetBool("reshard_after_forward");
@@ -97,7 +97,7 @@ void Config::RefreshDefaults() {
   SetDefault("mesh.tensor", is_tensor ? "auto" : "1");
   SetDefault("pipeline.chunks", Get("pipeline.schedule") == "interleaved" ? "2" : "1");
   SetDefault("reshard_after_forward", reshards ? "true" : "false");
-  SetDefault("prefetch.limit", Get("preset") == "fsdp1" ? "2" : "0");
+  SetDefault("prefetch.limit", GetPreset(*this) == plan::Preset::kFsdp1 ? "2" : "0");
   SetDefault("precision.reduce", Get("precision.param") == "fp64" ? "fp64" : "fp32");
   SetDefault("scaler.enabled", Get("precision.param") == "fp16" ? "true" : "false");
   const bool link_is_stated = std::ranges::any_of(AllKeys(), [&](const KeyInfo& key) {

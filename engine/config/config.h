@@ -38,10 +38,11 @@ struct KeyInfo {
   // may stand for true, none as a rule.
   double minimum = 0;
   double maximum = 0;
-  bool live = false;  // may change while the run trains
-  // It shapes the Schedule of a given model: `shardscope plan --set` takes it. What says which
-  // model that is, or its units, `plan` takes as well: keys of a model are in app/command_plan.cc.
-  bool shapes_schedule = false;
+  bool live = false;             // may change while the run trains
+  bool shapes_schedule = false;  // of a given model: `shardscope plan --set` takes it
+  // It says which model is trained, or what its units are: `plan --set` takes it as well, and then
+  // prints the Schedule of the model of a run that has it.
+  bool is_of_model = false;
   bool settable = true;  // false: the trainer writes it, Set refuses it
   bool is_path = false;  // names a file or folder
   std::string help;      // one sentence
@@ -70,19 +71,7 @@ struct Change {
 };
 
 // A key's default may depend on other keys, as long as it is not set itself:
-//   prefetch.limit        2 with preset=fsdp1, else 0
-//   reshard_after_forward true with strategy=full, else false
-//   strategy              grad_op if reshard_after_forward=false is set, else full
-//   mesh.replicate        with strategy=hybrid or hybrid_grad_op the smallest number of replicas
-//                         above 1 that divides run.ranks, with ddp auto, else 1
-//   mesh.shard            auto where ranks share anything, else 1
-//   mesh.pipeline         auto with strategy=pipeline or model_parallel, else 1
-//   mesh.tensor           auto with strategy=tensor, else 1
-//   pipeline.chunks       2 with pipeline.schedule=interleaved, else 1
-//   precision.reduce      fp64 with precision.param=fp64, else fp32
-//   transport             emulated if link.bandwidth or link.latency is set, else local with
-//                         run.device=cuda, else shared_memory
-
+// Config::RefreshDefaults().
 class Config {
  public:
   Config();  // all defaults
@@ -239,6 +228,8 @@ Status CheckFineTuning(const Config& config);
 
 // What `strategy` chooses.
 const plan::Strategy& GetStrategy(const Config& config);
+// What `preset` chooses. Whether it means anything depends on the strategy: plan::HasSlots().
+plan::Preset GetPreset(const Config& config);
 // What `optimizer.kind` chooses.
 plan::OptimizerKind GetOptimizer(const Config& config);
 

@@ -3,14 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "engine/config/config.h"
 #include "engine/config/device.h"
 #include "engine/config/parse.h"
+#include "engine/plan/optimizer_state.h"
+#include "engine/plan/policy_words.h"
 #include "engine/plan/strategy.h"
 #include "trace/base/text.h"
 #include "trace/base/time.h"
 #include "trace/base/trace_bytes.h"
+#include "trace/base/words.h"
 
 namespace shardscope::config {
 namespace {
@@ -82,6 +86,12 @@ KeyInfo Shapes(KeyInfo key) {
   return key;
 }
 
+// KeyInfo::is_of_model.
+KeyInfo OfModel(KeyInfo key) {
+  key.is_of_model = true;
+  return key;
+}
+
 KeyInfo PathKey(std::string name, std::string help) {
   KeyInfo key = TextKey(std::move(name), "", std::move(help));
   key.is_path = true;
@@ -91,6 +101,19 @@ KeyInfo PathKey(std::string name, std::string help) {
 KeyInfo In(std::string unit, KeyInfo key) {
   key.unit = std::move(unit);
   return key;
+}
+
+// As words::Parse...() reads them back; the first is the default.
+constexpr std::array kDTypes = {plan::DType::kFp32, plan::DType::kBf16, plan::DType::kFp16,
+                                plan::DType::kFp64};
+constexpr std::array kOptimizerKinds = {plan::OptimizerKind::kAdamw, plan::OptimizerKind::kAdam,
+                                        plan::OptimizerKind::kSgd};
+
+template <typename Enum, size_t kCount>
+std::vector<std::string> NamesOf(const std::array<Enum, kCount>& values) {
+  std::vector<std::string> names;
+  for (const Enum value : values) names.emplace_back(words::Name(value));
+  return names;
 }
 
 KeyInfo StrategyKey() {
@@ -130,7 +153,7 @@ KeyInfo MeshKey(std::string_view dimension, std::string value, std::string help)
 Keys ShardingKeys() {
   return {
       Live(Shapes(
-          Choice("preset", {"fsdp2", "fsdp1", "double_buffer"},
+          Choice("preset", TextsOf(plan::kPresetWords),
                  "Whose waits, copies and free points the schedule has, and the defaults of other "
                  "keys: PyTorch's FSDP2 or FSDP1, or double_buffer = units take turns in two fixed "
                  "buffers for parameters and two for gradients."))),
@@ -161,7 +184,7 @@ Keys ShardingKeys() {
                "With mesh.tensor above 1: the gradient of the weight behind each norm is computed "
                "while ranks add up the gradient of what the norm puts out, not before."))),
       Live(Shapes(
-          Choice("pipeline.schedule", {"1f1b", "gpipe", "interleaved"},
+          Choice("pipeline.schedule", TextsOf(plan::kPipelineScheduleWords),
                  "How micro-batches follow each other through the stages: 1f1b = each goes back "
                  "as soon as it can, gpipe = all go forward first, interleaved = as 1f1b, with "
                  "several stages on each rank. It needs train.micro_batches."))),
@@ -176,7 +199,7 @@ Keys ShardingKeys() {
 Keys UnitKeys() {
   return {
       Live(Shapes(
-          Choice("prefetch.backward", {"pre", "post", "none"},
+          Choice("prefetch.backward", TextsOf(plan::kBackwardPrefetchWords),
                  "When the next unit's all-gather is issued in the backward pass: before this "
                  "unit's backward, after it, or only when it is needed."))),
       Live(Shapes(In("units", Int("prefetch.backward_depth", 1, 1, 3,
@@ -204,11 +227,11 @@ Keys UnitKeys() {
                    "A file with the Schedule of each step, as schedules/0.txt of a run has it, in "
                    "place of the one that strategy and prefetch give: the same ops, issued in "
                    "another order or with other waits (docs/schedule.md).")),
-      Live(TextKey(
+      OfModel(Live(TextKey(
           "unit.policy", "block",
           "What is gathered together: block = each block is a unit, blocks:n = n of them, module = "
           "attention and MLP apart, size:n = modules with n elements or more, list:block0,head = "
-          "these; what is in none of them is one root unit.")),
+          "these; what is in none of them is one root unit."))),
       Live(Shapes(
           Bool("unit.root", false,
                "Put embedding and head into one root unit that stays gathered, instead of units "
@@ -220,7 +243,7 @@ Keys UnitKeys() {
                   "these, selective = norms and activation functions only, budget:1GB = of the "
                   "cheapest blocks such that the predicted peak of a rank is no higher."))),
       Live(Shapes(Choice(
-          "offload", {"none", "optimizer", "all"},
+          "offload", TextsOf(plan::kOffloadWords),
           "What lies in the host's memory, and is updated there: optimizer = optimizer state, "
           "gradient shards and weights, of which ranks keep a copy, with strategies that "
           "shard that state; all = parameter shards too, during backward if train.clip=0, "
@@ -320,9 +343,9 @@ Keys CommunicationKeys() {
 
 Keys PrecisionKeys() {
   return {
-      Shapes(Choice("precision.param", {"fp32", "bf16", "fp16", "fp64"},
+      Shapes(Choice("precision.param", NamesOf(kDTypes),
                     "Type of the gathered parameters and of compute; fp64 is for tests.")),
-      Shapes(Choice("precision.reduce", {"fp32", "bf16", "fp16", "fp64"},
+      Shapes(Choice("precision.reduce", NamesOf(kDTypes),
                     "Type in which gradients are sent; they are summed in fp32 or better.")),
       Shapes(Bool(
           "precision.keep_low_grads", false,
@@ -344,7 +367,7 @@ Keys PrecisionKeys() {
 Keys AccumulationKeys() {
   return {
       Live(
-          Shapes(Choice("accumulation", {"reduce", "no_sync", "reduce_scatter_only"},
+          Shapes(Choice("accumulation", TextsOf(plan::kGradientSyncWords),
                         "What becomes of the gradients of micro-batches: reduce = each is reduced; "
                         "no_sync = they are added up unsharded and reduced with the last one; "
                         "reduce_scatter_only = with strategy=hybrid each is reduce-scattered, and "
@@ -363,7 +386,7 @@ Keys AccumulationKeys() {
 Keys OptimizerKeys() {
   return {
       Shapes(Choice(
-          "optimizer.kind", {"adamw", "adam", "sgd"},
+          "optimizer.kind", NamesOf(kOptimizerKinds),
           "How parameters are updated: torch.optim's AdamW; Adam, whose weight decay is a part "
           "of the gradient; SGD with momentum.")),
       Float("optimizer.beta1", "0.9", 0, 0.999999, "Adam's decay of the mean of gradients."),
@@ -402,26 +425,29 @@ Keys RunKeys() {
 
 Keys ModelKeys() {
   return {
-      Choice("model.kind", {"gpt", "llama"},
-             "What blocks are made of: gpt = attention and GELU MLP, without biases, llama = "
-             "grouped-query attention and SwiGLU MLP, as LlamaForCausalLM."),
+      OfModel(
+          Choice("model.kind", {"gpt", "llama"},
+                 "What blocks are made of: gpt = attention and GELU MLP, without biases, llama = "
+                 "grouped-query attention and SwiGLU MLP, as LlamaForCausalLM.")),
       PathKey("model.path",
               "Folder in Hugging Face's layout (config.json, model.safetensors) whose weights the "
               "run begins with; it gives the other keys of the model but model.seq. Empty = drawn "
               "from run.seed."),
       Shapes(In("blocks", Int("model.layers", 4, 1, 128, "Number of transformer blocks."))),
-      Int("model.dim", 256, 8, 16384, "Width of the model; a multiple of model.heads."),
-      Int("model.heads", 4, 1, 128,
-          "Attention heads; each has model.dim/model.heads channels, an even number."),
-      Int("model.kv_heads", 0, 0, 128,
+      OfModel(Int("model.dim", 256, 8, 16384, "Width of the model; a multiple of model.heads.")),
+      OfModel(Int("model.heads", 4, 1, 128,
+                  "Attention heads; each has model.dim/model.heads channels, an even number.")),
+      OfModel(Int(
+          "model.kv_heads", 0, 0, 128,
           "With model.kind=llama: heads of keys and values, each of which several heads of queries "
-          "share; divides model.heads; 0 = model.heads."),
-      Int("model.ffn", 0, 0, 131072,
+          "share; divides model.heads; 0 = model.heads.")),
+      OfModel(Int(
+          "model.ffn", 0, 0, 131072,
           "Width inside the MLP; 0 = 4 * model.dim, with model.kind=llama 8/3 of it, as a multiple "
-          "of 32."),
-      In("tokens", Int("model.vocab", 256, 1, 1048576,
-                       "Size of the vocabulary; 256 where a token is a byte.")),
-      In("tokens", Int("model.seq", 128, 2, 8192, "Length of a sample.")),
+          "of 32.")),
+      OfModel(In("tokens", Int("model.vocab", 256, 1, 1048576,
+                               "Size of the vocabulary; 256 where a token is a byte."))),
+      OfModel(In("tokens", Int("model.seq", 128, 2, 8192, "Length of a sample."))),
       PathKey("data.path",
               "File or folder of UTF-8 text to learn; empty = Shardscope's own source tree."),
       PathKey(
@@ -448,13 +474,14 @@ Keys ModelKeys() {
 Keys TrainKeys() {
   return {
       In("steps", Int("train.steps", 100, 1, 1e9, "Number of optimizer steps.")),
-      In("samples", Int("train.batch", 4, 1, 4096, "Samples per rank and micro-batch.")),
+      OfModel(In("samples", Int("train.batch", 4, 1, 4096, "Samples per rank and micro-batch."))),
       Shapes(Int("train.micro_batches", 1, 1, 64,
                  "Micro-batches per step, whose gradients are accumulated.")),
-      In("tokens", Int("train.logits_block", 0, 0, 1048576,
-                       "Tokens of the vocabulary whose logits are there at a time, 16 or more: the "
-                       "loss is added up block by block, and backward computes each block once "
-                       "more; 0 = all at once, which are kept until then.")),
+      OfModel(In("tokens",
+                 Int("train.logits_block", 0, 0, 1048576,
+                     "Tokens of the vocabulary whose logits are there at a time, 16 or more: the "
+                     "loss is added up block by block, and backward computes each block once "
+                     "more; 0 = all at once, which are kept until then."))),
       Live(KeyInfo{.name = "train.lr",
                    .type = KeyType::kFloat,
                    .default_value = "0.001",
@@ -469,20 +496,23 @@ Keys TrainKeys() {
              "After the warm-up the learning rate stays, or falls to train.min_lr until the end, "
              "in a line or half a cosine."),
       Float("train.min_lr", "0", 0, 10, "Least learning rate, where it falls."),
-      TextKey("train.frozen", "",
-              "Modules whose parameters are not trained, separated by commas: embedding, head, "
-              "blocks = all of them, block0, block0.attention, block0.mlp."),
+      OfModel(
+          TextKey("train.frozen", "",
+                  "Modules whose parameters are not trained, separated by commas: embedding, head, "
+                  "blocks = all of them, block0, block0.attention, block0.mlp.")),
       PathKey("lora.path",
               "Folder of adapters as peft writes it (adapter_config.json, "
               "adapter_model.safetensors), with which the run begins over model.path; it gives the "
               "other keys of lora. Empty = drawn from run.seed."),
-      Int("lora.rank", 0, 0, 1024,
-          "Rank of low-rank adapters (LoRA), which alone are trained; 0 = there are none."),
-      Float("lora.alpha", "16", 0.001, 1e6,
-            "What an adapter adds is scaled by lora.alpha/lora.rank."),
-      TextKey("lora.targets", "all",
-              "Layers of blocks that get an adapter, separated by commas: q_proj, k_proj, v_proj, "
-              "o_proj, gate_proj, up_proj, down_proj, of a gpt qkv, projection, up, down; or all."),
+      OfModel(
+          Int("lora.rank", 0, 0, 1024,
+              "Rank of low-rank adapters (LoRA), which alone are trained; 0 = there are none.")),
+      OfModel(Float("lora.alpha", "16", 0.001, 1e6,
+                    "What an adapter adds is scaled by lora.alpha/lora.rank.")),
+      OfModel(TextKey(
+          "lora.targets", "all",
+          "Layers of blocks that get an adapter, separated by commas: q_proj, k_proj, v_proj, "
+          "o_proj, gate_proj, up_proj, down_proj, of a gpt qkv, projection, up, down; or all.")),
   };
 }
 

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 
 #include "engine/config/rules.h"
+#include "engine/plan/policy_words.h"
+#include "engine/plan/state.h"
 
 namespace shardscope::config {
 
@@ -13,8 +16,8 @@ bool IsOfAccumulation(std::string_view key) {
 }
 
 bool Applies(std::string_view key, const plan::Strategy& strategy, std::string_view preset) {
-  // As plan::HasSlots(): rules.cc refuses the preset where it means nothing.
-  const bool has_slots = preset == "double_buffer" && strategy.shards_as_fsdp();
+  const std::optional<plan::Preset> chosen = plan::ValueOf(plan::kPresetWords, preset);
+  const bool has_slots = chosen && plan::HasSlots(*chosen, strategy);
   if (has_slots && key.starts_with("prefetch.")) return false;  // one unit ahead, always
   if (key == "preset") return strategy.has_presets;
   if (IsOfAccumulation(key)) {

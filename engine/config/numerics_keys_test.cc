@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,55 @@ Config Configured(const std::vector<std::string>& settings) {
     EXPECT_TRUE(status.ok()) << status.message();
   }
   return config;
+}
+
+TEST(Keys, ChoicesThatAreWordsOfTracesAreReadBack) {
+  for (const std::string key : {"precision.param", "precision.reduce"}) {
+    for (const std::string& choice : FindKey(key)->choices) {
+      const std::optional<plan::DType> dtype = words::ParseDType(choice);
+      ASSERT_TRUE(dtype) << key << "=" << choice;
+      EXPECT_EQ(words::Name(*dtype), choice);
+    }
+  }
+  for (const std::string& choice : FindKey("optimizer.kind")->choices) {
+    ASSERT_TRUE(words::ParseOptimizerKind(choice)) << choice;
+    EXPECT_EQ(GetOptimizer(Configured({"optimizer.kind=" + choice})),
+              *words::ParseOptimizerKind(choice));
+  }
+}
+
+TEST(ToPolicy, ChoicesAreWhatTheyAreCalled) {
+  std::vector<plan::Preset> presets;
+  for (const std::string& choice : FindKey("preset")->choices) {
+    presets.push_back(ToPolicy(Configured({"preset=" + choice})).preset);
+  }
+  EXPECT_EQ(presets,
+            (std::vector{plan::Preset::kFsdp2, plan::Preset::kFsdp1, plan::Preset::kDoubleBuffer}));
+  std::vector<plan::BackwardPrefetch> prefetches;
+  for (const std::string& choice : FindKey("prefetch.backward")->choices) {
+    prefetches.push_back(ToPolicy(Configured({"prefetch.backward=" + choice})).backward_prefetch);
+  }
+  EXPECT_EQ(prefetches, (std::vector{plan::BackwardPrefetch::kPre, plan::BackwardPrefetch::kPost,
+                                     plan::BackwardPrefetch::kNone}));
+  std::vector<plan::GradientSync> syncs;
+  for (const std::string& choice : FindKey("accumulation")->choices) {
+    syncs.push_back(ToPolicy(Configured({"accumulation=" + choice})).accumulation.sync);
+  }
+  EXPECT_EQ(syncs, (std::vector{plan::GradientSync::kReduce, plan::GradientSync::kNoSync,
+                                plan::GradientSync::kReduceScatterOnly}));
+  std::vector<plan::Offload> offloads;
+  for (const std::string& choice : FindKey("offload")->choices) {
+    offloads.push_back(ToPolicy(Configured({"offload=" + choice})).offload);
+  }
+  EXPECT_EQ(offloads,
+            (std::vector{plan::Offload::kNone, plan::Offload::kOptimizer, plan::Offload::kAll}));
+  std::vector<plan::PipelineSchedule> schedules;
+  for (const std::string& choice : FindKey("pipeline.schedule")->choices) {
+    schedules.push_back(
+        ToPolicy(Configured({"strategy=pipeline", "pipeline.schedule=" + choice})).pipeline);
+  }
+  EXPECT_EQ(schedules, (std::vector{plan::PipelineSchedule::k1F1B, plan::PipelineSchedule::kGpipe,
+                                    plan::PipelineSchedule::kInterleaved}));
 }
 
 TEST(ToPolicy, AccumulationIsOfFsdpWithShards) {

@@ -68,7 +68,8 @@ Status CheckSharding(const Config& config) {
 
 Status CheckDoubleBuffer(const Config& config) {
   const plan::Strategy& strategy = GetStrategy(config);
-  if (config.Get("preset") != "double_buffer" || !strategy.has_presets) return Status::Ok();
+  if (GetPreset(config) != plan::Preset::kDoubleBuffer || !strategy.has_presets)
+    return Status::Ok();
   const auto refuse = [&](std::string_view key, std::string_view why, std::string_view remedy) {
     return Status::Error(fmt::format("{} does not go with {}, {}: set {}, or preset=fsdp2",
                                      Shown(config, "preset"), Shown(config, key), why, remedy));
@@ -94,7 +95,7 @@ Status CheckDoubleBuffer(const Config& config) {
 
 Status CheckPrefetchLists(const Config& config) {
   for (const char* key : {"prefetch.forward_list", "prefetch.backward_list"}) {
-    if (config.Get(key).empty() || config.Get("preset") == "fsdp2") continue;
+    if (config.Get(key).empty() || GetPreset(config) == plan::Preset::kFsdp2) continue;
     return Status::Error(fmt::format("{} does not go with {}: set preset=fsdp2, or leave it out",
                                      Shown(config, key), Shown(config, "preset")));
   }

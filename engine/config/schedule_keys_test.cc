@@ -62,6 +62,30 @@ TEST(Keys, ThatShapeASchedule) {
                      }));
 }
 
+TEST(Keys, ThatSayWhichModelIsTrained) {
+  std::vector<std::string> names;
+  for (const KeyInfo& key : AllKeys()) {
+    if (key.is_of_model) names.push_back(key.name);
+    EXPECT_FALSE(key.is_of_model && key.shapes_schedule) << key.name;
+  }
+  EXPECT_THAT(names, testing::UnorderedElementsAreArray({
+                         "unit.policy",
+                         "model.kind",
+                         "model.dim",
+                         "model.heads",
+                         "model.kv_heads",
+                         "model.ffn",
+                         "model.vocab",
+                         "model.seq",
+                         "train.batch",
+                         "train.logits_block",
+                         "train.frozen",
+                         "lora.rank",
+                         "lora.alpha",
+                         "lora.targets",
+                     }));
+}
+
 // Other values of a key than its default, few of them.
 std::vector<std::string> OtherValues(const KeyInfo& key) {
   switch (key.type) {
@@ -103,7 +127,7 @@ TEST(Keys, ShapeAScheduleWhereTheyMakeAnotherPolicy) {
     }
   }
   EXPECT_GT(tried, 100);
-  // A key of a model (app/command_plan.cc): of one whose units are given it shapes no Schedule.
+  // A key of a model: of one whose units are given it shapes no Schedule.
   Config config;
   ASSERT_TRUE(config.Set("unit.policy", "module").ok());
   EXPECT_NE(ToPolicy(config), ToPolicy(Config()));

@@ -2,6 +2,8 @@
 #include <algorithm>
 
 #include "engine/config/rules.h"
+#include "engine/plan/policy_words.h"
+#include "trace/base/check.h"
 #include "trace/base/words.h"
 
 namespace shardscope::config {
@@ -37,16 +39,12 @@ plan::UnitPolicy UnitsOf(const Config& config, const plan::Strategy& strategy, i
   return units;
 }
 
-plan::PipelineSchedule PipelineScheduleOf(const Config& config) {
-  const std::string& name = config.Get("pipeline.schedule");
-  if (name == "gpipe") return plan::PipelineSchedule::kGpipe;
-  return name == "1f1b" ? plan::PipelineSchedule::k1F1B : plan::PipelineSchedule::kInterleaved;
-}
-
-plan::Offload OffloadOf(const Config& config) {
-  const std::string& value = config.Get("offload");
-  if (value == "all") return plan::Offload::kAll;
-  return value == "optimizer" ? plan::Offload::kOptimizer : plan::Offload::kNone;
+// What `key` chooses, whose choices are `words`.
+template <typename Words>
+auto ChosenOf(const Config& config, std::string_view key, const Words& words) {
+  const auto value = plan::ValueOf(words, config.Get(key));
+  SHARDSCOPE_CHECK(value.has_value());  // Canonical() lets no other word in
+  return *value;
 }
 
 void SetNumerics(const Config& config, plan::Policy* policy) {
@@ -69,9 +67,7 @@ void SetNumerics(const Config& config, plan::Policy* policy) {
 
 void SetAccumulation(const Config& config, std::string_view key, plan::Accumulation* accumulation) {
   if (key == "accumulation") {
-    const std::string& sync = config.Get(key);
-    if (sync == "no_sync") accumulation->sync = plan::GradientSync::kNoSync;
-    if (sync == "reduce_scatter_only") accumulation->sync = plan::GradientSync::kReduceScatterOnly;
+    accumulation->sync = ChosenOf(config, key, plan::kGradientSyncWords);
   }
   if (key == "reshard_after_backward") accumulation->reshards = config.GetBool(key);
   if (key == "is_last_backward") accumulation->waits = config.GetBool(key);
@@ -82,20 +78,21 @@ const plan::Strategy& GetStrategy(const Config& config) {
   return *plan::FindStrategy(config.Get("strategy"));
 }
 
+plan::Preset GetPreset(const Config& config) {
+  return ChosenOf(config, "preset", plan::kPresetWords);
+}
+
 plan::OptimizerKind GetOptimizer(const Config& config) {
   return words::ParseOptimizerKind(config.Get("optimizer.kind")).value();
 }
 
 plan::Policy ToPolicy(const Config& config) {
   plan::Policy policy;
-  const std::string& backward = config.Get("prefetch.backward");
   const auto small = [&](std::string_view key) { return static_cast<int>(config.GetInt(key)); };
-  if (config.Get("preset") == "fsdp1") policy.preset = plan::Preset::kFsdp1;
-  if (config.Get("preset") == "double_buffer") policy.preset = plan::Preset::kDoubleBuffer;
+  policy.preset = GetPreset(config);
   policy.strategy = &GetStrategy(config);
   policy.reshard_after_forward = config.GetBool("reshard_after_forward");
-  if (backward == "post") policy.backward_prefetch = plan::BackwardPrefetch::kPost;
-  if (backward == "none") policy.backward_prefetch = plan::BackwardPrefetch::kNone;
+  policy.backward_prefetch = ChosenOf(config, "prefetch.backward", plan::kBackwardPrefetchWords);
   policy.backward_depth = small("prefetch.backward_depth");
   policy.forward_prefetch = small("prefetch.forward");
   policy.prefetch_lists = GetPrefetchLists(config);
@@ -120,10 +117,12 @@ plan::Policy ToPolicy(const Config& config) {
   policy.units.sequence_parallel =
       policy.units.tensor_ranks > 1 && config.GetBool("tensor.sequence_parallel");
   policy.tensor_async = policy.units.tensor_ranks > 1 && config.GetBool("tensor.async");
-  if (overlaps) policy.pipeline = PipelineScheduleOf(config);
+  if (overlaps) {
+    policy.pipeline = ChosenOf(config, "pipeline.schedule", plan::kPipelineScheduleWords);
+  }
   policy.micro_batches = small("train.micro_batches");
   policy.checkpointing = GetCheckpointing(config);
-  policy.offload = OffloadOf(config);
+  policy.offload = ChosenOf(config, "offload", plan::kOffloadWords);
   SetNumerics(config, &policy);
   // A scaler too says of no unit before all whether it is updated.
   policy.update.clips = policy.offload != plan::Offload::kAll || policy.update.has_scaler ||

@@ -7,6 +7,7 @@
 #include "trace/base/check.h"
 #include "trace/base/mutex.h"
 #include "trace/base/time.h"
+#include "trace/base/trace_keys.h"
 #include "trace/base/words.h"
 #include "trace/record/memory_account.h"
 
@@ -108,9 +109,9 @@ TraceSink::TraceSink(record::Recorder* recorder, CollectiveInfo info)
     : recorder_(recorder),
       info_(std::move(info)),
       allocated_string_(recorder->AddString("allocated_bytes")),
-      reserved_string_(recorder->AddString("reserved_bytes")),
+      reserved_string_(recorder->AddString(trace_keys::kReservedBytes)),
       resident_string_(recorder->AddString("resident_bytes")),
-      device_used_string_(recorder->AddString("device_used_bytes")),
+      device_used_string_(recorder->AddString(trace_keys::kDeviceUsedBytes)),
       learning_rate_string_(recorder->AddString("learning_rate")),
       loss_scale_string_(recorder->AddString("loss_scale")) {}
 TraceSink::~TraceSink() = default;

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "engine/config/device.h"
 #include "engine/footprint/footprint.h"
 #include "engine/model/model_config.h"
 
@@ -43,6 +44,7 @@ Status CheckGivenHeads(const std::string& folder, int64_t channels, bool is_flas
 }  // namespace
 
 Status CheckDeviceLimits(const config::Config& config) {
+  if (config::GetDevice(config) != config::DeviceKind::kCuda) return Status::Ok();
   if (config.Get("precision.param") == "fp64") {
     return Status::Error("precision.param=fp64 is for tests on the CPU; use fp32, bf16 or fp16");
   }

@@ -12,6 +12,7 @@ namespace shardscope::footprint {
 inline constexpr int64_t kChannelStep = 8;
 
 // `config` passed Check(). Error: names the keys and what would do; also that of ModelConfigOf().
+// Ok without run.device=cuda.
 Status CheckDeviceLimits(const config::Config& config);
 
 }  // namespace shardscope::footprint

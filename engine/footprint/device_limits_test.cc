@@ -31,7 +31,8 @@ config::Config ConfigWith(const std::vector<std::string>& settings) {
   return config;
 }
 
-std::string Refused(const std::vector<std::string>& settings) {
+std::string Refused(std::vector<std::string> settings) {
+  settings.emplace_back("run.device=cuda");
   return CheckDeviceLimits(ConfigWith(settings)).message();
 }
 
@@ -116,6 +117,18 @@ TEST(DeviceLimits, TheLargestModelIsOneThatAGpuTakes) {
 
 TEST(DeviceLimits, Fp64IsForTheCpu) {
   EXPECT_THAT(Refused({"precision.param=fp64"}), HasSubstr("use fp32, bf16 or fp16"));
+}
+
+TEST(DeviceLimits, AreThoseOfAGpu) {
+  for (const std::string device : {"cpu", "auto"}) {
+    EXPECT_TRUE(
+        CheckDeviceLimits(ConfigWith({"precision.param=fp64", "run.device=" + device})).ok())
+        << device;
+    EXPECT_TRUE(
+        CheckDeviceLimits(ConfigWith({"model.dim=48", "model.heads=4", "run.device=" + device}))
+            .ok())
+        << device;
+  }
 }
 
 }  // namespace

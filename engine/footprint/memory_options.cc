@@ -7,7 +7,6 @@
 #include <initializer_list>
 #include <utility>
 
-#include "engine/config/device.h"
 #include "engine/config/mesh_keys.h"
 #include "engine/footprint/device_limits.h"
 #include "engine/footprint/footprint.h"
@@ -313,9 +312,7 @@ Result<Config> With(const Config& config, const Settings& settings, bool only_li
     SHARDSCOPE_RETURN_IF_ERROR(changed.Check());
     SHARDSCOPE_RETURN_IF_ERROR(config::CheckKeysOfStrategies(changed));
   }
-  if (config::GetDevice(changed) == config::DeviceKind::kCuda) {
-    SHARDSCOPE_RETURN_IF_ERROR(CheckDeviceLimits(changed));
-  }
+  SHARDSCOPE_RETURN_IF_ERROR(CheckDeviceLimits(changed));
   return changed;
 }
 

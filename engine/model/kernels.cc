@@ -11,8 +11,6 @@
 #include <type_traits>
 #include <vector>
 
-#include "trace/base/check.h"
-
 namespace shardscope::model {
 namespace {
 

@@ -6,6 +6,7 @@
 #include "engine/plan/conflicts.h"
 #include "engine/plan/evaluation.h"
 #include "engine/plan/passes.h"
+#include "engine/plan/policy_words.h"
 #include "engine/plan/state.h"
 #include "engine/plan/validate.h"
 #include "trace/base/text.h"
@@ -221,17 +222,13 @@ Status CheckPrefetchLists(const ModelDescription& model, const Policy& policy) {
 std::string PipelineName(const Policy& policy) {
   const int32_t ranks = policy.mesh.size(MeshDimension::kPipeline);
   if (ranks == 1 || !policy.strategy->overlaps_stages) return "";
-  switch (policy.pipeline) {
-    case PipelineSchedule::kOneByOne:
-      break;
-    case PipelineSchedule::kGpipe:
-      return " gpipe";
-    case PipelineSchedule::k1F1B:
-      return " 1f1b";
-    case PipelineSchedule::kInterleaved:
-      return " interleaved" + std::to_string(policy.units.stages / ranks);
+  const std::string_view word = WordOf(kPipelineScheduleWords, policy.pipeline);
+  if (word.empty()) return "";
+  std::string name = " " + std::string(word);
+  if (policy.pipeline == PipelineSchedule::kInterleaved) {
+    name += std::to_string(policy.units.stages / ranks);
   }
-  return "";
+  return name;
 }
 
 std::string TensorName(const Policy& policy) {
@@ -289,25 +286,19 @@ std::string ScheduleName(const Policy& policy) {
            PipelineName(policy) + TensorName(policy);
   }
   if (HasSlots(policy)) {
-    return "double_buffer " + std::string(strategy.name) + PipelineName(policy) +
-           TensorName(policy);
+    return std::string(WordOf(kPresetWords, policy.preset)) + " " + std::string(strategy.name) +
+           PipelineName(policy) + TensorName(policy);
   }
-  std::string name = policy.preset == Preset::kFsdp1 ? "fsdp1" : "fsdp2";
+  // A preset with slots, without anything to take turns in them, is built as FSDP2.
+  const bool is_fsdp1 = policy.preset == Preset::kFsdp1;
+  std::string name(WordOf(kPresetWords, is_fsdp1 ? Preset::kFsdp1 : Preset::kFsdp2));
   if (!strategy.shards_parameters) return name.append(" ").append(strategy.name);
   const bool reshards = strategy.reshards_after_forward && policy.reshard_after_forward;
   name.append(" ").append(VariantThat(reshards, strategy).name);
   if (policy.post_forward_ranks > 0) name += " to" + std::to_string(policy.post_forward_ranks);
-  const std::string depth = std::to_string(policy.backward_depth);
-  switch (policy.backward_prefetch) {
-    case BackwardPrefetch::kPre:
-      name += " pre" + depth;
-      break;
-    case BackwardPrefetch::kPost:
-      name += " post" + depth;
-      break;
-    case BackwardPrefetch::kNone:
-      name += " none";
-      break;
+  name.append(" ").append(WordOf(kBackwardPrefetchWords, policy.backward_prefetch));
+  if (policy.backward_prefetch != BackwardPrefetch::kNone) {
+    name += std::to_string(policy.backward_depth);
   }
   if (policy.forward_prefetch > 0) name += " fwd" + std::to_string(policy.forward_prefetch);
   if (policy.prefetch_lists != PrefetchLists()) name += " lists";

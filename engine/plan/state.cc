@@ -121,8 +121,8 @@ SparedState SparedByFrozen(const ModelDescription& model, const Policy& policy) 
   return most;
 }
 
-bool HasSlots(const Policy& policy) {
-  return policy.preset == Preset::kDoubleBuffer && policy.strategy->shards_as_fsdp();
+bool HasSlots(Preset preset, const Strategy& strategy) {
+  return preset == Preset::kDoubleBuffer && strategy.shards_as_fsdp();
 }
 
 }  // namespace shardscope::plan

@@ -23,7 +23,8 @@ bool KeepsWhole(const Unit& unit, const Policy& policy);
 bool IsBroughtFromHost(const Unit& unit, const Policy& policy);
 
 // Whether units take turns in slots, which ranks keep too.
-bool HasSlots(const Policy& policy);
+bool HasSlots(Preset preset, const Strategy& strategy);
+inline bool HasSlots(const Policy& policy) { return HasSlots(policy.preset, *policy.strategy); }
 
 // Of the ranks at `place` along mesh.pipeline: of the units of their stages. Per element of the
 // model, in fp32 and over N ranks (ZeRO paper, arXiv 1910.02054, section 5): 16 bytes without

@@ -8,10 +8,12 @@
 #include <string>
 #include <thread>
 
+#include "engine/config/device.h"
 #include "engine/model/reference_trainer.h"
 #include "engine/runtime/dump.h"
 #include "engine/runtime/run_folder.h"
 #include "trace/base/time.h"
+#include "trace/base/trace_keys.h"
 #include "trace/base/words.h"
 #include "trace/record/recorder.h"
 
@@ -25,15 +27,19 @@ Result<std::unique_ptr<record::Recorder>> OpenTrace(const ReferenceOptions& opti
   record::RecorderOptions record;
   record.run_folder = options.folder;
   record.config = options.config.Values();
-  record.meta = {{"name", folder->name()},
-                 {"model", "unsharded reference"},
-                 {"num_ranks", "1"},
-                 {"num_cores", std::to_string(std::thread::hardware_concurrency())},
-                 {"contended", "false"},
-                 {"device", "cpu"},
-                 {"truth", std::string(words::Name(words::Truth::kMeasured))}};
+  record.meta = {
+      {"name", folder->name()},
+      {"model", "unsharded reference"},
+      {std::string(trace_keys::kNumRanks), "1"},
+      {std::string(trace_keys::kNumCores), std::to_string(std::thread::hardware_concurrency())},
+      {std::string(trace_keys::kContended), "false"},
+      {"device", std::string(Name(config::DeviceKind::kCpu))},
+      {"truth", std::string(words::Name(words::Truth::kMeasured))}};
   Result<std::unique_ptr<record::Recorder>> recorder = record::Recorder::Open(record);
-  if (recorder.ok()) (*recorder)->Add(schema::RankRow{.rank = 0, .pid = getpid(), .device = "cpu"});
+  if (recorder.ok()) {
+    (*recorder)->Add(schema::RankRow{
+        .rank = 0, .pid = getpid(), .device = std::string(Name(config::DeviceKind::kCpu))});
+  }
   return recorder;
 }
 

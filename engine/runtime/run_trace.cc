@@ -10,6 +10,7 @@
 #include "trace/base/mutex.h"
 #include "trace/base/process.h"
 #include "trace/base/time.h"
+#include "trace/base/trace_keys.h"
 #include "trace/base/version.h"
 
 namespace shardscope::runtime {
@@ -24,26 +25,29 @@ record::RecorderOptions RecorderOptionsOf(const TrainerOptions& options,
   const int num_cores = static_cast<int>(std::thread::hardware_concurrency());  // 0 = unknown
   record::RecorderOptions recorder;
   recorder.run_folder = folder.path();
-  recorder.meta = {{"run_id", identity.run_id},
-                   {"name", folder.name()},
-                   {"tool_version", kVersion},
-                   {"host", HostName()},
-                   {"model", ModelText(ranks->job())},
-                   {"num_ranks", std::to_string(ranks->size())},
-                   {"num_cores", std::to_string(num_cores)},
-                   {"device", std::string(Name(options.device->kind()))},
-                   {"truth", std::string(words::Name(ranks->transport().capabilities().truth))},
-                   {"contended", options.device->is_contended() ? "true" : "false"}};
+  recorder.meta = {
+      {"run_id", identity.run_id},
+      {"name", folder.name()},
+      {"tool_version", kVersion},
+      {"host", HostName()},
+      {"model", ModelText(ranks->job())},
+      {std::string(trace_keys::kNumRanks), std::to_string(ranks->size())},
+      {std::string(trace_keys::kNumCores), std::to_string(num_cores)},
+      {"device", std::string(Name(options.device->kind()))},
+      {"truth", std::string(words::Name(ranks->transport().capabilities().truth))},
+      {std::string(trace_keys::kContended), options.device->is_contended() ? "true" : "false"}};
   if (const Job& job = ranks->job(); job.num_trained < job.num_parameters) {
-    recorder.meta["parameters"] = std::to_string(job.num_parameters);
-    recorder.meta["trained_parameters"] = std::to_string(job.num_trained);
-    recorder.meta["spared_gradient_bytes"] = std::to_string(job.spared.gradient_bytes);
-    recorder.meta["spared_optimizer_bytes"] = std::to_string(job.spared.optimizer_bytes);
+    recorder.meta[std::string(trace_keys::kParameters)] = std::to_string(job.num_parameters);
+    recorder.meta[std::string(trace_keys::kTrainedParameters)] = std::to_string(job.num_trained);
+    recorder.meta[std::string(trace_keys::kSparedGradientBytes)] =
+        std::to_string(job.spared.gradient_bytes);
+    recorder.meta[std::string(trace_keys::kSparedOptimizerBytes)] =
+        std::to_string(job.spared.optimizer_bytes);
   }
   if (identity.resumed) {
-    recorder.meta["resumed_run"] = identity.resumed->run_id;
-    recorder.meta["resumed_step"] = std::to_string(identity.resumed->step);
-    recorder.meta["resumed_from"] = identity.resumed->folder;
+    recorder.meta[std::string(trace_keys::kResumedRun)] = identity.resumed->run_id;
+    recorder.meta[std::string(trace_keys::kResumedStep)] = std::to_string(identity.resumed->step);
+    recorder.meta[std::string(trace_keys::kResumedFrom)] = identity.resumed->folder;
   }
   recorder.config = options.config.Values();
   recorder.config.insert(options.environment.begin(), options.environment.end());

@@ -7,6 +7,7 @@
 #include "engine/simulate/report_step_test_util.h"
 #include "engine/simulate/simulate.h"
 #include "tests/golden/gpu_scenario.h"
+#include "trace/base/trace_keys.h"
 #include "trace/base/words.h"
 #include "trace/record/cupti/decode.h"
 #include "trace/record/cupti/session.h"
@@ -157,13 +158,14 @@ Status WriteTrace(const Scenario& scenario, const cupti::CuptiFunctions& functio
   record::RecorderOptions options;
   options.run_folder = folder;
   options.ring_records = 1 << 16;
-  options.meta = {{"name", "golden GPU scenario"},
-                  {"model", "toy"},
-                  {"device", "cuda"},
-                  {"truth", "projected"},
-                  {"host", "virtual"},
-                  {"num_ranks", std::to_string(schedule.num_ranks())},
-                  {cupti::kDeviceBytesKey, std::to_string(DeviceBytesOf(schedule).tracer)}};
+  options.meta = {
+      {"name", "golden GPU scenario"},
+      {"model", "toy"},
+      {"device", "cuda"},
+      {"truth", "projected"},
+      {"host", "virtual"},
+      {"num_ranks", std::to_string(schedule.num_ranks())},
+      {std::string(trace_keys::kCuptiDeviceBytes), std::to_string(DeviceBytesOf(schedule).tracer)}};
   Result<std::unique_ptr<record::Recorder>> opened = record::Recorder::Open(options);
   if (!opened.ok()) return opened.status();
   record::Recorder& recorder = *opened.value();

@@ -12,6 +12,7 @@
 #include "trace/analysis/report/text_table.h"
 #include "trace/base/parse_number.h"
 #include "trace/base/text.h"
+#include "trace/base/trace_keys.h"
 #include "trace/base/units.h"
 
 namespace shardscope::analysis {
@@ -82,12 +83,13 @@ std::vector<CheckpointFigures> CheckpointsOf(const query::Snapshot& snapshot) {
 }
 
 std::optional<ResumedFrom> ResumedFromOf(const query::Snapshot& snapshot) {
-  const auto value = [&](const char* key) {
-    const auto found = snapshot.meta.find(key);
+  const auto value = [&](std::string_view key) {
+    const auto found = snapshot.meta.find(std::string(key));
     return found == snapshot.meta.end() ? std::string() : found->second;
   };
-  ResumedFrom resumed{.run_id = value("resumed_run"), .folder = value("resumed_from")};
-  const auto step = ParseInteger<int64_t>(value("resumed_step"));
+  ResumedFrom resumed{.run_id = value(trace_keys::kResumedRun),
+                      .folder = value(trace_keys::kResumedFrom)};
+  const auto step = ParseInteger<int64_t>(value(trace_keys::kResumedStep));
   if (!step) return std::nullopt;
   resumed.step = *step;
   return resumed;

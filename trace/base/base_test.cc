@@ -62,6 +62,13 @@ TEST(Text, NearestNameFindsTyposOnly) {
   EXPECT_FALSE(NearestName("zzz", names));
 }
 
+TEST(Text, FirstLineEndsBeforeTheBreak) {
+  EXPECT_EQ(FirstLine("why\nwhere\n"), "why");
+  EXPECT_EQ(FirstLine("why"), "why");
+  EXPECT_EQ(FirstLine("\nwhere"), "");
+  EXPECT_EQ(FirstLine(""), "");
+}
+
 TEST(Utf8, PlainTextOnly) {
   for (const char* text : {"", "abc", "\xc3\xa9", "\xe4\xb8\xad\xe6\x96\x87", "\xf0\x9f\x99\x82"})
     EXPECT_TRUE(IsPlainUtf8(text)) << text;

@@ -20,6 +20,9 @@ inline bool Contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
+// Up to the first line break, or all of `text`.
+inline std::string_view FirstLine(std::string_view text) { return text.substr(0, text.find('\n')); }
+
 std::string Join(const std::vector<std::string>& parts, std::string_view separator);
 
 // Removes the first code point of `text` and returns it. Without a well-formed sequence in front

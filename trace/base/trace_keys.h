@@ -9,9 +9,35 @@ namespace shardscope::trace_keys {
 
 // capability.source of the row that says why the file of a killed run stays as it was left.
 inline constexpr std::string_view kFinisher = "finisher";
+// Of what memory held, in table memory_event (trace/schema/tables.py has it, too).
+inline constexpr std::string_view kMemorySource = "memory";
+// Of CUPTI's records.
+inline constexpr std::string_view kCuptiSource = "cupti";
 
 // track.name of what the tracer itself does.
 inline constexpr std::string_view kOverheadTrack = "tracer overhead";
+
+// counter.name, in bytes: what allocators hold of a GPU's memory, and what anybody does.
+inline constexpr std::string_view kReservedBytes = "reserved_bytes";
+inline constexpr std::string_view kDeviceUsedBytes = "device_used_bytes";
+
+// meta.key: ranks of the run, cores of the machine (0: not known), and whether ranks share what
+// they compute on ("true" or "false").
+inline constexpr std::string_view kNumRanks = "num_ranks";
+inline constexpr std::string_view kNumCores = "num_cores";
+inline constexpr std::string_view kContended = "contended";
+// meta.key, in decimal: bytes that CUPTI takes at least of the memory of each GPU in each context.
+inline constexpr std::string_view kCuptiDeviceBytes = "cupti_device_bytes";
+// meta.key where parameters are frozen: how many there are, how many of them are trained, and what
+// that spares the rank that spares most.
+inline constexpr std::string_view kParameters = "parameters";
+inline constexpr std::string_view kTrainedParameters = "trained_parameters";
+inline constexpr std::string_view kSparedGradientBytes = "spared_gradient_bytes";
+inline constexpr std::string_view kSparedOptimizerBytes = "spared_optimizer_bytes";
+// meta.key of a run that goes on from a checkpoint: whose, of which step, and its folder.
+inline constexpr std::string_view kResumedRun = "resumed_run";
+inline constexpr std::string_view kResumedStep = "resumed_step";
+inline constexpr std::string_view kResumedFrom = "resumed_from";
 
 // meta.key of an imported run: "0" if the file marks no steps.
 inline constexpr std::string_view kStepsMarked = "steps_marked";

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "trace/base/text.h"
-#include "trace/base/time.h"
 #include "trace/base/unit_factors.h"
 
 namespace shardscope {

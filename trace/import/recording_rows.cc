@@ -155,7 +155,7 @@ Status RowsOfRecording::WriteFacts() {
       {"tool_version", kVersion},
       {"host", recording_.host},
       {"pid", std::to_string(recording_.process)},
-      {"num_ranks", std::to_string(facts_.num_ranks)},
+      {trace_keys::kNumRanks, std::to_string(facts_.num_ranks)},
       {"device", device},
       {"truth", std::string(words::Name(words::Truth::kMeasured))},
       {trace_keys::kStepsMarked, !steps_.steps().empty() && steps_.are_marked() ? "1" : "0"},

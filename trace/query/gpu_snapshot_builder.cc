@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "trace/base/trace_keys.h"
 #include "trace/query/rows.h"
 #include "trace/query/sane.h"
 #include "trace/query/snapshot_builder.h"
@@ -237,8 +238,8 @@ void GpuSnapshotBuilder::AddSegments(const store::RowBatch& batch) {
 }
 
 void GpuSnapshotBuilder::AddCounters(const store::RowBatch& batch) {
-  const int32_t reserved = KnownName("reserved_bytes");
-  const int32_t device_used = KnownName("device_used_bytes");
+  const int32_t reserved = KnownName(trace_keys::kReservedBytes);
+  const int32_t device_used = KnownName(trace_keys::kDeviceUsedBytes);
   for (const schema::CounterRow& row : batch.Get<schema::CounterRow>()) {
     const int32_t name = NameOf(row.name_string);
     if (name == 0 || (name != reserved && name != device_used)) continue;

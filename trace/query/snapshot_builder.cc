@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "trace/base/reasons.h"
+#include "trace/base/trace_keys.h"
 #include "trace/base/units.h"
 #include "trace/query/rows.h"
 #include "trace/query/sane.h"
@@ -183,7 +184,9 @@ void SnapshotBuilder::AddTables(const store::RowBatch& batch) {
     TakeProcess(row.key, row.value, &current_.processes);
     if (row.key == "name" && !row.value.empty()) current_.name = row.value;
     if (row.key == "truth") current_.truth = ParseTruth(row.value).value_or(Truth::kMeasured);
-    if (row.key == "contended") current_.contended = row.value == "1" || row.value == "true";
+    if (row.key == trace_keys::kContended) {
+      current_.contended = row.value == "1" || row.value == "true";
+    }
   }
   for (const schema::ConfigRow& row : batch.Get<schema::ConfigRow>()) {
     current_.config[row.key] = row.value;

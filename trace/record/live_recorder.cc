@@ -13,6 +13,7 @@
 #include "trace/base/process.h"
 #include "trace/base/reasons.h"
 #include "trace/base/time.h"
+#include "trace/base/trace_keys.h"
 #include "trace/base/words.h"
 #include "trace/record/nvtx.h"
 
@@ -89,7 +90,7 @@ std::string_view LiveRecorder::SourceOf(size_t kind) const {
 
 void LiveRecorder::AddEngineSources() {
   Add(schema::CapabilityRowOf("engine", CapabilityStatus::kOn));
-  Add(schema::CapabilityRowOf("memory", CapabilityStatus::kOn));
+  Add(schema::CapabilityRowOf(trace_keys::kMemorySource, CapabilityStatus::kOn));
   if (NvtxAttached()) {
     Add(schema::CapabilityRowOf("nvtx", CapabilityStatus::kOn));
   } else {

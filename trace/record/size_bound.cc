@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "trace/base/trace_keys.h"
+
 namespace shardscope::record {
 namespace {
 
@@ -98,7 +100,8 @@ Status SizeBound::WriteMeta(store::TraceWriter* writer) {
   int64_t memory = 0;
   int64_t others = 0;
   for (size_t kind = 0; kind < schema::kNumHotRecords; ++kind) {
-    (schema::kSourceOfRecord[kind] == "memory" ? memory : others) += removed_[kind];
+    (schema::kSourceOfRecord[kind] == trace_keys::kMemorySource ? memory : others) +=
+        removed_[kind];
   }
   SHARDSCOPE_RETURN_IF_ERROR(writer->Begin());
   Status status =

@@ -194,7 +194,7 @@ void FileSource::SayRemoved(size_t first_meta, RowBatch* batch) {
   };
   for (auto row = begin; row != meta.end(); ++row) {
     say(*row, kDroppedEngine, "engine", &removed_engine_);
-    say(*row, kDroppedMemory, "memory", &removed_memory_);
+    say(*row, kDroppedMemory, trace_keys::kMemorySource, &removed_memory_);
   }
   const auto is_count = [](const schema::MetaRow& row) {
     return row.key == kDroppedEngine || row.key == kDroppedMemory;

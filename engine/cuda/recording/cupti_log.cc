@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "trace/base/reasons.h"
+#include "trace/base/trace_keys.h"
 #include "trace/base/words.h"
 #include "trace/record/cupti/functions.h"
 
@@ -66,16 +67,17 @@ void CuptiLog::Open(record::Recorder* recorder, executor::OpIds ids) {
   recorder_ = recorder;
   log_.Open(recorder, std::move(ids));
   if (session_ != nullptr) {
-    recorder->Add(schema::MetaRow{std::string(cupti::kDeviceBytesKey),
+    recorder->Add(schema::MetaRow{std::string(trace_keys::kCuptiDeviceBytes),
                                   std::to_string(session_->device_bytes())});
   }
   if (session_ != nullptr && !session_->missing().empty()) {
     for (const std::string& reason : session_->missing()) {
-      recorder->Add(schema::CapabilityRowOf("cupti", words::CapabilityStatus::kPartial, reason));
+      recorder->Add(schema::CapabilityRowOf(trace_keys::kCuptiSource,
+                                            words::CapabilityStatus::kPartial, reason));
     }
     return;
   }
-  recorder->Add(schema::CapabilityRowOf("cupti", words::CapabilityStatus::kOn));
+  recorder->Add(schema::CapabilityRowOf(trace_keys::kCuptiSource, words::CapabilityStatus::kOn));
 }
 
 void CuptiLog::SetRecording(bool is_recording) {
@@ -90,8 +92,8 @@ void CuptiLog::Close() {
   log_.Close();
   const auto lost = [this](int64_t number, const std::string& reason) {
     if (number <= 0) return;
-    recorder_->Add(
-        schema::CapabilityRowOf("cupti", words::CapabilityStatus::kPartial, reason, number));
+    recorder_->Add(schema::CapabilityRowOf(trace_keys::kCuptiSource,
+                                           words::CapabilityStatus::kPartial, reason, number));
   };
   if (recorder_ != nullptr) {
     lost(counts.dropped, reasons::kCuptiNoBuffer);

@@ -22,6 +22,7 @@
 #include "engine/runtime/setup.h"
 #include "trace/base/mutex.h"
 #include "trace/base/reasons.h"
+#include "trace/base/trace_keys.h"
 #include "trace/base/units.h"
 #include "trace/base/words.h"
 
@@ -212,7 +213,7 @@ std::vector<runtime::DeviceCapability> CudaDevice::Capabilities() const {
                                                 "with what was handed out"});
   }
   if (!log_.ok()) {
-    capabilities.push_back({"cupti", words::CapabilityStatus::kOff,
+    capabilities.push_back({std::string(trace_keys::kCuptiSource), words::CapabilityStatus::kOff,
                             log_.message() + "; times of ops come from CUDA events, the GPU's "
                                              "single kernels are not recorded"});
   }

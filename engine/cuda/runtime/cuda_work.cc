@@ -16,6 +16,7 @@
 #include "engine/cuda/runtime/stream_scope.h"
 #include "engine/runtime/ranks/thread_setup.h"
 #include "trace/base/check.h"
+#include "trace/base/text.h"
 
 namespace shardscope::cuda {
 
@@ -86,8 +87,7 @@ void CudaWork::OnDevice(const std::function<void()>& work) {
   try {
     Guarded(work);
   } catch (const c10::AcceleratorError& error) {
-    const std::string text = error.what_without_backtrace();
-    throw RuntimeError(text.substr(0, text.find('\n')));
+    throw RuntimeError(std::string(FirstLine(error.what_without_backtrace())));
   }
 }
 

@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "trace/base/mutex.h"
+#include "trace/base/text.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
 
@@ -113,7 +114,7 @@ std::unique_ptr<Mesh> Mesh::Connect(const Place& place, Store* store, int64_t ti
     throw TransportError("rank " + std::to_string(place.rank) + " of " +
                          std::to_string(place.num_ranks) +
                          " did not get connected to all others within " +
-                         FormatDuration(timeout_ns) + ": " + what.substr(0, what.find('\n')));
+                         FormatDuration(timeout_ns) + ": " + std::string(FirstLine(what)));
   }
 }
 

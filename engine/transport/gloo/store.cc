@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "trace/base/mutex.h"
+#include "trace/base/text.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
 
@@ -23,8 +24,6 @@ namespace shardscope::transport {
 namespace {
 
 constexpr int64_t kAnswerNs = 2 * kNsPerSecond;  // of a store that is there
-
-std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 // What goes wrong is told once, by us, and not by c10d with lists of addresses and stacks.
 void SilenceLibrary() {

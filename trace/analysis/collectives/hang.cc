@@ -94,7 +94,7 @@ std::string PlaceOf(std::string_view stack) {
       return std::string(frame);
     }
   }
-  return std::string(stack.substr(0, stack.find('\n')));
+  return std::string(FirstLine(stack));
 }
 
 class GroupReader {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "trace/base/text.h"
+#include "trace/base/trace_keys.h"
 #include "trace/base/units.h"
 
 namespace shardscope::analysis {
@@ -86,9 +87,9 @@ std::string WhatOf(const Cause& cause) {
 
 // What a reader asks for first is 0; the machine and the tool come last.
 int ImportanceOf(const std::string& key) {
-  static constexpr std::array<std::string_view, 5> kLast = {"truth", "contended", "host",
-                                                            "num_cores", "tool_version"};
-  if (key == "num_ranks") return 0;
+  static constexpr std::array<std::string_view, 5> kLast = {"truth", trace_keys::kContended, "host",
+                                                            trace_keys::kNumCores, "tool_version"};
+  if (key == trace_keys::kNumRanks) return 0;
   if (key == "strategy") return 1;
   return std::ranges::find(kLast, key) == kLast.end() ? 2 : 3;
 }
@@ -97,8 +98,9 @@ int ImportanceOf(const std::string& key) {
 // said already.
 void AddSettings(const Comparison& comparison, bool has_leads, std::vector<std::string>* texts) {
   std::vector<const SettingDifference*> settings;
-  const bool has_ranks = std::ranges::any_of(
-      comparison.settings, [](const SettingDifference& one) { return one.key == "num_ranks"; });
+  const bool has_ranks = std::ranges::any_of(comparison.settings, [](const SettingDifference& one) {
+    return one.key == trace_keys::kNumRanks;
+  });
   for (const SettingDifference& setting : comparison.settings) {
     const bool is_said = (has_leads && setting.key.starts_with("prefetch.")) ||
                          (has_ranks && setting.key == "run.ranks");

@@ -19,7 +19,8 @@ namespace {
 using Values = std::map<std::string, std::string>;
 
 constexpr std::array<std::string_view, 8> kFacts = {
-    "num_ranks", "device", "model", "truth", "contended", "host", "num_cores", "tool_version"};
+    trace_keys::kNumRanks, "device",      "model", "truth", trace_keys::kContended, "host",
+    trace_keys::kNumCores, "tool_version"};
 // Of every run another, and so of no interest.
 constexpr std::array<std::string_view, 5> kOfOneRun = {"run.name", "run.control_socket",
                                                        "import.trace_id", "import.traceName",

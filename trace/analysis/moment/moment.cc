@@ -9,7 +9,6 @@
 #include "trace/analysis/no_such_steps.h"
 #include "trace/analysis/op_share.h"
 #include "trace/analysis/scope.h"
-#include "trace/base/time.h"
 #include "trace/base/units.h"
 #include "trace/query/step_times.h"
 

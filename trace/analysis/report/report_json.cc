@@ -5,7 +5,6 @@
 #include "trace/analysis/gpu/gpu_time_json.h"
 #include "trace/analysis/names.h"
 #include "trace/analysis/report/report.h"
-#include "trace/base/time.h"
 
 namespace shardscope::analysis {
 namespace {

@@ -34,8 +34,7 @@ std::vector<int32_t> ProgramsOfRanks(std::string_view text) {
   constexpr std::string_view kBefore = "rank_programs ranks=";  // in the last line
   const size_t at = text.rfind(kBefore);
   if (at == std::string_view::npos) return {};
-  std::string_view list = text.substr(at + kBefore.size());
-  list = list.substr(0, list.find('\n'));
+  const std::string_view list = FirstLine(text.substr(at + kBefore.size()));
   std::vector<int32_t> programs;
   for (const std::string_view number : Split(list, ',')) {
     int32_t program = 0;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "trace/base/round_up.h"
+#include "trace/base/text.h"
 #include "trace/base/units.h"
 #include "trace/base/words.h"
 
@@ -91,8 +92,8 @@ void DeviceHistory::WriteOutOfMemory(const SnapshotEvent& event) {
   const Annotations::Owner owner = annotations_.OwnerAt(device_, event.time_ns);
   if (owner.range != 0) text += " (in " + recording_.names[owner.range] + ")";
   if (event.stack != 0) {
-    const std::string& stack = recording_.names[event.stack];
-    text += "; asked for by " + stack.substr(0, stack.find('\n'));
+    text += "; asked for by ";
+    text += FirstLine(recording_.names[event.stack]);
   }
   recording_.markers.push_back({event.time_ns, words::MarkerKind::kError, std::move(text)});
 }

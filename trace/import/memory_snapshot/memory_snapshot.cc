@@ -13,6 +13,7 @@
 
 #include "trace/base/text.h"
 #include "trace/base/time.h"
+#include "trace/base/trace_keys.h"
 #include "trace/import/memory_snapshot/annotations.h"
 #include "trace/import/memory_snapshot/history.h"
 #include "trace/import/pickle/document_file.h"
@@ -257,7 +258,7 @@ void SnapshotReader::AddReserved(uint32_t track) {
   std::vector<RecordedSegment>& segments = recording_.allocator.segments;
   std::stable_sort(segments.begin(), segments.end(),
                    [](const auto& a, const auto& b) { return a.time_ns < b.time_ns; });
-  const Names::Index name = recording_.names.Add("reserved_bytes");
+  const Names::Index name = recording_.names.Add(trace_keys::kReservedBytes);
   int64_t bytes = 0;
   for (const RecordedSegment& segment : segments) {
     bytes = std::clamp<int64_t>(bytes + segment.bytes, 0, int64_t{1} << 47);

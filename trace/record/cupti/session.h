@@ -72,9 +72,6 @@ class SilenceWatch {
   bool is_silent_ = false;
 };
 
-// meta: bytes, in decimal, that CUPTI takes at least of the memory of each GPU in each context.
-inline constexpr const char* kDeviceBytesKey = "cupti_device_bytes";
-
 // "off": no session in this process; to measure what CUPTI costs, or to leave it to another tool.
 inline constexpr const char* kSwitchVariable = "SHARDSCOPE_CUPTI";
 

@@ -126,8 +126,8 @@ class GpuRecorder::Impl final : public RowTarget {
     counts.unplaced = rows_.unplaced();
     const auto count = [this](int64_t number, std::string_view reason) {
       if (number > 0)
-        recorder_->Add(
-            schema::CapabilityRowOf("cupti", words::CapabilityStatus::kPartial, reason, number));
+        recorder_->Add(schema::CapabilityRowOf(trace_keys::kCuptiSource,
+                                               words::CapabilityStatus::kPartial, reason, number));
     };
     count(counts.unplaced, reasons::kUnplaced);
     return counts;

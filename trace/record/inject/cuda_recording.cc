@@ -33,12 +33,15 @@ void StopCupti(ProcessRecording& recording) {
   gpu->session->Stop();
   gpu->spans->Finish();
   const cupti::SessionCounts counts = gpu->session->counts();
-  recording.CountLost("cupti", reasons::kCuptiNoBuffer, counts.dropped);
-  recording.CountLost("cupti", reasons::kCuptiDamaged, counts.damaged_buffers);
-  recording.CountLost("cupti", reasons::kUnplaced, gpu->spans->unplaced());
-  if (counts.silent) recording.State("cupti", CapabilityStatus::kPartial, reasons::kCuptiSilent);
-  if (counts.failed) recording.State("cupti", CapabilityStatus::kPartial, reasons::kRecorderError);
-  if (counts.fatal) recording.State("cupti", CapabilityStatus::kPartial, reasons::kCuptiError);
+  recording.CountLost(trace_keys::kCuptiSource, reasons::kCuptiNoBuffer, counts.dropped);
+  recording.CountLost(trace_keys::kCuptiSource, reasons::kCuptiDamaged, counts.damaged_buffers);
+  recording.CountLost(trace_keys::kCuptiSource, reasons::kUnplaced, gpu->spans->unplaced());
+  if (counts.silent)
+    recording.State(trace_keys::kCuptiSource, CapabilityStatus::kPartial, reasons::kCuptiSilent);
+  if (counts.failed)
+    recording.State(trace_keys::kCuptiSource, CapabilityStatus::kPartial, reasons::kRecorderError);
+  if (counts.fatal)
+    recording.State(trace_keys::kCuptiSource, CapabilityStatus::kPartial, reasons::kCuptiError);
 }
 
 }  // namespace
@@ -86,7 +89,7 @@ void AttachCuda() {
   if (recording == nullptr || gpu != nullptr) return;
   const Result<cupti::CuptiFunctions> functions = cupti::LoadCupti();
   if (!functions.ok()) {
-    recording->State("cupti", CapabilityStatus::kOff, functions.message());
+    recording->State(trace_keys::kCuptiSource, CapabilityStatus::kOff, functions.message());
     return;
   }
   const Undisturbed undisturbed;
@@ -101,17 +104,17 @@ void AttachCuda() {
         Guarded([&] { to->Add(batch, names); });
       });
   if (!session.ok()) {
-    recording->State("cupti", CapabilityStatus::kOff, session.message());
+    recording->State(trace_keys::kCuptiSource, CapabilityStatus::kOff, session.message());
     return;
   }
   gpu = new Gpu{std::move(spans), std::move(session).value()};
   recording->AddAtEnd(&StopCupti);
-  recording->recorder().Add(schema::MetaRow{std::string(cupti::kDeviceBytesKey),
+  recording->recorder().Add(schema::MetaRow{std::string(trace_keys::kCuptiDeviceBytes),
                                             std::to_string(gpu->session->device_bytes())});
   const std::vector<std::string>& missing = gpu->session->missing();
   for (const std::string& reason : missing)
-    recording->State("cupti", CapabilityStatus::kPartial, reason);
-  if (missing.empty()) recording->SourceOn("cupti");
+    recording->State(trace_keys::kCuptiSource, CapabilityStatus::kPartial, reason);
+  if (missing.empty()) recording->SourceOn(trace_keys::kCuptiSource);
 }
 
 }  // namespace shardscope::inject

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "trace/base/parse_number.h"
+#include "trace/base/trace_keys.h"
 
 namespace shardscope::panels {
 namespace {
@@ -170,7 +171,7 @@ MemoryStack MakeStack(const analysis::MemoryTimeline& memory, const timeline::Ax
 }
 
 int64_t TracerBytes(const query::Snapshot& snapshot) {
-  const auto found = snapshot.meta.find("cupti_device_bytes");
+  const auto found = snapshot.meta.find(std::string(trace_keys::kCuptiDeviceBytes));
   if (found == snapshot.meta.end()) return 0;
   const int64_t bytes = ParseInteger<int64_t>(found->second).value_or(0);
   return std::clamp<int64_t>(bytes, 0, kMostTracerBytes);

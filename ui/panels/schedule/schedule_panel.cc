@@ -80,9 +80,6 @@ std::string CellName(const plan::Schedule& schedule, const Op& op) {
   return name;
 }
 
-// The first line; the rest says where.
-std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
-
 }  // namespace
 
 std::optional<query::ScheduleId> SchedulePanel::Wanted(const ui::Context& context) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "trace/analysis/memory/memory.h"
+#include "trace/base/trace_keys.h"
 #include "trace/base/units.h"
 #include "ui/panels/scope_chip.h"
 #include "ui/scope.h"
@@ -229,7 +230,7 @@ struct TruthChip {
 // More ranks than cores; or, where that is not it, cores that others use too.
 TruthChip ContentionOf(const ui::Context& context) {
   const auto& meta = context.snapshot->meta;
-  const auto cores = meta.find("num_cores");
+  const auto cores = meta.find(std::string(trace_keys::kNumCores));
   const double num_cores = cores == meta.end() ? 0 : std::atof(cores->second.c_str());
   const double ranks = static_cast<double>(context.snapshot->ranks.size());
   if (num_cores < 1 || ranks <= num_cores) {

@@ -9,6 +9,7 @@
 
 #include "trace/base/mutex.h"
 #include "trace/base/reasons.h"
+#include "trace/base/trace_keys.h"
 #include "trace/base/units.h"
 #include "trace/base/words.h"
 #include "trace/record/inject/process_recording.h"
@@ -48,7 +49,7 @@ void FinishRows(ProcessRecording& recording) {
   Allocator* const one = allocator.load();
   if (one == nullptr) return;  // the process ends just as the first event comes
   one->rows.Finish(recording.EndNs());
-  recording.CountLost("memory", reasons::kAllocatorGaps, one->rows.unexplained());
+  recording.CountLost(trace_keys::kMemorySource, reasons::kAllocatorGaps, one->rows.unexplained());
 }
 
 }  // namespace
@@ -159,7 +160,7 @@ void AllocatorRows::Reserve(int64_t change, const ShardscopeAllocatorEvent& even
   device->reserved_bytes += change;
   if (counter_track_.is_none()) {
     counter_track_ = target_->CounterTrack();
-    reserved_name_ = target_->Name("reserved_bytes");
+    reserved_name_ = target_->Name(trace_keys::kReservedBytes);
   }
   int64_t bytes = 0;
   for (const auto& [number, one] : devices_) bytes += one.reserved_bytes;
