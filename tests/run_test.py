@@ -1,6 +1,7 @@
 """Whole runs, as a user starts them: train, report, sql, control, kill."""
 
 import contextlib
+import json
 import os
 import re
 import sqlite3
@@ -8,7 +9,7 @@ import subprocess
 import time
 import unittest
 
-from programs import APP, INTERRUPTED, ROOT, TIMEOUT_S, TRAIN, Control, ProgramTest, interrupt
+from programs import APP, INTERRUPTED, ROOT, TIMEOUT_S, TRAIN, Control, ProgramTest, interrupt, is_steerable
 
 STEP_KEYS = {"step", "rank", "step_ns", "compute_ns", "communication_ns", "copy_ns", "overlap_ns", "exposed_ns",
              "exposed_copy_ns", "idle_ns", "slot_wait_ns", "tokens", "loss", "grad_norm"}
@@ -160,6 +161,28 @@ class PauseTest(ProgramTest):
         report = self.report(run)
         self.assertEqual([pause["cause"] for pause in report["pauses"]], causes)
         self.assertIn("between steps, in none of them: 4 pauses of ", self.run_program(APP, "report", run).stdout)
+
+
+    def test_what_comes_after_the_last_step_is_of_a_change_before_it(self):
+        run, process = self.start_training("a", "train.steps=40", "checkpoint.every=1000000", "link.bandwidth=0.05MB/s")
+        self.wait_for(lambda: is_steerable(run), "control socket")
+        control = Control(run)
+        self.addCleanup(control.close)
+        def status():
+            return control.ask(get="status")["status"]
+
+        self.assertTrue(control.ask(do="pause")["ok"])
+        self.wait_for(lambda: status()["state"] == "paused", "pause")
+        for step in range(status()["step"], 39):
+            self.assertTrue(control.ask(do="step")["ok"])
+            self.wait_for(lambda: status()["step"] == step + 1, "one step")
+        answer = control.ask(set={"prefetch.backward": "none"})
+        self.assertEqual((answer["ok"], answer["applies_at"]), (True, 39))
+        self.assertTrue(control.ask(do="resume")["ok"])
+        output, _ = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, output)
+        index = json.loads((run / "checkpoints" / "step-40" / "index.json").read_text())
+        self.assertEqual(index["config"]["prefetch.backward"], "none")
 
 
 class LiveTest(ProgramTest):

@@ -33,26 +33,31 @@ using testing::HasSubstr;
 constexpr int64_t kOpRuns = 70'000;  // two chunks
 constexpr int64_t kEvents = 66'000;
 
-// Fields in words, so that rows of all tables compare alike; a NaN is one.
-class RowWords final : public schema::FieldSink {
+// Fields as bytes behind one another, so that rows of all tables compare alike; a NaN is itself.
+class RowBytes final : public schema::FieldSink {
  public:
-  void Integer(int64_t value) override { words_ += fmt::format("{} ", value); }
-  void Real(double value) override { words_ += fmt::format("{} ", value); }
-  void Text(std::string_view value) override { words_ += fmt::format("'{}' ", value); }
-  const std::string& words() const { return words_; }
+  void Integer(int64_t value) override { Add(&value, sizeof value); }
+  void Real(double value) override { Add(&value, sizeof value); }
+  void Text(std::string_view value) override {
+    Integer(static_cast<int64_t>(value.size()));
+    bytes_ += value;
+  }
+  const std::string& bytes() const { return bytes_; }
 
  private:
-  std::string words_;
+  void Add(const void* value, size_t size) { bytes_.append(static_cast<const char*>(value), size); }
+
+  std::string bytes_;
 };
 
 // By table.
-std::vector<std::string> WordsOfTables(const RowBatch& batch) {
+std::vector<std::string> BytesOfTables(const RowBatch& batch) {
   std::vector<std::string> all;
   for (size_t table = 0; table < schema::kNumTables; ++table) {
-    RowWords words;
+    RowBytes bytes;
     const AnyRows& rows = batch.At(table);
-    for (size_t i = 0; i < rows.size(); ++i) rows.Write(i, &words);
-    all.push_back(words.words());
+    for (size_t i = 0; i < rows.size(); ++i) rows.Write(i, &bytes);
+    all.push_back(bytes.bytes());
   }
   return all;
 }
@@ -104,20 +109,31 @@ void InsertEvents(FinishedWriter* writer) {
   }
 }
 
+std::string NewFolder() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "shardscope-XXXXXX").string();
+  SHARDSCOPE_CHECK(mkdtemp(pattern.data()) != nullptr);
+  return pattern;
+}
+
 class RowChunksOfAFile : public testing::Test {
  protected:
-  RowChunksOfAFile() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "shardscope-XXXXXX").string();
-    SHARDSCOPE_CHECK(mkdtemp(pattern.data()) != nullptr);
-    folder_ = pattern;
-    file_ = TraceFile{folder_ + "/trace-a-1"};
-    path_ = file_.FinishedPath();
-    auto writer = FinishedWriter::Create(file_);
+  // Written once, each test has a copy.
+  static void SetUpTestSuite() {
+    original_ = TraceFile{NewFolder() + "/trace-a-1"};
+    auto writer = FinishedWriter::Create(original_);
     SHARDSCOPE_CHECK(writer.ok());
     InsertSteps(writer->get());
     InsertOpRuns(writer->get());
     InsertEvents(writer->get());
     SHARDSCOPE_CHECK((*writer)->Finish().ok());
+  }
+  static void TearDownTestSuite() {
+    std::filesystem::remove_all(std::filesystem::path(original_.FinishedPath()).parent_path());
+  }
+
+  RowChunksOfAFile()
+      : folder_(NewFolder()), file_{folder_ + "/trace-a-1"}, path_(file_.FinishedPath()) {
+    std::filesystem::copy_file(original_.FinishedPath(), path_);
   }
   ~RowChunksOfAFile() override { std::filesystem::remove_all(folder_); }
 
@@ -169,10 +185,10 @@ class RowChunksOfAFile : public testing::Test {
     RowBatch selected;
     ASSERT_TRUE(Select(&selected).ok());
     EXPECT_EQ(loaded.Get<schema::OpRunRow>().size(), selected.Get<schema::OpRunRow>().size());
-    const std::vector<std::string> words = WordsOfTables(loaded);
-    const std::vector<std::string> expected = WordsOfTables(selected);
+    const std::vector<std::string> bytes = BytesOfTables(loaded);
+    const std::vector<std::string> expected = BytesOfTables(selected);
     for (size_t table = 0; table < schema::kNumTables; ++table) {
-      EXPECT_TRUE(words[table] == expected[table]) << loaded.At(table).table().name;
+      EXPECT_TRUE(bytes[table] == expected[table]) << loaded.At(table).table().name;
     }
   }
   void ExpectDamaged(const std::string& what) const {
@@ -181,9 +197,12 @@ class RowChunksOfAFile : public testing::Test {
                                               HasSubstr(what), HasSubstr("copy it again")));
   }
 
-  std::string folder_;
-  TraceFile file_;
-  std::string path_;
+  const std::string folder_;
+  const TraceFile file_;
+  const std::string path_;
+
+ private:
+  static inline TraceFile original_;
 };
 
 TEST_F(RowChunksOfAFile, HaveTheRowsOfItsTables) {
@@ -323,7 +342,7 @@ TEST_F(RowChunksOfAFile, SomeStepsAreReadWithSql) {
   RowBatch with;
   ASSERT_TRUE(Load(&with, &limits).ok());
   EXPECT_FALSE(with.Get<schema::OpRunRow>().empty());
-  EXPECT_TRUE(WordsOfTables(with) == WordsOfTables(without));
+  EXPECT_TRUE(BytesOfTables(with) == BytesOfTables(without));
 }
 
 TEST_F(RowChunksOfAFile, AnOlderFileWithoutTheTableLoads) {
