@@ -19,7 +19,7 @@ from figures import Table  # noqa: E402
 from trainings import Training  # noqa: E402
 
 RATE = 50_000  # op runs a second, of all ranks
-MOST_FRAME_MS, MOST_LAG_MS, MOST_GB, MOST_SLOWER = 33, 100, 3, 0.01
+LEAST_HZ, MOST_FRAME_MS, LONGEST_FRAME_MS, MOST_LAG_MS, MOST_GB, MOST_SLOWER = 30, 33, 200, 100, 3, 0.01
 BLOCK, PAIRS = 10, 12  # steps, with and without a window in turn
 
 
@@ -46,9 +46,11 @@ def long_run(options, seconds, table):
     app, result = json.loads(done.stdout), json.loads(told)
     frame, lag = app["frame"], app["lag"]
     name = f"8 ranks, {result['rate'] / 1e3:g} k op runs/s for {seconds} s"
-    table.add(f"{name}: frames a second (rows are committed 20 times)", f"{app['frames'] / app['seconds']:.1f}")
-    table.add(f"{name}: CPU of a frame, p50 / p99 / max", f"{frame['median']:.1f} / {frame['p99']:.1f} / {frame['max']:.0f} ms",
-              f"p99 <= {MOST_FRAME_MS} ms (30 Hz)", frame["p99"] <= MOST_FRAME_MS)
+    rate = app["frames"] / app["seconds"]
+    table.add(f"{name}: frames a second (rows are committed 20 times)", f"{rate:.1f}", f">= {LEAST_HZ}", rate >= LEAST_HZ)
+    table.add(f"{name}: CPU of a frame, p50 / p99", f"{frame['median']:.1f} / {frame['p99']:.1f} ms",
+              f"p99 <= {MOST_FRAME_MS} ms ({LEAST_HZ} Hz)", frame["p99"] <= MOST_FRAME_MS)
+    table.add(f"{name}: CPU of the longest frame", f"{frame['max']:.0f} ms", f"<= {LONGEST_FRAME_MS} ms", frame["max"] <= LONGEST_FRAME_MS)
     table.add(f"{name}: age of the newest row at the end of a frame, p50 / p95 / p99", f"{lag['median']:.0f} / {lag['p95']:.0f} / {lag['p99']:.0f} ms",
               f"p95 <= {MOST_LAG_MS} ms", lag["p95"] <= MOST_LAG_MS)
     table.add(f"{name}: longest time without newer rows, as {app['replaced']} times the last steps took the place of more", f"{app['stood_ms']:,} ms")

@@ -10,10 +10,15 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/lesson/lesson_snapshot.h"
 #include "tests/places.h"
+#include "trace/analysis/scope.h"
+#include "trace/base/time.h"
+#include "trace/query/live_trace.h"
+#include "trace/query/trace_test_util.h"
 #include "ui/shell/shot.h"
 
 // stb's code is third-party: its warnings are not ours.
@@ -38,10 +43,91 @@ constexpr int kLevels = 0xF0;               // of a channel of 0 to 255, for sma
 constexpr int kMostDifference = 24;         // of such channels: one level may differ
 constexpr double kMostPixelsShare = 0.002;  // that may differ by more
 
+query::SnapshotPtr GoldenRun() {
+  static const query::SnapshotPtr kRun = analysis::MakeLessonSnapshot(4, 24, 12);
+  return kRun;
+}
+
+constexpr int64_t kBlocksStartNs = 100 * kNsPerMs;
+constexpr int64_t kBlocksOpNs = 10 * kNsPerMs;
+constexpr int64_t kBlocksBytes = 400'000;  // of a unit's parameters
+constexpr const char* kBlocksUnits[] = {"block0", "block1", "block2"};
+
+// One step of one rank: units are gathered, computed and given back one after another, their
+// activations stay.
+void WriteRunOfBlocks(const std::string& folder) {
+  const auto recorder = query::OpenRecorder(folder);
+  recorder->Add(schema::RankRow{});
+  schema::TrackRow track;
+  track.name = track.role = "compute";
+  const query::TrackId track_id = recorder->Add(track);
+  const auto change = [&](int64_t at_ns, int64_t bytes, const char* category, const char* unit,
+                          query::PlanOpId op) {
+    schema::MemoryEventRow row;
+    row.device = "cpu";
+    row.issued_ns = row.executed_ns = at_ns;
+    row.bytes = bytes;
+    row.category = category;
+    row.unit = unit;
+    row.plan_op = op;
+    row.step = op.is_none() ? -1 : 0;
+    recorder->Record(row);
+  };
+  const auto run = [&](const char* unit, const char* kind, const char* category, int64_t at_ns) {
+    schema::PlanOpRow op;
+    op.name = fmt::format("F m0 {} {}", unit, kind);
+    op.kind = kind;
+    op.category = category;
+    op.unit = unit;
+    const query::PlanOpId id = recorder->Add(op);
+    record::OpRecord done = query::OpAt(id, 0, 0, at_ns, at_ns + kBlocksOpNs);
+    done.run.track = track_id;
+    recorder->Record(done);
+    return id;
+  };
+  for (const char* unit : kBlocksUnits) {
+    change(kBlocksStartNs, kBlocksBytes / 4, "parameter_shard", unit, query::PlanOpId::None());
+    change(kBlocksStartNs, kBlocksBytes / 2, "optimizer", unit, query::PlanOpId::None());
+  }
+  int64_t at_ns = kBlocksStartNs;
+  for (const char* unit : kBlocksUnits) {
+    const query::PlanOpId gathered = run(unit, "copy_out", "copy", at_ns);
+    change(at_ns, kBlocksBytes, "unsharded_parameter", unit, gathered);
+    at_ns += kBlocksOpNs;
+    const query::PlanOpId forward = run(unit, "forward", "compute", at_ns);
+    change(at_ns, 2 * kBlocksBytes, "activation", unit, forward);
+    at_ns += kBlocksOpNs;
+    change(at_ns, -kBlocksBytes, "unsharded_parameter", unit, forward);
+  }
+  schema::StepRow step;
+  step.start_ns = kBlocksStartNs;
+  step.end_ns = at_ns;
+  recorder->Record(step);
+  SHARDSCOPE_CHECK(recorder->Finish().ok());
+}
+
+// On disk: who allocated a block is read from there, a Snapshot does not have it.
+query::SnapshotPtr RunOfBlocks() {
+  static const query::TestFolder kFolder;
+  static const query::SnapshotPtr kRun = [] {
+    WriteRunOfBlocks(kFolder.path());
+    Result<query::SnapshotPtr> run = query::ReadSnapshot(kFolder.path());
+    SHARDSCOPE_CHECK(run.ok());
+    return std::move(run).value();
+  }();
+  return kRun;
+}
+
+// Two ranges of the golden run's steps, before and after the change.
+ui::CompareWith TwoRanges() {
+  return {"", analysis::ParseSteps("2:8").value(), analysis::ParseSteps("14:20").value()};
+}
+
 struct GoldenView {
   const char* name;
   const char* panel;  // in front; empty: the timeline
   void (*prepare)(ShotOptions*);
+  query::SnapshotPtr (*run)() = GoldenRun;
 };
 
 // A panel's tab, a way to look at the timeline, or both.
@@ -56,13 +142,14 @@ const std::vector<GoldenView>& Views() {
       {"lens", "", [](ShotOptions* options) { options->at = "step=13+2ms"; }},
       {"search", "", [](ShotOptions* options) { options->search = "kind:all_gather exposed"; }},
       {"runs", "runs", [](ShotOptions*) {}},
+      {"steps", "steps", [](ShotOptions*) {}},
+      {"compare", "compare", [](ShotOptions* options) { options->compare = TwoRanges(); }},
+      {"schedule", "schedule", [](ShotOptions*) {}},
+      {"blocks", "blocks", [](ShotOptions*) {}, RunOfBlocks},
+      {"lesson", "lessons",
+       [](ShotOptions* options) { options->commands.push_back(ui::ShowLesson{"prefetch"}); }},
   };
   return kViews;
-}
-
-query::SnapshotPtr GoldenRun() {
-  static const query::SnapshotPtr kRun = analysis::MakeLessonSnapshot(4, 24, 12);
-  return kRun;
 }
 
 // Each pixel the mean of kShrink x kShrink.
@@ -126,7 +213,7 @@ Result<Image> Take(const GoldenView& view, const Look& look) {
   options.theme = look.theme;
   options.panel = view.panel;
   view.prepare(&options);
-  const auto shot = TakeShot(GoldenRun(), options);
+  const auto shot = TakeShot(view.run(), options);
   if (!shot.ok()) return shot.status();
   return Shrunk(shot->image);
 }

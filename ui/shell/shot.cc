@@ -180,6 +180,7 @@ Status SetStage(const query::SnapshotPtr& snapshot, const ShotOptions& options, 
   if (options.beside) shell->Post(ui::ShowBeside{});
   if (options.critical_path) shell->Post(ui::ShowCriticalPath{});
   if (!options.at.empty()) SHARDSCOPE_RETURN_IF_ERROR(SetLens(snapshot, options, shell));
+  for (const ui::Command& command : options.commands) shell->Post(command);
   // Each of the above may bring another one to the front.
   if (!options.panel.empty()) shell->Post(ui::FocusPanel{options.panel});
   return Status::Ok();
@@ -205,7 +206,8 @@ std::optional<std::vector<query::TimeRange>> TimesOfShot(const query::Snapshot& 
   const bool whole_panel = MadeOfAllRows(options.panel) || options.format == ShotFormat::kCsv ||
                            options.compare.has_value();
   const bool whole_steps = options.plan || options.critical_path;
-  if (!whole_run || whole_panel || !options.search.empty() || !options.at.empty() || whole_steps) {
+  if (!whole_run || whole_panel || !options.search.empty() || !options.at.empty() || whole_steps ||
+      !options.commands.empty()) {
     return std::nullopt;
   }
   ui::View view = InitialView(summary, options.step);

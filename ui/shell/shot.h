@@ -43,6 +43,7 @@ struct ShotOptions {
   std::optional<ui::Link> link;  // where to go; before all of the above
   std::string program_folder;    // where shardscope-train is; empty: beside this program
   std::string opened;  // the path that was given, of whose run the bookmarks are shown; empty: none
+  ui::Commands commands;  // what else is done before it is drawn: of tests
 };
 
 struct Shot {
