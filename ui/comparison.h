@@ -24,8 +24,9 @@ struct ComparedWith {
 struct Compared {
   ComparedWith with;
   analysis::Comparison comparison;
-  std::string error;     // instead of it: why there is none, and what to do
-  query::SnapshotPtr b;  // null: the open run itself
+  std::string error;        // instead of it: why there is none, and what to do
+  bool is_missing = false;  // B's path, which is why
+  query::SnapshotPtr b;     // null: the open run itself
 };
 
 struct BesideStep;  // ui/beside_step.h

@@ -310,7 +310,8 @@ std::shared_ptr<const PlanBesideActual> PlanBeside(const query::Snapshot& snapsh
                                                    const PlanBesideActual* known) {
   auto beside = std::make_shared<PlanBesideActual>();
   if (snapshot.ranks.empty() || snapshot.ranks.front().steps.empty()) {
-    beside->planned.problem = PlanProblem::kNoStep;
+    const bool is_of_other = snapshot.IsImported() || snapshot.meta.contains("recorded");
+    beside->planned.problem = is_of_other ? PlanProblem::kNoSchedule : PlanProblem::kNoStep;
     return beside;
   }
   const query::RowList<query::Step>& steps = snapshot.ranks.front().steps;

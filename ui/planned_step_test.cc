@@ -166,6 +166,11 @@ TEST_F(PlannedStepTest, SaysWhyThereIsNone) {
   snapshot.ranks[1].steps = {};  // the other one's are not enough
   EXPECT_EQ(problem_of(snapshot), PlanProblem::kNoStep);
   EXPECT_EQ(problem_of(query::Snapshot()), PlanProblem::kNoStep);
+  for (const char* key : {"imported", "recorded"}) {  // no step of a Schedule will come
+    snapshot = query::Snapshot();
+    snapshot.meta[key] = "snapshot";
+    EXPECT_EQ(problem_of(snapshot), PlanProblem::kNoSchedule);
+  }
 }
 
 }  // namespace

@@ -40,6 +40,11 @@ std::string WithLine(const std::string& error, std::string_view text) {
                      line.size() > kMostShown ? " ..." : "");
 }
 
+// An importer that inferred the ops says so in the place of a text.
+bool HasText(const query::Snapshot& snapshot, const query::Schedule& schedule) {
+  return !schedule.text.empty() && !snapshot.IsImported();
+}
+
 // The step of a rank that ran one of `schedules`: `wanted`, else the newest; -1: none did.
 int32_t StepWith(const query::RankRows& rows, const std::set<query::ScheduleId>& schedules,
                  int32_t wanted) {
@@ -74,7 +79,7 @@ std::optional<query::ScheduleId> ScheduleInFocus(const Context& context) {
   const query::Snapshot& snapshot = *context.snapshot;
   const auto has_text = [&](query::ScheduleId id) {
     const auto found = snapshot.schedules.find(id);
-    return found != snapshot.schedules.end() && !found->second.text.empty();
+    return found != snapshot.schedules.end() && HasText(snapshot, found->second);
   };
   std::optional<query::ScheduleId> newest;
   if (!snapshot.ranks.empty()) {
@@ -86,7 +91,7 @@ std::optional<query::ScheduleId> ScheduleInFocus(const Context& context) {
   }
   if (newest) return newest;
   for (const auto& [id, schedule] : snapshot.schedules) {
-    if (!schedule.text.empty()) return id;
+    if (HasText(snapshot, schedule)) return id;
   }
   return std::nullopt;
 }
@@ -95,7 +100,7 @@ std::vector<ScheduleChoice> ScheduleChoices(const query::Snapshot& snapshot) {
   std::vector<ScheduleChoice> choices;
   std::map<std::pair<std::string_view, std::string_view>, size_t> known;  // by name and text
   for (const auto& [id, schedule] : snapshot.schedules) {
-    if (schedule.text.empty()) continue;
+    if (!HasText(snapshot, schedule)) continue;
     const auto place = known.try_emplace({schedule.name, schedule.text}, choices.size()).first;
     if (place->second == choices.size()) choices.push_back({schedule.name, {}});
     choices[place->second].ids.push_back(id);

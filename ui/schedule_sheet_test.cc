@@ -108,5 +108,20 @@ TEST(ScheduleSheet, ARunWithoutATextHasNone) {
   EXPECT_EQ(ScheduleInFocus(context), std::nullopt);
 }
 
+// Its ops are inferred, which the place of the text says.
+TEST(ScheduleSheet, AnImportedRunHasNone) {
+  query::Snapshot snapshot;
+  const query::ScheduleId inferred(1);
+  snapshot.schedules[inferred] = {inferred, "inferred from kineto", "# Inferred\n", {}, {}};
+  Context context;
+  context.snapshot = std::make_shared<const query::Snapshot>(snapshot);
+  EXPECT_EQ(ScheduleInFocus(context), inferred);
+  EXPECT_EQ(ScheduleChoices(*context.snapshot).size(), 1u);
+  snapshot.meta["imported"] = "kineto";
+  context.snapshot = std::make_shared<const query::Snapshot>(snapshot);
+  EXPECT_EQ(ScheduleInFocus(context), std::nullopt);
+  EXPECT_TRUE(ScheduleChoices(*context.snapshot).empty());
+}
+
 }  // namespace
 }  // namespace shardscope::ui

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "engine/config/config.h"
@@ -80,6 +81,14 @@ std::optional<std::string> PendingValue(const Context& context, std::string_view
 bool IsRecordedProgram(const Context& context) {
   return context.snapshot &&
          (context.snapshot->meta.contains("recorded") || context.snapshot->IsImported());
+}
+
+bool IsRecordedWithoutSteps(const Context& context) {
+  if (!IsRecordedProgram(context)) return false;
+  const query::Snapshot& snapshot = *context.snapshot;
+  return !snapshot.loading && !query::MayGrow(snapshot.state) &&
+         std::ranges::all_of(snapshot.ranks,
+                             [](const query::RankRows& rows) { return rows.steps.empty(); });
 }
 
 bool CanSteer(const Context& context) {

@@ -35,6 +35,8 @@ std::optional<std::string> PendingValue(const Context& context, std::string_view
 
 // Of `shardscope record`: spans of a program without steps, keys and knobs.
 bool IsRecordedProgram(const Context& context);
+// Likewise, one that has no steps, and none will come.
+bool IsRecordedWithoutSteps(const Context& context);
 
 // Whether a training answers, so that knobs can be turned.
 bool CanSteer(const Context& context);

@@ -49,6 +49,7 @@ struct Response {
   bool ok = false;
   int64_t applies_at = -1;  // step; -1 if it does not apply
   std::string error;
+  bool has_gone = false;  // the run, before it answered; not sent, but said by the client
   bool has_status = false;
   RunStatus status;
 };

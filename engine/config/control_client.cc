@@ -48,7 +48,7 @@ class SocketClient : public ControlClient {
   void Run();
   bool Exchange();  // one round of poll; false: the other end has gone
   bool TakeLine(const std::string& line);
-  void Disconnect(const std::string& why);
+  void Disconnect();
 
   const Descriptor socket_;
   WakeUp wake_;
@@ -59,7 +59,7 @@ class SocketClient : public ControlClient {
   LineBuffer lines_{kMaxLineBytes};
   std::string sending_;
   bool was_greeted_ = false;
-  std::string problem_ = kGone;
+  std::string refusal_;  // why the server serves no more; empty: it has gone
 
   Mutex mutex_;
   int64_t next_id_ GUARDED_BY(mutex_) = 1;
@@ -75,7 +75,7 @@ int64_t SocketClient::Send(const std::variant<SetRequest, DoRequest, GetRequest>
   const MutexLock lock(mutex_);
   const int64_t id = next_id_++;
   if (!connected_) {
-    responses_.push_back({.id = id, .ok = false, .error = kGone});
+    responses_.push_back({.id = id, .ok = false, .error = kGone, .has_gone = true});
     return id;
   }
   unanswered_.insert(id);
@@ -101,7 +101,7 @@ void SocketClient::Run() {
     sending_ += std::exchange(queued_, "");
   }
   WriteAvailable(socket_.get(), &sending_);
-  Disconnect(problem_);
+  Disconnect();
 }
 
 bool SocketClient::Exchange() {
@@ -128,7 +128,7 @@ bool SocketClient::TakeLine(const std::string& line) {
     const auto hello = ParseHello(line);
     // Instead of a greeting a full server says why it serves no more.
     const auto refusal = ParseResponse(line);
-    if (!hello.ok()) problem_ = refusal.ok() ? refusal->error : hello.message();
+    if (!hello.ok()) refusal_ = refusal.ok() ? refusal->error : hello.message();
     was_greeted_ = hello.ok();
     return was_greeted_;
   }
@@ -140,10 +140,14 @@ bool SocketClient::TakeLine(const std::string& line) {
   return true;
 }
 
-void SocketClient::Disconnect(const std::string& why) {
+void SocketClient::Disconnect() {
   const MutexLock lock(mutex_);
   connected_ = false;
-  for (const int64_t id : unanswered_) responses_.push_back({.id = id, .ok = false, .error = why});
+  const bool has_gone = refusal_.empty();
+  for (const int64_t id : unanswered_) {
+    responses_.push_back(
+        {.id = id, .ok = false, .error = has_gone ? kGone : refusal_, .has_gone = has_gone});
+  }
   unanswered_.clear();
 }
 

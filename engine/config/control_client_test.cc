@@ -69,6 +69,7 @@ TEST_F(ControlClientSocket, TheClientSeesTheRunGo) {
   EXPECT_EQ(response->id, id);
   EXPECT_FALSE(response->ok);
   EXPECT_THAT(response->error, HasSubstr("does not answer"));
+  EXPECT_TRUE(response->has_gone);
 }
 
 TEST_F(ControlClientSocket, ConnectSaysWhyItCannot) {

@@ -145,6 +145,20 @@ TEST_F(CompareTest, ItsKeyPutsTheKeyboardIntoTheField) {
   EXPECT_TRUE(Shown("sentence"));
 }
 
+TEST_F(CompareTest, AWrongFieldKeepsTheKeyboardAfterEnter) {
+  harness_.shell().Post(ui::FocusPanel{"compare"});
+  ASSERT_TRUE(Shown("steps_a"));
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(PlaceOf(harness_, "compare", "steps_a"));
+    test->MouseClick();
+    test->KeyCharsReplace("2-5");
+    test->KeyPress(ImGuiKey_Enter);
+    test->Yield(8);
+    EXPECT_TRUE(ImGui::GetIO().WantTextInput);
+  }));
+  EXPECT_NE(Drawn("form_error"), nullptr);
+}
+
 TEST_F(CompareTest, ARecentRunIsClickedWhereItsPathStands) {
   SHARDSCOPE_CHECK(harness_.shell().Open(b_).ok());
   SHARDSCOPE_CHECK(harness_.shell().Open(a_).ok());

@@ -120,6 +120,26 @@ TEST_F(PanelsTest, ClickSelectsAnOpAndDetailsTellAboutIt) {
   EXPECT_EQ(harness_.context().selection.op_run, query::OpRunId::None());
 }
 
+// Of any op, as lesson "streams" says; of an all-gather with its slack.
+TEST_F(PanelsTest, AnArrowLeadsFromWhereAnOpWasIssuedToWhereItBegan) {
+  OpenLesson();
+  const query::SnapshotPtr snapshot = harness_.context().snapshot;
+  const query::RankRows& rows = snapshot->ranks.front();
+  query::OpRun waited;
+  for (const query::OpRun& run : rows.op_runs) {
+    const query::PlanOp* op = snapshot->FindPlanOp(run.plan_op);
+    if (op == nullptr || op->op_class == query::OpClass::kAllGather) continue;
+    const int64_t longest_ns = waited.started_ns - waited.issued_ns;
+    if (run.started_ns - run.issued_ns > longest_ns) waited = run;
+  }
+  ASSERT_GT(waited.started_ns, waited.issued_ns);
+  harness_.shell().Post(ui::ShowOp{waited.id, rows.rank});
+  EXPECT_TRUE(harness_.Until(
+      [&] { return harness_.log().Find("timeline", "issue_arrow") != nullptr; }, 10));
+  EXPECT_EQ(std::get<int64_t>(harness_.log().Find("timeline", "issue_arrow")->value),
+            waited.started_ns - waited.issued_ns);
+}
+
 TEST_F(PanelsTest, DoubleClickFitsASpan) {
   OpenLesson();
   const auto op = WideOp(0);

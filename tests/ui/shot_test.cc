@@ -357,6 +357,19 @@ TEST(Shot, KnobsOfAnEndedRunAreThoseOfTheStepInView) {
   }
 }
 
+// A picture attaches to no training: that none answers it says nothing.
+TEST(Shot, KnobsOfALiveRunAreNotCalledUnanswered) {
+  query::Snapshot run = *Lesson();
+  for (const auto state : {query::TraceState::kLive, query::TraceState::kFinished}) {
+    run.state = state;
+    const auto shot = TakeShot(std::make_shared<const query::Snapshot>(run), {});
+    ASSERT_TRUE(shot.ok()) << shot.message();
+    EXPECT_NE(shot->log.Find("run_control", "knob:prefetch.backward"), nullptr);
+    const bool says_so = shot->log.Find("run_control", "notice") != nullptr;
+    EXPECT_EQ(says_so, state == query::TraceState::kFinished);
+  }
+}
+
 TEST(Shot, EveryRanksPredictionsAreThoseOfTheReport) {
   for (const ui::Language language : {ui::Language::kEnglish, ui::Language::kChinese}) {
     const auto shot = TakeShot(Lesson(), {.height = 1400, .language = language});

@@ -66,6 +66,7 @@ TEST_F(StartPageTest, TheCardOfATracePutsTheKeyboardIntoTheField) {
     test->KeyChars("/no/such/trace");
     test->KeyPress(ImGuiKey_Enter);
     test->Yield(8);
+    EXPECT_TRUE(ImGui::GetIO().WantTextInput);  // what is typed on is no key command
   }));
   ASSERT_NE(Drawn("runs", "error"), nullptr);
   EXPECT_THAT(Drawn("runs", "error")->text, HasSubstr("/no/such/trace"));

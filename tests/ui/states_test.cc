@@ -55,6 +55,25 @@ TEST_F(StatesTest, ARecordedProgramHasNoNumbersOfSteps) {
   EXPECT_NE(harness_.log().Find("timeline", "minimap"), nullptr);
 }
 
+TEST_F(StatesTest, ARecordedProgramWithoutStepsIsNotWaitedFor) {
+  query::Snapshot program = RecordedProgram();
+  program.meta["imported"] = "snapshot";
+  Open(program);
+  for (const char* panel : {"ranks", "steps", "collectives"}) {
+    harness_.shell().Post(ui::FocusPanel{panel});
+    EXPECT_TRUE(harness_.Until(
+        [&] { return Text(panel, "empty").find("no steps") != std::string::npos; }, 10))
+        << panel << ": " << Text(panel, "empty");
+  }
+  EXPECT_THAT(Text("memory", "empty"), HasSubstr("profile_memory=True"));
+  program.meta.erase("imported");
+  program.state = query::TraceState::kLive;  // it may record some yet
+  Open(program);
+  harness_.shell().Post(ui::FocusPanel{"steps"});
+  EXPECT_TRUE(
+      harness_.Until([&] { return Text("steps", "empty") == "No step has ended yet."; }, 10));
+}
+
 TEST_F(StatesTest, ARunWithoutStepsKeepsTheViewOfItsUser) {
   for (const auto state : {query::TraceState::kFinished, query::TraceState::kLive}) {
     query::Snapshot program = RecordedProgram();

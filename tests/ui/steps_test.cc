@@ -129,6 +129,18 @@ TEST_F(LessonStepsTest, WithoutARunOfItsOwnNothingIsSaved) {
   EXPECT_THAT(harness_.context().notice.text, HasSubstr("Open a run first"));
 }
 
+// Not of colour alone.
+TEST_F(StepsTest, AnIncidentHasACrossAndAChangeHasNone) {
+  query::Snapshot run = *analysis::MakeLessonSnapshot(2, 12, 6);
+  const query::Step& step = run.ranks[0].steps[8];
+  run.markers.push_back({step.start_ns, step.step, "skip", "scaler", "2", "1"});
+  harness_.shell().OpenSnapshot(std::make_shared<const query::Snapshot>(run));
+  harness_.Frames(8);
+  Press(ImGuiKey_T);
+  EXPECT_TRUE(harness_.Until([this] { return Drawn("incident:8") != nullptr; }, kStepsSeconds));
+  EXPECT_EQ(Drawn("incident:6"), nullptr);
+}
+
 // Six steps of two ranks, a knob turned at the third; the first, warm-up, takes longer.
 void WriteSteps(const std::string& folder) {
   std::filesystem::create_directories(folder);

@@ -11,6 +11,7 @@
 
 #include "trace/base/assets.h"
 #include "trace/base/time.h"
+#include "ui/open_error.h"
 #include "ui/panel_ids.h"
 #include "ui/panels/banner/banner_panel.h"
 #include "ui/panels/notice/notice_panel.h"
@@ -98,7 +99,8 @@ bool Shell::IsOpen(const std::string& path) const {
 Status Shell::Open(const std::string& path, std::optional<int32_t> around_step) {
   auto session = RunSession::Open(path, options_.wake, {options_.memory_bytes, around_step});
   if (!session.ok()) {
-    context_.error = session.message();
+    context_.error =
+        ui::OpenErrorText(context_.language, path, ui::IsMissing(path), session.message());
     Say(session.message());
     return session.status();
   }

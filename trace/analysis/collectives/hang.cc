@@ -120,7 +120,8 @@ class GroupReader {
   Mismatch MismatchOf(int64_t sequence, const std::map<Asked, std::vector<int32_t>>& ranks_of);
   void FindPending();
   void FindPeers();
-  std::string PeerSentence(const Member& member, const Peer& peer);
+  PeerWait PeerWaitOf(const Member& member, const Peer& peer) const;
+  std::string PeerSentence(const PeerWait& wait) const;
   std::string MismatchSentence() const;
   std::string PendingSentence() const;
   std::string LastOf(const std::vector<int32_t>& ranks) const;
@@ -281,29 +282,45 @@ std::optional<Pair> PairOf(std::string_view name) {
   return pair;
 }
 
-std::string GroupReader::PeerSentence(const Member& member, const Peer& peer) {
-  std::string text = fmt::format("Rank {} waits in {} #{} of {}", member.position.rank, peer.name,
-                                 peer.sequence, Title());
+PeerWait GroupReader::PeerWaitOf(const Member& member, const Peer& peer) const {
+  PeerWait wait{.rank = member.position.rank, .sequence = peer.sequence, .name = peer.name};
   const std::optional<Pair> pair = PairOf(peer.name);
-  if (!pair || pair->other < 0) return text + ".";
+  if (!pair || pair->other < 0) return wait;
+  wait.is_send = pair->is_send;
   // Ranks of a group in its own numbers.
   int32_t other = pair->other;
   if (static_cast<size_t>(other) < told_members_.size()) {
     other = *std::next(told_members_.begin(), other);
   }
+  wait.other_rank = other;
+  wait.other = PeerWait::Other::kHasNoDump;
   const auto found = members_.find(other);
-  if (found == members_.end() || !found->second.position.has_dump) {
-    return text + fmt::format("; rank {} has no dump.", other);
-  }
+  if (found == members_.end() || !found->second.position.has_dump) return wait;
   const auto answers = [&](const Peer& one) {
     const std::optional<Pair> its = PairOf(one.name);
     return its && its->is_send != pair->is_send && its->other == pair->self;
   };
-  if (std::any_of(found->second.peers.begin(), found->second.peers.end(), answers)) {
-    return text + fmt::format(", and rank {} in the other side of it.", other);
+  const bool is_in_it =
+      std::any_of(found->second.peers.begin(), found->second.peers.end(), answers);
+  wait.other = is_in_it ? PeerWait::Other::kIsInIt : PeerWait::Other::kHasNotAsked;
+  return wait;
+}
+
+std::string GroupReader::PeerSentence(const PeerWait& wait) const {
+  const std::string text =
+      fmt::format("Rank {} waits in {} #{} of {}", wait.rank, wait.name, wait.sequence, Title());
+  switch (wait.other) {
+    case PeerWait::Other::kUnknown:
+      break;
+    case PeerWait::Other::kHasNoDump:
+      return text + fmt::format("; rank {} has no dump.", wait.other_rank);
+    case PeerWait::Other::kIsInIt:
+      return text + fmt::format(", and rank {} in the other side of it.", wait.other_rank);
+    case PeerWait::Other::kHasNotAsked:
+      return text + fmt::format("; rank {} has not asked for the {}.", wait.other_rank,
+                                wait.is_send ? "receive" : "send");
   }
-  return text + fmt::format("; rank {} has not asked for the {}.", other,
-                            pair->is_send ? "receive" : "send");
+  return text + ".";
 }
 
 void GroupReader::FindPeers() {
@@ -311,7 +328,9 @@ void GroupReader::FindPeers() {
   for (const auto& [rank, member] : members_) {
     for (const Peer& peer : member.peers) {
       if (hang_.peers.size() == kMostPeers) return;
-      hang_.peers.push_back(PeerSentence(member, peer));
+      const PeerWait wait = PeerWaitOf(member, peer);
+      hang_.peers.push_back(PeerSentence(wait));
+      if (!hang_.peer) hang_.peer = wait;
     }
   }
 }
@@ -510,6 +529,7 @@ Hang FindHang(const query::Snapshot& snapshot) {
     for (size_t at = 0; at < std::min<size_t>(hang.groups.size(), 2); ++at) {
       if (WeightOf(hang.groups[at], waits_of) != Weight::kCycle) break;
       hang.sentence += (at > 0 ? " " : "") + hang.groups[at].sentence;
+      ++hang.num_in_cycle;
     }
   } else if (weight == Weight::kNone) {
     hang.sentence = fmt::format("Nothing is pending: all that {} remembered has ended.",

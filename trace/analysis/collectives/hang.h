@@ -50,20 +50,34 @@ struct PendingCollective {
   std::vector<int32_t> completed;     // have seen its end
 };
 
+// A send or receive that has not ended.
+struct PeerWait {
+  enum class Other : uint8_t { kUnknown, kHasNoDump, kIsInIt, kHasNotAsked };
+  int32_t rank = 0;
+  int64_t sequence = 0;
+  std::string name;  // "send 0->1"
+  bool is_send = false;
+  int32_t other_rank = -1;  // -1: kUnknown
+  Other other = Other::kUnknown;
+};
+
 struct GroupHang {
   std::string name;
   std::string description;
   std::vector<RankPosition> positions;  // ascending rank; members without a dump too
   std::optional<Mismatch> mismatch;     // the first
   std::optional<PendingCollective> pending;
-  std::vector<std::string> peers;  // pending sends and receives, in words
+  std::optional<PeerWait> peer;    // the first pending send or receive
+  std::vector<std::string> peers;  // all of them, in words
   std::string sentence;            // what holds up this group; empty: nothing
 };
 
 struct Hang {
-  std::string sentence;           // names whose fault it is; never empty if there are dumps
-  bool is_hang = false;           // false: nothing is pending
-  int num_dumps = 0;              // ranks with one
+  std::string sentence;  // names whose fault it is; never empty if there are dumps
+  bool is_hang = false;  // false: nothing is pending
+  int num_dumps = 0;     // ranks with one
+  // So many of the first groups wait for one another: the sentence is those of all of these.
+  int num_in_cycle = 0;
   std::vector<GroupHang> groups;  // by name; those that hold up others first
 };
 

@@ -207,6 +207,7 @@ TEST_F(HangTest, TheGroupThatHoldsUpOthersComesFirst) {
   Add(1, 6, "all_gather", kStarted, "Float [4]", "1");
   Add(2, 5, "all_gather", kCompleted, "Float [4]", "1");
   const Hang hang = FindHang(snapshot_);
+  EXPECT_EQ(hang.num_in_cycle, 0);
   EXPECT_EQ(hang.groups[0].name, "1");
   EXPECT_EQ(hang.sentence,
             "Rank 1 waits in all_gather #6 of group 1 (mesh_tp); rank 2 has not "
@@ -223,6 +224,7 @@ TEST_F(HangTest, GroupsThatWaitForOneAnotherAreBothNamed) {
             "Groups wait for one another: Rank 0 waits in all_reduce #3 of group 0 (default_pg); "
             "rank 1 has not issued it: it has issued none. Rank 1 waits in all_gather #3 of group "
             "1; rank 0 has not issued it: it has issued none.");
+  EXPECT_EQ(FindHang(snapshot_).num_in_cycle, 2);
 }
 
 TEST_F(HangTest, SendsAndReceivesAreLookedForOnTheOtherSide) {
@@ -241,7 +243,12 @@ TEST_F(HangTest, SendsAndReceivesAreLookedForOnTheOtherSide) {
   EXPECT_EQ(Sentence(),
             "Rank 4 waits in send 0->1 #2 of group 0 (default_pg), and rank 6 in the "
             "other side of it.");
-  EXPECT_EQ(FindHang(snapshot_).groups[0].peers.size(), 2u);
+  const GroupHang group = FindHang(snapshot_).groups[0];
+  EXPECT_EQ(group.peers.size(), 2u);
+  ASSERT_TRUE(group.peer.has_value());
+  EXPECT_EQ(group.peer->rank, 4);
+  EXPECT_EQ(group.peer->other_rank, 6);
+  EXPECT_EQ(group.peer->other, PeerWait::Other::kIsInIt);
 }
 
 TEST_F(HangTest, WhatTheGroupSaysGoesBeyondItsEntries) {

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "trace/base/units.h"
+#include "ui/hang_words.h"
 #include "ui/panel_ids.h"
 #include "ui/text.h"
 #include "ui/widgets/buttons.h"
@@ -30,7 +31,7 @@ std::string SentenceOf(const ui::Context& context) {
     }
     return ui::TrFormat(context.language, Text::kRunFailed, error.step, error.new_value);
   }
-  if (report.hang.is_hang) return report.hang.sentence;
+  if (report.hang.is_hang) return ui::HangSentence(context.language, report.hang);
   return ui::TrFormat(context.language, Text::kFileUnfinished, report.unfinished.front());
 }
 

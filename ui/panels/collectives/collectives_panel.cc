@@ -282,7 +282,10 @@ void CollectivesPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Co
   const CollectivesFrame frame{{context, widgets::LookOf(context), log, commands}};
   if (context.snapshot == nullptr) return frame.Empty(Text::kCollectivesEmpty);
   if (context.collectives == nullptr) return frame.Empty(Text::kCollectivesMaking);
-  if (context.collectives->groups.empty()) return frame.Empty(Text::kCollectivesNone);
+  if (context.collectives->groups.empty()) {
+    return frame.Empty(ui::IsRecordedWithoutSteps(context) ? Text::kRecordedNoSteps
+                                                           : Text::kCollectivesNone);
+  }
   widgets::Gap(frame.look, 4);
   DrawChoices(frame);
   widgets::Gap(frame.look, 4);

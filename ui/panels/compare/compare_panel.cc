@@ -9,6 +9,7 @@
 
 #include "trace/base/text.h"
 #include "trace/base/units.h"
+#include "ui/open_error.h"
 #include "ui/panel_ids.h"
 #include "ui/panels/compare/compare_parts.h"
 #include "ui/panels/compare/compare_words.h"
@@ -106,7 +107,10 @@ void ComparePanel::DrawFields(const CompareFrame& frame) {
   bool entered = false;
   const auto field = [&](const char* id, std::string* text, Text hint, float field_width) {
     widgets::TextField(look, id, text, {.hint = frame.Tr(hint), .width = field_width});
-    entered = entered || widgets::IsLeftByEnter();
+    if (widgets::IsLeftByEnter()) {
+      entered = true;
+      ImGui::SetKeyboardFocusHere(-1);  // Enter left the field
+    }
     frame.NoteItem(id + 2, *text);
   };
   if (wants_path_) ImGui::SetKeyboardFocusHere();
@@ -262,7 +266,9 @@ void ComparePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
   DrawActions(frame);
   if (compare.made == nullptr || compare.is_making()) return;
   if (!compare.made->error.empty()) {
-    ErrorBar(frame, "error", compare.made->error);
+    ErrorBar(frame, "error",
+             ui::OpenErrorText(context.language, compare.made->with.path, compare.made->is_missing,
+                               compare.made->error));
     return;
   }
   DrawMade(frame);

@@ -147,7 +147,10 @@ void MemoryPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
   if (snapshot == nullptr || snapshot->ranks.empty()) {
     return frame.Empty(ui::Text::kMemoryEmpty);
   }
-  if (HasNone(*snapshot)) return frame.Empty(ui::Text::kMemoryNone);
+  if (HasNone(*snapshot)) {
+    return frame.Empty(snapshot->IsImported() ? ui::Text::kMemoryNoneImported
+                                              : ui::Text::kMemoryNone);
+  }
   if (snapshot->run_folder != run_folder_ || snapshot->generation < generation_) ranks_.clear();
   run_folder_ = snapshot->run_folder;
   generation_ = snapshot->generation;
@@ -267,7 +270,8 @@ void MemoryPanel::DrawRow(const ui::Context& context, const Axis& axis, const Ro
   DrawDevice(context, row, max_bytes, log);
   list->AddRectFilled({row.box.x0, row.box.y1}, {row.box.x1, row.box.y1 + 1}, theme.surface.line);
   DrawRowLabels(context, row, max_bytes, log);
-  DrawPlotLines(context, axis, {row.rank, row.box, max_bytes}, log);
+  const RankMemory& memory = ranks_.at(row.rank);
+  DrawPlotLines(context, axis, {row.rank, row.box, max_bytes, memory.stack, memory.device}, log);
 }
 
 void MemoryPanel::DrawDevice(const ui::Context& context, const Row& row, int64_t max_bytes,

@@ -23,6 +23,8 @@ constexpr float kLineGap = 2;           // between a line and a label
 constexpr float kRoomOverPlot = 14;     // for labels of lines near its top
 constexpr float kRoomUnderPlot = 8;     // and near its bottom: both stand between two rows
 constexpr float kLabelRounding = 0.1F;  // so much may boxes that touch overlap
+constexpr float kPlateMargin = 4;       // to the sides of the plot
+constexpr float kPlatePadding = 3;      // of the plate under a label
 
 // Steps of one Schedule that follow each other, in pixels.
 struct Stretch {
@@ -106,11 +108,28 @@ class PlotLines {
   }
 
  private:
-  // Returns its y.
-  float DrawLine(float x0, float x1, int64_t bytes, ui::Color color) {
+  float Y(int64_t bytes) const {
     const double share = static_cast<double>(bytes) / static_cast<double>(plot_.max_bytes);
     const float height = plot_.box.y1 - plot_.box.y0;
-    const float y = std::round(plot_.box.y1 - height * static_cast<float>(share));
+    return std::round(plot_.box.y1 - height * static_cast<float>(share));
+  }
+
+  // Of the highest that is drawn between these.
+  float TopOfData(float x0, float x1) const {
+    int64_t most = 0;
+    const auto look_at = [&](const auto& boxes) {
+      for (const auto& box : boxes) {
+        if (box.x0 < x1 && x0 < box.x1) most = std::max(most, box.high_bytes);
+      }
+    };
+    look_at(plot_.stack.boxes);
+    look_at(plot_.device.bands);
+    return Y(most);
+  }
+
+  // Returns its y.
+  float DrawLine(float x0, float x1, int64_t bytes, ui::Color color) {
+    const float y = Y(bytes);
     timeline::DrawDashedHorizontal(look_, x0 + look_.Px(3), x1 - look_.Px(3), y, color);
     room_.AddLine(x0, x1, y);
     return y;
@@ -122,17 +141,38 @@ class PlotLines {
     const ui::Box line{box.x0, label.y, box.x1, label.y + look_.Px(1)};
     const widgets::TextStyle style{look_.fonts.text, ui::kSmallTextSize, label.color};
     const ImVec2 size = widgets::TextSize(look_, style, label.text);
-    const float margin = look_.Px(4);
-    const float padding = look_.Px(3);
-    if (size.x > box.x1 - box.x0 - 2 * margin) return line;
-    const float x = label.is_left ? box.x0 + margin : box.x1 - margin - size.x;
-    const float y =
-        label.is_above ? label.y - look_.Px(kLineGap) - size.y : label.y + look_.Px(kLineGap);
-    const auto free = room_.Take({x - padding, y, x + size.x + padding, y + size.y});
+    if (size.x > box.x1 - box.x0 - 2 * look_.Px(kPlateMargin)) return line;
+    const auto free = TakeRoom(label, size);
     if (!free) return line;
     ImGui::GetWindowDrawList()->AddRectFilled(  // readable over any band
         {free->x0, free->y0}, {free->x1, free->y1}, ui::WithAlpha(look_.theme.surface.panel, 0.8F));
-    return widgets::DrawText(look_, style, {x, free->y0}, label.text);
+    return widgets::DrawText(look_, style, {free->x0 + look_.Px(kPlatePadding), free->y0},
+                             label.text);
+  }
+
+  // For the plate of a label, over the data if it can be: the peak that a line is about lies right
+  // under it. At the label's own end of the line, beside other labels, at the other end; else on
+  // the data.
+  std::optional<ui::Box> TakeRoom(const LineLabel& label, ImVec2 size) {
+    const float padding = look_.Px(kPlatePadding);
+    const float width = size.x + 2 * padding;
+    const float left = plot_.box.x0 + look_.Px(kPlateMargin) - padding;
+    const float right = plot_.box.x1 - look_.Px(kPlateMargin) + padding - width;
+    const float own = label.is_left ? left : right;
+    std::vector<float> places = {own};
+    for (const ui::Box& other : room_.labels()) {
+      places.push_back(other.x0 - look_.Px(kPlateMargin) - width);
+      places.push_back(other.x1 + look_.Px(kPlateMargin));
+    }
+    places.push_back(label.is_left ? right : left);
+    const float y =
+        label.is_above ? label.y - look_.Px(kLineGap) - size.y : label.y + look_.Px(kLineGap);
+    for (const float x : places) {
+      if (x < left || x > right) continue;
+      const auto free = room_.Take({x, y, x + width, y + size.y}, TopOfData(x, x + width));
+      if (free) return free;
+    }
+    return room_.Take({own, y, own + width, y + size.y});
   }
 
   const ui::Context& context_;
@@ -154,9 +194,10 @@ bool LabelRoom::IsFree(const ui::Box& box) const {
          std::none_of(labels_.begin(), labels_.end(), meets);
 }
 
-std::optional<ui::Box> LabelRoom::Take(const ui::Box& wanted) {
+std::optional<ui::Box> LabelRoom::Take(const ui::Box& wanted, std::optional<float> lowest) {
   const float height = wanted.y1 - wanted.y0;
   std::vector<float> places = {wanted.y0};
+  if (lowest) places.push_back(*lowest - height);
   for (const auto* taken : {&lines_, &labels_}) {
     for (const ui::Box& box : *taken) {
       places.push_back(box.y0 - height);
@@ -168,6 +209,7 @@ std::optional<ui::Box> LabelRoom::Take(const ui::Box& wanted) {
   });
   for (const float y : places) {
     const ui::Box box{wanted.x0, y, wanted.x1, y + height};
+    if (lowest && box.y1 > *lowest + kLabelRounding) continue;
     if (!IsFree(box)) continue;
     labels_.push_back(box);
     return box;

@@ -1,5 +1,6 @@
 // Dashed lines over the stacks of a rank: what each Schedule in view was predicted to take, and
-// engine.memory_limit; each with a label that stands clear of all lines and labels.
+// engine.memory_limit; each with a label that stands clear of all lines and labels, and where there
+// is room of the stacks too.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 
 #include "ui/context.h"
 #include "ui/draw_log.h"
+#include "ui/panels/memory/memory_stack.h"
 #include "ui/timeline/axis.h"
 
 namespace shardscope::panels {
@@ -17,6 +19,8 @@ struct MemoryPlot {
   int32_t rank = 0;
   ui::Box box;
   int64_t max_bytes = 1;
+  const MemoryStack& stack;  // what is drawn there
+  const DeviceMemory& device;
 };
 
 // Finds room for labels. Pixels; no Dear ImGui.
@@ -27,9 +31,11 @@ class LabelRoom {
 
   void AddLine(float x0, float x1, float y) { lines_.push_back({x0, y - gap_, x1, y + gap_}); }
 
-  // `wanted`, or as near to it as there is room above or below; that room is taken then. nullopt:
-  // there is none.
-  std::optional<ui::Box> Take(const ui::Box& wanted);
+  // `wanted`, or as near to it as there is room above or below, but not below `lowest`; that room
+  // is taken then. nullopt: there is none.
+  std::optional<ui::Box> Take(const ui::Box& wanted, std::optional<float> lowest = std::nullopt);
+
+  const std::vector<ui::Box>& labels() const { return labels_; }
 
  private:
   bool IsFree(const ui::Box& box) const;

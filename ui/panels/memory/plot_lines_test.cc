@@ -43,6 +43,16 @@ TEST(LabelRoom, LabelsStandClearOfLinesAndOfOneAnother) {
   EXPECT_EQ(room.Take(RightLabel(74)), RightLabel(74));
 }
 
+TEST(LabelRoom, ALabelKeepsOffWhatLiesBelow) {
+  LabelRoom room(kPlotBounds, 2);
+  room.AddLine(0, 400, 50);
+  EXPECT_EQ(room.Take(RightLabel(52), 60.0F), RightLabel(48 - kLabelHeight));  // over the line
+  EXPECT_EQ(room.Take(RightLabel(20), 30.0F), RightLabel(30 - kLabelHeight));
+  EXPECT_FALSE(room.Take(RightLabel(52), 10.0F));
+  EXPECT_EQ(room.Take(RightLabel(52)), RightLabel(52));
+  EXPECT_EQ(room.labels().size(), 3u);
+}
+
 TEST(LabelRoom, WithoutRoomThereIsNone) {
   LabelRoom room({0, 0, 400, 20}, 2);
   room.AddLine(0, 400, 10);

@@ -11,6 +11,7 @@
 #include "ui/panels/ranks/draw_strip.h"
 #include "ui/ranks.h"
 #include "ui/text.h"
+#include "ui/values.h"
 #include "ui/widgets/buttons.h"
 #include "ui/widgets/fields.h"
 #include "ui/widgets/labels.h"
@@ -228,7 +229,10 @@ void RanksPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands
   const RanksFrame frame{{context, widgets::LookOf(context), log, commands}};
   if (context.snapshot == nullptr) return frame.Empty(Text::kRanksEmpty);
   if (context.ranks == nullptr) return frame.Empty(Text::kRanksMaking);
-  if (context.ranks->findings.ranks.empty()) return frame.Empty(Text::kRanksNoStep);
+  if (context.ranks->findings.ranks.empty()) {
+    return frame.Empty(ui::IsRecordedWithoutSteps(context) ? Text::kRecordedNoSteps
+                                                           : Text::kRanksNoStep);
+  }
   widgets::Gap(frame.look, 4);
   DrawSentence(frame);
   widgets::Gap(frame.look, 4);

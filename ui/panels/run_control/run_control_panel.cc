@@ -485,9 +485,10 @@ void DrawNotice(const Frame& frame) {
     } else if (ui::ShowsThePast(context)) {
       sentence(Text::kKnobsBack);
     }
-  } else {
-    sentence(context.snapshot->state == query::TraceState::kLive ? Text::kKnobsLost
-                                                                 : Text::kKnobsFinished);
+  } else if (context.snapshot->state != query::TraceState::kLive) {
+    sentence(Text::kKnobsFinished);
+  } else if (!context.headless) {  // a picture asks no training whether it answers
+    sentence(Text::kKnobsLost);
   }
   ImGui::SetCursorPosY(std::max(ImGui::GetCursorPosY(), top + frame.look.Px(38)));
   ImGui::Dummy({0, 0});

@@ -125,6 +125,8 @@ void RunsPanel::DrawOpen(const PanelFrame& frame) {
   widgets::Heading(frame.look, frame.Tr(Text::kRunsOpenTitle));
   const float button = frame.look.Px(64);
   const float field = widgets::ContentWidth() - button - frame.look.Px(8);
+  // Enter left the field; a wrong path is typed on.
+  if (std::exchange(entered_path_, false) && !frame.context.error.empty()) wants_path_ = true;
   if (wants_path_) ImGui::SetKeyboardFocusHere();
   widgets::TextField(frame.look, "##path", &path,
                      {.hint = frame.Tr(Text::kRunsOpenHint), .width = field});
@@ -134,6 +136,7 @@ void RunsPanel::DrawOpen(const PanelFrame& frame) {
   ImGui::SameLine(0, frame.look.Px(8));
   const bool clicked = widgets::Button(frame.look, "open", frame.Tr(Text::kRunsOpenButton),
                                        widgets::Emphasis::kQuiet, button, !path.empty());
+  entered_path_ = entered && !path.empty();
   if ((clicked || entered) && !path.empty()) frame.commands->push_back(ui::OpenRun{path});
   if (!frame.context.error.empty()) {
     frame.log->Text("error", frame.context.error, ErrorLine(frame, frame.context.error));

@@ -45,6 +45,7 @@ class RunsPanel : public ui::Panel {
   int shown_keys_ = 0;         // ShownKey::times when it last showed one
   bool reveals_form_ = false;  // scrolls to it
   bool wants_path_ = false;    // its field is to have the keyboard
+  bool entered_path_ = false;  // Enter was pressed in it in the last frame
   bool wants_search_ = false;  // likewise
   int typed_into_ = 0;         // TypedInto::times in the last frame
   bool only_changed_ = false;  // of the keys

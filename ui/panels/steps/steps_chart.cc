@@ -35,12 +35,15 @@ constexpr float kLeastParts = 50;  // high
 constexpr float kLeastBars = 40;   // wide
 constexpr float kHatch = 4;
 
+bool IsIncident(const query::Marker& event) {
+  const auto kind = query::ParseMarkerKind(event.kind);
+  return kind == query::MarkerKind::kError || kind == query::MarkerKind::kSkip;
+}
+
 void AddEvents(const StepRow& row, StepBar* bar) {
   for (const query::Marker& event : row.events) {
     bar->has_change = bar->has_change || query::IsKnobChange(event);
-    const auto kind = query::ParseMarkerKind(event.kind);
-    bar->has_incident =
-        bar->has_incident || kind == query::MarkerKind::kError || kind == query::MarkerKind::kSkip;
+    bar->has_incident = bar->has_incident || IsIncident(event);
   }
 }
 
@@ -138,13 +141,31 @@ void DrawLosses(const Chart& chart, ui::DrawLog* log) {
             widgets::DrawTextRight(look, faint, {right, chart.losses.y1 - look.Px(8)}, bottom));
 }
 
-void DrawEvents(const Chart& chart) {
+// A cross, so that an incident is not told from a change by its colour alone.
+ui::Box DrawIncident(const Look& look, ImVec2 at) {
+  const float size = look.Px(3.5F);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddCircleFilled(at, look.Px(6), ui::WithAlpha(look.theme.surface.panel, 0.8F), 16);
+  const float width = look.Px(1.6F);
+  list->AddLine({at.x - size, at.y - size}, {at.x + size, at.y + size}, look.theme.state.bad,
+                width);
+  list->AddLine({at.x - size, at.y + size}, {at.x + size, at.y - size}, look.theme.state.bad,
+                width);
+  return {at.x - size, at.y - size, at.x + size, at.y + size};
+}
+
+void DrawEvents(const Chart& chart, ui::DrawLog* log) {
   for (size_t at = 0; at < chart.bars.size(); ++at) {
     const StepBar& bar = chart.bars[at];
     if (!bar.has_change && !bar.has_incident) continue;
+    const float x = std::round(chart.X(at));
     timeline::DrawDashedVertical(
-        chart.look, std::round(chart.X(at)), chart.times.y0, chart.losses.y1,
+        chart.look, x, chart.times.y0, chart.losses.y1,
         bar.has_incident ? chart.look.theme.state.bad : chart.look.theme.state.pending);
+    if (!bar.has_incident) continue;
+    const int32_t step = chart.rows[bar.slowest].step;
+    log->Int(fmt::format("incident:{}", step), "", step, "step",
+             DrawIncident(chart.look, {x, chart.times.y0}));
   }
 }
 
@@ -187,7 +208,13 @@ void DrawHover(const Chart& chart, size_t at) {
                    row.slowest_rank, ui::FormatDuration(row.exposed_ns), LossText(row.loss));
   for (size_t index = bar.first; index <= bar.last; ++index) {
     for (const query::Marker& event : chart.rows[index].events) {
-      detail += "\n" + EventWords(chart.context.language, event);
+      const std::string words = EventWords(chart.context.language, event);
+      detail += '\n';
+      if (query::IsKnobChange(event)) {
+        detail += ui::TrFormat(chart.context.language, Text::kStepsTurned, words);
+      } else {
+        detail += IsIncident(event) ? "× " + words : words;
+      }
     }
   }
   widgets::Tooltip(look, ui::TrFormat(chart.context.language, Text::kStepsBarTitle, row.step),
@@ -245,7 +272,7 @@ void DrawStepsChart(const ui::Context& context, const std::vector<StepRow>& rows
       std::min((box.x1 - left) / static_cast<float>(chart.bars.size()), look.Px(kMostBar));
   DrawTimes(chart, log);
   DrawLosses(chart, log);
-  DrawEvents(chart);
+  DrawEvents(chart, log);
   DrawLabels(chart, box, log);
   ImGui::SetCursorScreenPos({left, top});
   const bool is_clicked = ImGui::InvisibleButton("##chart", {box.x1 - left, bottom - top});

@@ -1,5 +1,6 @@
 // The chart of the panel Steps: how long each step took with what of it was exposed, and its loss,
-// over one axis of steps, with dashed lines where something was changed.
+// over one axis of steps, with dashed lines where something was changed, and with a cross on top
+// where an update was skipped or the run failed.
 #pragma once
 
 #include <imgui.h>

@@ -191,7 +191,10 @@ void StepsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands
   const StepsFrame frame{{context, widgets::LookOf(context), log, commands}};
   if (context.snapshot == nullptr) return frame.Empty(Text::kStepsEmpty);
   if (context.step_table == nullptr) return frame.Empty(Text::kStepsMaking);
-  if (context.step_table->empty()) return frame.Empty(Text::kStepsNone);
+  if (context.step_table->empty()) {
+    return frame.Empty(ui::IsRecordedWithoutSteps(context) ? Text::kRecordedNoSteps
+                                                           : Text::kStepsNone);
+  }
   widgets::Gap(frame.look, 4);
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const ImVec2 at = ImGui::GetCursorScreenPos();

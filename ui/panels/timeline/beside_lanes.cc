@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "trace/base/text.h"
+#include "ui/open_error.h"
 #include "ui/panels/timeline/under_lanes.h"
 #include "ui/text.h"
 #include "ui/values.h"
@@ -52,7 +53,10 @@ std::string BesideSentence(const ui::Context& context) {
   const ui::CompareState& compare = context.compare;
   if (!compare.asked) return ui::Tr(language, Text::kBesideChoose);
   if (compare.made == nullptr || compare.is_making()) return ui::Tr(language, Text::kBesideMaking);
-  if (!compare.made->error.empty()) return Printable(compare.made->error, "");
+  const ui::Compared& made = *compare.made;
+  if (!made.error.empty()) {
+    return Printable(ui::OpenErrorText(language, made.with.path, made.is_missing, made.error), "");
+  }
   if (compare.beside == nullptr) return ui::Tr(language, Text::kBesideMaking);
   const ui::BesideStep& step = *compare.beside;
   if (step.step_b < 0) return ui::Tr(language, Text::kBesideNoStep);

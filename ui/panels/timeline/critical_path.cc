@@ -282,7 +282,9 @@ float DrawPathLegend(const ui::Context& context, const Axis& axis, float top, ui
   if (path == nullptr) {
     const bool none =
         !context.snapshot->loading && analysis::NewestStepOfAll(*context.snapshot) < 0;
-    say(none ? ui::Text::kPathNoStep : ui::Text::kPathMaking);
+    say(!none                                 ? ui::Text::kPathMaking
+        : ui::IsRecordedWithoutSteps(context) ? ui::Text::kPathRecorded
+                                              : ui::Text::kPathNoStep);
   } else if (path->parts.empty()) {
     legend.Title(ui::TrFormat(context.language, ui::Text::kPathNoOps, path->step));
   } else {

@@ -189,7 +189,11 @@ void TimelineOverlay::Draw(const ui::Context& context, const Frame& frame, ui::D
   }
   if (!context.selection.op_run.is_none()) {
     Update(context);
-    if (facts_.found && facts_.slack.found) callout_ = DrawArrow(context, frame, log);
+    if (facts_.found && facts_.slack.found) {
+      callout_ = DrawArrow(context, frame, log);
+    } else if (facts_.found) {
+      DrawIssue(context, frame, log);
+    }
   }
   if (context.headless) DrawStallCallout(context, frame, log);
 }
@@ -278,6 +282,29 @@ ui::Box TimelineOverlay::DrawArrow(const ui::Context& context, const Frame& fram
   const ui::Box drawn = timeline::DrawCallout(look, at, frame.box, callout);
   log->Int("slack", callout.title, facts_.slack.slack_ns, "ns", drawn);
   return drawn;
+}
+
+void TimelineOverlay::DrawIssue(const ui::Context& context, const Frame& frame,
+                                ui::DrawLog* log) const {
+  const Look look = widgets::LookOf(context);
+  const int32_t rank = context.selection.rank;
+  const Lane* host = FindLane(frame.layout, rank, LaneKind::kHost);
+  const WaitEnd op{.rank = rank, .track = facts_.run.track, .is_op = true};
+  const std::optional<float> op_y = HeightOf(context, frame, op);
+  if (host == nullptr || !op_y) return;
+  const float issue_x = frame.axis.X(facts_.run.issued_ns);
+  const float start_x = frame.axis.X(facts_.run.started_ns);
+  if (start_x < frame.axis.left() || issue_x > frame.axis.right()) return;
+  if (start_x - issue_x < look.Px(8)) return;  // its head alone is as long
+  const float host_y = frame.origin + host->y + host->height / 2;
+  DrawCurve(look, {{issue_x, host_y},
+                   {issue_x, host_y + (*op_y - host_y) * 0.6F},
+                   {start_x - look.Px(10), *op_y},
+                   {start_x, *op_y}});
+  DrawArrowHead(look, {start_x, *op_y});
+  const int64_t wait_ns = facts_.run.started_ns - facts_.run.issued_ns;
+  log->Int("issue_arrow", facts_.name, wait_ns, "ns",
+           {issue_x, std::min(host_y, *op_y), start_x, std::max(host_y, *op_y)});
 }
 
 void TimelineOverlay::DrawStallCallout(const ui::Context& context, const Frame& frame,

@@ -1,6 +1,6 @@
-// What explains the lanes: the arrow of the selected all-gather from its issue to its first use,
-// the call-out of a stall, and
-// the waits of GPU streams around the selected kernel or op.
+// What explains the lanes: the arrow of the selected op from where the host issued it to where it
+// began, of an all-gather on to its first use; the call-out of a stall; and the waits of GPU
+// streams around the selected kernel or op.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,10 @@ class TimelineOverlay {
   void DrawLaunch(const ui::Context& context, const Frame& frame, const timeline::WorkFacts& facts,
                   ui::DrawLog* log) const;
   void Update(const ui::Context& context);
+  // Of an all-gather with a first use, with its slack.
   ui::Box DrawArrow(const ui::Context& context, const Frame& frame, ui::DrawLog* log) const;
+  // Of any other op that did not begin when it was issued.
+  void DrawIssue(const ui::Context& context, const Frame& frame, ui::DrawLog* log) const;
   void DrawStallCallout(const ui::Context& context, const Frame& frame, ui::DrawLog* log) const;
 
   std::string run_folder_;

@@ -6,6 +6,7 @@
 #include "trace/analysis/steps/breakdown.h"
 #include "trace/import/cache.h"
 #include "trace/query/live_trace.h"
+#include "ui/open_error.h"
 
 namespace shardscope::shell {
 namespace {
@@ -71,6 +72,7 @@ std::shared_ptr<const ui::Compared> CompareMaker::Make(const CompareRequest& req
   made->with = with;
   const query::Snapshot& a = *request.snapshot;
   Status status = with.path.empty() ? Status::Ok() : ReadB(a, with, stop);
+  made->is_missing = !status.ok() && ui::IsMissing(with.path);
   if (stop.stop_requested()) return nullptr;
   const query::Snapshot& b = with.path.empty() || !status.ok() ? a : **b_;
   if (status.ok()) status = CheckSteps("A", with.steps_a, a);

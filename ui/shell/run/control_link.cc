@@ -54,7 +54,8 @@ void ControlLink::Take(const config::Response& response) {
     asked_.erase(asked);
     next_status_seconds_ = 0;
   }
-  if (!response.ok) state_.error = response.error;
+  // That it has gone, kLost says.
+  if (!response.ok) state_.error = response.has_gone ? std::string() : response.error;
 }
 
 void ControlLink::Update(double now_seconds, bool live) {
