@@ -85,6 +85,7 @@ std::string StepError(const std::string& text) {
 shell::ShotFormat FormatOf(const std::string& path) {
   const std::string ending = EndingOf(path);
   if (ending == ".svg") return shell::ShotFormat::kSvg;
+  if (ending == ".txt") return shell::ShotFormat::kText;
   return ending == ".csv" ? shell::ShotFormat::kCsv : shell::ShotFormat::kPng;
 }
 
@@ -93,8 +94,10 @@ Status CheckPictureFile(const std::string& path) {
   if (path.empty()) return Status::Ok();
   const std::string png = std::filesystem::path(path).replace_extension(".png").string();
   return CheckOutputFile(
-      path, {".png", ".svg", ".csv"},
-      fmt::format("a picture is a .png or an .svg, a panel's table a .csv; call it {}", png));
+      path, {".png", ".svg", ".csv", ".txt"},
+      fmt::format("a picture is a .png or an .svg, its texts a .txt, a panel's table a .csv; call "
+                  "it {}",
+                  png));
 }
 
 // Of a large finished trace only the rows that the picture shows.
@@ -194,8 +197,8 @@ Status TakeShot(const ShotArguments& arguments) {
   if (!arguments.animation.output.empty()) return Animate(arguments);
   if (arguments.output.empty() && !arguments.json) {
     return Status::Error(
-        "say where the picture goes with -o FILE.png, -o FILE.svg or --animate FILE.png, where a "
-        "panel's table goes with -o FILE.csv, or ask for --json");
+        "say where the picture goes with -o FILE.png, -o FILE.svg or --animate FILE.png, where "
+        "its texts go with -o FILE.txt, a panel's table with -o FILE.csv, or ask for --json");
   }
   SHARDSCOPE_RETURN_IF_ERROR(CheckPictureFile(arguments.output));
   auto linked = ui::ParseLinkedRun(arguments.run);
@@ -302,7 +305,7 @@ void AddShotCommand(CLI::App& app, int* exit_code) {
   auto arguments = std::make_shared<ShotArguments>();
   CLI::App* command = app.add_subcommand(
       "shot",
-      "The whole default window as a PNG or SVG, or a panel's table as CSV, without display");
+      "The whole default window as a PNG, SVG or text, or a panel's table as CSV, without display");
   command
       ->add_option(
           "run", arguments->run,
@@ -312,8 +315,8 @@ void AddShotCommand(CLI::App& app, int* exit_code) {
   command
       ->add_option(
           "-o,--output", arguments->output,
-          "Where the picture goes: a .png, or an .svg whose text is text; with .csv what --panel "
-          "lists")
+          "Where the picture goes: a .png, or an .svg whose text is text; with .txt its texts "
+          "alone, in the order in which they are read; with .csv what --panel lists")
       ->type_name("FILE");
   command->add_option("--size", arguments->size, "Width x height in pixels, default 1600x900")
       ->type_name("WxH");

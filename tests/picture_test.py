@@ -38,6 +38,21 @@ class PictureTest(ProgramTest):
                 self.assertGreater(checked, 3)
                 self.assertIn("Shardscope: a <b> & c", [title.text for title in root.iter(SVG + "title")])
 
+    def test_its_texts_alone_are_those_that_the_list_has(self):
+        run, _ = self.train("run", "train.steps=4")
+        to = self.root / "a.txt"
+        done = subprocess.run([APP, "shot", run, "-o", to, "--json", "--panel", "collectives"], capture_output=True, text=True, env=WITHOUT_EGL)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        panels = {}
+        for part in to.read_text(encoding="utf-8").split("\n\n"):
+            name, *lines = part.strip("\n").split("\n")
+            panels[name.removesuffix(":")] = "\n".join(lines)
+        items = [item for item in json.loads(done.stdout)["items"] if item["text"]]
+        self.assertEqual(set(panels), {item["panel"] for item in items})
+        for item in items:
+            self.assertIn(item["text"].replace("\n", " "), panels[item["panel"]], item)
+        self.assertEqual(next(iter(panels)), "top_bar")
+
     def test_size_and_ground_are_those_of_the_picture(self):
         run, _ = self.train("run", "train.steps=2")
         grounds = set()
@@ -58,7 +73,7 @@ class PictureTest(ProgramTest):
         for name in ("a.pdf", "a.db", "a.png.part", "a"):
             done = self.run_program(APP, "shot", run, "-o", self.root / name, check=False)
             self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1))
-            for part in (".png or an .svg", "a .csv", "a.png"):
+            for part in (".png or an .svg", "a .txt", "a .csv", "a.png"):
                 self.assertIn(part, done.stderr)
             self.assertFalse((self.root / name).exists())
 

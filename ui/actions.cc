@@ -64,9 +64,9 @@ Commands OtherLanguage(const Context& context) {
                                                              : Language::kEnglish}};
 }
 
-template <Neighbour kWhich>
+template <Neighbour kWhich, bool kAdd = false>
 Commands Select(const Context&) {
-  return {SelectNeighbour{kWhich}};
+  return {SelectNeighbour{kWhich, kAdd}};
 }
 
 // What is in front goes first.
@@ -81,20 +81,6 @@ Commands FoldOrUnfold(const Context& context) {
   return {FoldRanks{!AllFolded(context)}};
 }
 
-// Where the mouse is on the time axis, of the rank there; elsewhere the peak.
-Commands BlocksUnderMouse(const Context& context) {
-  if (!context.snapshot) return {};
-  if (context.hover_ns < 0) return {AskBlocks{}};
-  const bool is_over_rank = context.hover_rank >= 0;
-  return {
-      AskBlocks{is_over_rank ? std::optional(context.hover_rank) : std::nullopt, context.hover_ns}};
-}
-Commands BlocksSinceMouse(const Context& context) {
-  if (!context.snapshot) return {};
-  if (context.hover_ns < 0) return {CompareBlocks{}};
-  return {CompareBlocks{context.hover_ns}};
-}
-
 // Known while the ranks are shown.
 Commands ShowSlowRank(const Context& context) {
   if (context.ranks == nullptr) return {FocusPanel{panel_ids::kRanks}};
@@ -105,14 +91,24 @@ Commands ShowSlowRank(const Context& context) {
 
 enum class Way : uint8_t { kUp, kDown };
 
-// Of the rank that has what is selected, which stays the same one while its lanes move; else of
-// the one under the mouse.
+// The one that has what is selected, which stays the same one while its lanes move; else the one
+// under the mouse; -1: none.
+int32_t MeantRank(const Context& context) {
+  const Selection& selection = context.selection;
+  const bool has_selection = !selection.op_run.is_none() || !selection.span.is_none();
+  return has_selection ? selection.rank : context.hover_rank;
+}
+
+Commands FoldOrUnfoldRank(const Context& context) {
+  const int32_t rank = MeantRank(context);
+  if (!context.snapshot || context.snapshot->FindRank(rank) == nullptr) return {};
+  return {ToggleRank{rank}};
+}
+
 template <Way kWay>
 Commands MoveRank(const Context& context) {
   if (!context.snapshot) return {};
-  const Selection& selection = context.selection;
-  const bool has_selection = !selection.op_run.is_none() || !selection.span.is_none();
-  const int32_t rank = has_selection ? selection.rank : context.hover_rank;
+  const int32_t rank = MeantRank(context);
   const std::vector<int32_t> shown = RanksInOrder(*context.snapshot, context.lanes);
   const auto found = std::ranges::find(shown, rank);
   if (found == shown.end()) return {};
@@ -150,11 +146,20 @@ constexpr Action kRunAndView[] = {
     {Text::kCommandCheckpoint, 0, "",
      [](const Context& context) { return Do(context, config::Action::kCheckpoint); }},
     {Text::kCommandFit, ImGuiKey_F, "F", [](const Context&) { return Commands{FitSelection{}}; }},
+    {Text::kCommandMarkArea, ImGuiKey_E, "E", [](const Context&) { return Commands{MarkArea{}}; }},
     {Text::kCommandJump, ImGuiKey_O, "O", [](const Context&) { return Commands{JumpToOp{}}; }},
     {Text::kCommandPreviousOfName, ImGuiKey_Comma, ",", Select<Neighbour::kPreviousOfName>},
     {Text::kCommandNextOfName, ImGuiKey_Period, ".", Select<Neighbour::kNextOfName>},
     {Text::kCommandAlongBack, ImGuiKey_LeftBracket, "[", Select<Neighbour::kAlongBack>},
     {Text::kCommandAlongForward, ImGuiKey_RightBracket, "]", Select<Neighbour::kAlongForward>},
+    {Text::kCommandAddPreviousOfName, ImGuiMod_Shift | ImGuiKey_Comma, "Shift+,",
+     Select<Neighbour::kPreviousOfName, true>},
+    {Text::kCommandAddNextOfName, ImGuiMod_Shift | ImGuiKey_Period, "Shift+.",
+     Select<Neighbour::kNextOfName, true>},
+    {Text::kCommandAddAlongBack, ImGuiMod_Shift | ImGuiKey_LeftBracket, "Shift+[",
+     Select<Neighbour::kAlongBack, true>},
+    {Text::kCommandAddAlongForward, ImGuiMod_Shift | ImGuiKey_RightBracket, "Shift+]",
+     Select<Neighbour::kAlongForward, true>},
     {Text::kCommandFitAll, ImGuiKey_Home, "Home, 0", FitAll, ImGuiKey_0},
     {Text::kCommandUndoKnob, ImGuiMod_Ctrl | ImGuiKey_Z, "Ctrl+Z",
      [](const Context& context) { return CanSteer(context) ? Commands{UndoKnob{}} : Commands{}; }},
@@ -187,10 +192,12 @@ constexpr Action kRunAndView[] = {
      [](const Context& context) {
        return Commands{ShowCriticalPath{!context.critical_path.is_on}};
      }},
-    {Text::kCommandBlocks, ImGuiKey_M, "M", BlocksUnderMouse},
-    {Text::kCommandBlocksSince, ImGuiMod_Shift | ImGuiKey_M, "Shift+M", BlocksSinceMouse},
+    {Text::kCommandBlocks, ImGuiKey_M, "M", [](const Context&) { return Commands{BlocksHere{}}; }},
+    {Text::kCommandBlocksSince, ImGuiMod_Shift | ImGuiKey_M, "Shift+M",
+     [](const Context&) { return Commands{BlocksHere{.since = true}}; }},
     {Text::kCommandChoices, 0, "", [](const Context&) { return Commands{ShowMemoryChoices{}}; }},
     {Text::kCommandFoldAll, ImGuiKey_Z, "Z", FoldOrUnfold},
+    {Text::kCommandFoldRank, ImGuiMod_Shift | ImGuiKey_Z, "Shift+Z", FoldOrUnfoldRank},
     {Text::kCommandRankUp, ImGuiMod_Ctrl | ImGuiKey_LeftBracket, "Ctrl+[", MoveRank<Way::kUp>},
     {Text::kCommandRankDown, ImGuiMod_Ctrl | ImGuiKey_RightBracket, "Ctrl+]", MoveRank<Way::kDown>},
     {Text::kCommandRankOrder, 0, "", [](const Context&) { return Commands{OrderRanks{}}; }},
@@ -295,6 +302,7 @@ constexpr AxisKey kAxisKeys[] = {
     {Text::kKeyPan, Text::kKeyDrag},
     {Text::kKeySelect, Text::kKeyClick},
     {Text::kKeyArea, Text::kKeyAreaName},
+    {Text::kKeyAreaEdge, Text::kKeyAreaEdgeName},
     {Text::kKeyDoubleClick, Text::kKeyDoubleClickName},
     {Text::kKeyStepLens, Text::kKeyStepLensName},
     {Text::kKeyMoveOp, Text::kKeyMoveOpName},

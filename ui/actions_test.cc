@@ -58,7 +58,7 @@ TEST(Actions, PanelsStandBetweenTheOthersInTheOrderOfTheirKeys) {
 
 // Keys that panels listen for themselves are in the list, too.
 TEST(Actions, TheListHasTheKeysOfPanels) {
-  for (const std::string key : {"Alt+Up, Alt+Down", "Ctrl+Enter", "Tab"}) {
+  for (const std::string key : {"Alt+Up, Alt+Down", "Ctrl+Enter", "Tab", "Shift+Left, Right"}) {
     EXPECT_TRUE(std::ranges::any_of(AxisKeys(), [&](const AxisKey& listed) {
       return Tr(Language::kEnglish, listed.key) == key;
     })) << key;

@@ -93,6 +93,7 @@ struct SelectSpan {  // a kernel, copy or range
 struct SelectArea {
   std::optional<analysis::AreaQuery> area;  // none: marks nothing
 };
+struct MarkArea {};  // what is selected, else the step in focus, else what is in view
 enum class Neighbour : uint8_t {
   kPreviousOfName,
   kNextOfName,
@@ -101,6 +102,7 @@ enum class Neighbour : uint8_t {
 };
 struct SelectNeighbour {  // and brings it into view
   Neighbour which = Neighbour::kNextOfName;
+  bool add = false;  // ops that are selected stay so
 };
 struct FitSelection {};
 struct JumpToOp {};  // from the selected kernel to its op, from an op to its first kernel
@@ -114,6 +116,11 @@ struct AskBlocks {               // what is live at one moment, block by block, 
 };
 struct CompareBlocks {              // with another moment
   std::optional<int64_t> since_ns;  // none: with none
+};
+// One of the two for the moment under the mouse, else the time lens's, else the start of what is
+// selected; else for none.
+struct BlocksHere {
+  bool since = false;  // CompareBlocks, else AskBlocks
 };
 struct ShowMemoryChoices {  // instead of the blocks of a moment
   bool show = true;
@@ -252,14 +259,14 @@ struct Quit {};
 using Command = std::variant<
     OpenRun, CloseRun, CancelImport, StartRun, SetView, UndoView, RedoView, ShowStep, GoToLink,
     LoadAllSteps, CopyLink, AddBookmark, EditBookmark, KeepBookmark, RemoveBookmark, CopyBookmark,
-    SetFollow, HoldView, SelectOp, ShowOp, SelectSpan, SelectArea, SelectNeighbour, FitSelection,
-    JumpToOp, SetHover, ShowRank, PlaceRanks, OrderRanks, ToggleRank, FoldRanks, SetKnob, UndoKnob,
-    SetScope, ShowKey, RevertPending, DoAction, SetLanguage, SetTheme, SetScale, ResetLayout,
-    ShowOverlay, ShowSearch, SearchFor, SelectHit, AskBlocks, CompareBlocks, ShowMemoryChoices,
-    OpenLens, CloseLens, PlayLens, SetLensSlowness, SeekLens, StepLens, CheckSchedule, RunSchedule,
-    ShowPlan, ShowCriticalPath, ShowLegend, FocusPanel, OpenSql, RunSql, CancelSql, OpenLessons,
-    ShowLesson, StartLesson, AnswerLesson, CompareWith, ShowBeside, CloseCompare, SaveTable,
-    SavePicture, DismissNotice, DismissProblems, Quit>;
+    SetFollow, HoldView, SelectOp, ShowOp, SelectSpan, SelectArea, MarkArea, SelectNeighbour,
+    FitSelection, JumpToOp, SetHover, ShowRank, PlaceRanks, OrderRanks, ToggleRank, FoldRanks,
+    SetKnob, UndoKnob, SetScope, ShowKey, RevertPending, DoAction, SetLanguage, SetTheme, SetScale,
+    ResetLayout, ShowOverlay, ShowSearch, SearchFor, SelectHit, AskBlocks, CompareBlocks,
+    BlocksHere, ShowMemoryChoices, OpenLens, CloseLens, PlayLens, SetLensSlowness, SeekLens,
+    StepLens, CheckSchedule, RunSchedule, ShowPlan, ShowCriticalPath, ShowLegend, FocusPanel,
+    OpenSql, RunSql, CancelSql, OpenLessons, ShowLesson, StartLesson, AnswerLesson, CompareWith,
+    ShowBeside, CloseCompare, SaveTable, SavePicture, DismissNotice, DismissProblems, Quit>;
 using Commands = std::vector<Command>;
 
 }  // namespace shardscope::ui

@@ -10,6 +10,8 @@
 #include "trace/base/letter_case.h"
 #include "trace/base/text.h"
 #include "ui/actions.h"
+#include "ui/lens.h"
+#include "ui/scope.h"
 #include "ui/text.h"
 
 namespace shardscope::ui {
@@ -96,6 +98,39 @@ void AddSettings(const Context& context, PaletteList* list) {
   }
 }
 
+// Scopes of the figures and speeds of the time lens, which is opened for them.
+void AddChoicesOfRun(const Context& context, PaletteList* list) {
+  if (context.snapshot == nullptr) return;
+  const auto title_of = [&](Text kind, const std::string& value) {
+    return fmt::format("{}: {}", Tr(context.language, kind), value);
+  };
+  const std::vector<std::string> shown = ScopeOptions(context, context.language);
+  const std::vector<std::string> english = ScopeOptions(context, Language::kEnglish);
+  const std::vector<std::string> chinese = ScopeOptions(context, Language::kChinese);
+  for (size_t at = 0; at < shown.size(); ++at) {
+    list->Add({title_of(Text::kScopeFigures, shown[at]), "", {ScopeOption(static_cast<int>(at))}},
+              InBothLanguages(Text::kScopeFigures) + " " + Lower(english[at] + " " + chinese[at]));
+  }
+  for (const int slowness : kLensSlowness) {
+    const std::string speed = fmt::format("1/{}", slowness);
+    Commands commands;
+    if (!context.lens.is_on) commands.push_back(OpenLens{std::max(context.focus.step, 0)});
+    commands.push_back(SetLensSlowness{slowness});
+    list->Add({title_of(Text::kLensSpeedKind, speed), "", std::move(commands)},
+              InBothLanguages(Text::kLensSpeedKind) + " " + speed);
+  }
+}
+
+// What is no command, such as zooming: its keys, and of choosing it the list of all.
+void AddAxisKeys(const Context& context, PaletteList* list) {
+  for (const AxisKey& key : AxisKeys()) {
+    list->Add({Tr(context.language, key.what),
+               Tr(context.language, key.key),
+               {ShowOverlay{Overlay::kKeys}}},
+              InBothLanguages(key.what) + " " + InBothLanguages(key.key));
+  }
+}
+
 void AddKeys(const Context& context, PaletteList* list) {
   for (const config::KeyInfo& key : config::AllKeys()) {
     if (!key.settable) continue;
@@ -125,7 +160,11 @@ std::vector<PaletteEntry> PaletteEntries(const Context& context, std::string_vie
              InBothLanguages(action.title));
   }
   AddSettings(context, &list);
-  if (list.has_query()) AddKeys(context, &list);
+  AddChoicesOfRun(context, &list);
+  if (list.has_query()) {
+    AddAxisKeys(context, &list);
+    AddKeys(context, &list);
+  }
   return list.Take();
 }
 

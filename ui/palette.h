@@ -20,8 +20,9 @@ struct PaletteEntry {
 // inside, or, of words of three letters and more, as letters in their order. 0: it has not.
 int MatchScore(std::string_view text, std::string_view query);
 
-// The best first, else in the order of keys and menus; configuration keys only where something is
-// typed. Found by their titles in either language, keys by their names and help too.
+// The best first, else in the order of keys and menus; configuration keys, and what only mouse and
+// keys do, only where something is typed. Found by their titles in either language, configuration
+// keys by their names and help too, and the keyboard's by theirs.
 std::vector<PaletteEntry> PaletteEntries(const Context& context, std::string_view query);
 
 }  // namespace shardscope::ui

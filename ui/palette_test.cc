@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
+#include <tuple>
+#include <variant>
 #include <vector>
 
 #include "engine/config/config.h"
@@ -75,6 +78,44 @@ TEST(Palette, HasTheSettings) {
   EXPECT_FLOAT_EQ(FirstCommand<SetScale>("size 150")->scale, 1.5F);
   // Without a query commands and settings only: there are more keys than anybody reads.
   EXPECT_LT(TitlesOf("").size(), AllActions().size() + 20);
+}
+
+TEST(Palette, SaysHowToDoWhatIsNoCommand) {
+  for (const auto& [query, title, key] :
+       {std::tuple("zoom", "Zoom at the cursor (Ctrl fine, Shift coarse)", "Wheel"),
+        {"pan", "Pan", "Drag, A, D, arrows"},
+        {"double click", "Fit the span", "Double click"},
+        {"run the query", "In SQL: run the query", "Ctrl+Enter"}}) {
+    const std::vector<PaletteEntry> entries = PaletteEntries({}, query);
+    const auto found = std::ranges::find(entries, title, &PaletteEntry::title);
+    ASSERT_NE(found, entries.end()) << query;
+    EXPECT_EQ(found->key, key);
+    ASSERT_EQ(found->commands.size(), 1U);
+    EXPECT_EQ(std::get<ShowOverlay>(found->commands[0]).overlay, Overlay::kKeys);
+  }
+}
+
+TEST(Palette, HasScopesAndSpeedsOfTheLensOfARun) {
+  Context context;
+  EXPECT_TRUE(PaletteEntries(context, "last 20").empty());
+  context.snapshot = std::make_shared<query::Snapshot>();
+  const auto first = [&](const std::string& query) {
+    const std::vector<PaletteEntry> entries = PaletteEntries(context, query);
+    return entries.empty() ? PaletteEntry{} : entries.front();
+  };
+  EXPECT_EQ(first("last 20").title, "Figures: last 20 steps");
+  EXPECT_EQ(first("since change").title, "Figures: since the last change");
+  EXPECT_EQ(first("最近 20").title, "Figures: last 20 steps");
+  const PaletteEntry last = first("last 20");
+  const auto& scope = std::get<SetScope>(last.commands.at(0)).scope;
+  ASSERT_TRUE(scope.has_value());
+  EXPECT_EQ(scope->kind, analysis::ScopeKind::kLastSteps);
+  // The lens is opened first.
+  EXPECT_EQ(first("1/1000").title, "Time lens: 1/1000");
+  ASSERT_EQ(first("1/1000").commands.size(), 2U);
+  EXPECT_EQ(std::get<SetLensSlowness>(first("1/1000").commands[1]).slowness, 1'000);
+  context.lens.is_on = true;
+  EXPECT_EQ(first("1/1000").commands.size(), 1U);
 }
 
 }  // namespace

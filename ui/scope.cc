@@ -59,10 +59,10 @@ std::string LabelOf(Language language, const ScopedSteps& steps) {
 }
 
 // Of a run that does not fit into memory it is what is loaded.
-std::string WholeRunOf(const Context& context) {
+std::string WholeRunOf(const Context& context, Language language) {
   const std::optional<query::RunPart>& part = context.snapshot->part;
-  if (!part) return Tr(context.language, Text::kScopeWholeRun);
-  return TrFormat(context.language, Text::kScopeSteps, part->first_step, part->last_step);
+  if (!part) return Tr(language, Text::kScopeWholeRun);
+  return TrFormat(language, Text::kScopeSteps, part->first_step, part->last_step);
 }
 
 std::string TipOf(Language language, const ScopedSteps& steps) {
@@ -83,16 +83,22 @@ int ChosenOf(const Context& context) {
 
 }  // namespace
 
+std::vector<std::string> ScopeOptions(const Context& context, Language language) {
+  std::vector<std::string> options;
+  for (const ScopeKind kind : kOptions) {
+    options.push_back(kind == ScopeKind::kWholeRun ? WholeRunOf(context, language)
+                                                   : NameOf(language, kind));
+  }
+  return options;
+}
+
 ScopeMenu ScopeMenuOf(const Context& context) {
   const Language language = context.language;
   ScopeMenu menu;
   const bool is_whole = context.figures->scope.kind == ScopeKind::kWholeRun;
-  menu.label = is_whole ? WholeRunOf(context) : LabelOf(language, context.figures->scope);
+  menu.label = is_whole ? WholeRunOf(context, language) : LabelOf(language, context.figures->scope);
   menu.tip = TipOf(language, context.figures->scope);
-  for (const ScopeKind kind : kOptions) {
-    menu.options.push_back(kind == ScopeKind::kWholeRun ? WholeRunOf(context)
-                                                        : NameOf(language, kind));
-  }
+  menu.options = ScopeOptions(context, language);
   menu.chosen = ChosenOf(context);
   return menu;
 }

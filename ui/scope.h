@@ -6,6 +6,7 @@
 
 #include "ui/commands.h"
 #include "ui/context.h"
+#include "ui/language.h"
 
 namespace shardscope::ui {
 
@@ -15,6 +16,8 @@ struct ScopeMenu {
   std::vector<std::string> options;
   int chosen = -1;  // of the options; -1: a range that was named elsewhere
 };
+// What they may be of, in the order of ScopeOption(). With a run only.
+std::vector<std::string> ScopeOptions(const Context& context, Language language);
 // With figures only.
 ScopeMenu ScopeMenuOf(const Context& context);
 

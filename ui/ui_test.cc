@@ -166,7 +166,8 @@ TEST(Text, ChineseMixesInOnlyNames) {
       "AG NAME RUN UTF-8 at in-view last-steps nth op ranks s..13.1s scope search selection "
       "since-change"
       " area step t whole-run ms..+4ms s..2s B DDP FSDP torch.profiler Nsight Systems CSV SVG plan "
-      "check Alt+Up Alt+Down Tab Shift+Tab V NVTX_INJECTION64_PATH TF32"
+      "check Alt+Up Alt+Down Tab Shift+Tab M Shift+M F m0 reduce_scatter "
+      "all_reduce V NVTX_INJECTION64_PATH TF32"
       " profile_memory True cuda-memory-usage true import.md ";
   const auto is_letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
   const auto in_word = [](char c) {

@@ -134,6 +134,11 @@ class DrivenActionsTest : public testing::Test {
   bool IsSelected(const std::optional<SearchHit>& hit) const {
     return context().selection.op_run == hit->op_run && context().selection.rank == hit->rank;
   }
+  // Besides the op that was selected before.
+  bool IsAdded(const std::optional<SearchHit>& hit) const {
+    const std::vector<ui::SelectedOp> before = {{op_.op_run, op_.rank}};
+    return IsSelected(hit) && context().selection.also == before;
+  }
   void SelectOp() { Post({ui::SelectOp{op_.op_run, op_.rank}}); }
   // From where it was when the run was opened to another place.
   void MoveView() {
@@ -249,6 +254,12 @@ std::vector<DrivenAction> DrivenActionsTest::OfTheView() {
   return {
       {Text::kCommandFit, [this] { return ShowsOnly(op_.start_ns, op_.end_ns); },
        [this] { SelectOp(); }},
+      {Text::kCommandMarkArea,
+       [this] {
+         const auto& area = context().area.query;
+         return area && area->time == Interval{op_.start_ns, op_.end_ns} && area->ranks.empty();
+       },
+       [this] { SelectOp(); }},
       {Text::kCommandFitAll,
        [this] { return ShowsOnly(snapshot_->start_ns, snapshot_->end_ns); },
        {}},
@@ -300,6 +311,10 @@ std::vector<DrivenAction> DrivenActionsTest::OfOps() {
       {Text::kCommandNextOfName, [this] { return IsSelected(next_); }, select},
       {Text::kCommandAlongBack, [this] { return IsSelected(waited_for_); }, select},
       {Text::kCommandAlongForward, [this] { return IsSelected(waits_for_); }, select},
+      {Text::kCommandAddPreviousOfName, [this] { return IsAdded(previous_); }, select},
+      {Text::kCommandAddNextOfName, [this] { return IsAdded(next_); }, select},
+      {Text::kCommandAddAlongBack, [this] { return IsAdded(waited_for_); }, select},
+      {Text::kCommandAddAlongForward, [this] { return IsAdded(waits_for_); }, select},
       {Text::kCommandClear, [this] { return context().selection.op_run.is_none(); }, select},
       {Text::kCommandSearch,
        [this] { return context().search.open && Draws("search") && ImGui::GetIO().WantTextInput; },
@@ -342,6 +357,8 @@ std::vector<DrivenAction> DrivenActionsTest::OfRanks() {
   };
   return {
       {Text::kCommandFoldAll, [this] { return ui::AllFolded(context()); }, {}},
+      {Text::kCommandFoldRank, [this] { return context().lanes.folded_ranks.contains(1); },
+       select_rank_1},
       {Text::kCommandRankUp, [begin_with] { return begin_with(1, 0); }, select_rank_1},
       {Text::kCommandRankDown, [begin_with] { return begin_with(0, 2); }, select_rank_1},
       {Text::kCommandRankOrder, [this] { return context().lanes.rank_order.empty(); },

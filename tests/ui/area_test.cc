@@ -292,10 +292,42 @@ TEST_F(AreaPanelTest, KeysStepThroughANameAndAlongArrows) {
     const auto back = WaitedFor(*snapshot_, *use);
     ASSERT_TRUE(back.has_value());
     EXPECT_TRUE(is_shown(*back));
+    // With Shift what was selected stays so; one that is gone to again is selected once.
+    Press(test, ImGuiMod_Shift | ImGuiKey_Period);
+    Press(test, ImGuiMod_Shift | ImGuiKey_Comma);
+    EXPECT_EQ(harness_.context().selection.op_run, back->op_run);
+    EXPECT_EQ(harness_.context().selection.also.size(), 1U);
     Press(test, ImGuiKey_Escape);
     Press(test, ImGuiKey_Period);  // nothing is selected
     EXPECT_TRUE(harness_.context().selection.op_run.is_none());
   }));
+}
+
+TEST_F(AreaPanelTest, WithoutAMouseAKeyMarksAndArrowsMoveTheEdges) {
+  const query::Step& step = snapshot_->ranks[0].steps[11];
+  harness_.shell().Post(ui::SetHover{});
+  harness_.shell().Post(ui::FocusPanel{"timeline"});
+  harness_.shell().ShowStep(11);
+  harness_.Frames(6);
+  ASSERT_EQ(harness_.context().focus.step, 11);
+  const ui::View before = harness_.context().view;
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    Press(test, ImGuiKey_E);
+    ASSERT_TRUE(query().has_value());
+    const Interval marked = query()->time;
+    EXPECT_EQ(marked, analysis::ResolveArea(*snapshot_, {step.step, {}}, {}).value().time);
+    Press(test, ImGuiMod_Shift | ImGuiKey_LeftArrow);
+    EXPECT_LT(query()->time.end_ns, marked.end_ns);
+    EXPECT_EQ(query()->time.start_ns, marked.start_ns);
+    Press(test, ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_RightArrow);
+    EXPECT_GT(query()->time.start_ns, marked.start_ns);
+    Press(test, ImGuiMod_Shift | ImGuiKey_RightArrow);
+    EXPECT_EQ(query()->time.end_ns, marked.end_ns);
+    Press(test, ImGuiMod_Ctrl | ImGuiMod_Shift | ImGuiKey_LeftArrow);
+    EXPECT_EQ(query()->time, marked);
+  }));
+  EXPECT_EQ(harness_.context().view.start_ns, before.start_ns);
+  EXPECT_EQ(harness_.context().view.end_ns, before.end_ns);
 }
 
 TEST_F(AreaPanelTest, ZeroShowsTheWholeRunAndAltArrowsGoBackAndForward) {

@@ -137,6 +137,26 @@ TEST_F(BlocksTest, AKeyShowsThePeakOfTheRankThatTakesMost) {
   EXPECT_THAT(Drawn("block:1")->text, HasSubstr("there from the start → not freed"));
 }
 
+// The mouse is elsewhere: of two ops that are selected one after the other.
+TEST_F(BlocksTest, KeysAloneCompareTwoMoments) {
+  const auto select = [this](size_t row) {
+    const query::OpRun run = harness_.context().snapshot->FindRank(0)->op_runs[row];
+    harness_.shell().Post(ui::SetHover{});
+    harness_.shell().Post(ui::SelectOp{run.id, 0});
+    harness_.Frames(3);
+  };
+  select(0);
+  Press(ImGuiKey_M);
+  ASSERT_TRUE(Shows("live", kShard + kGathered));
+  EXPECT_EQ(std::get<int64_t>(Drawn("rank")->value), 0);
+  EXPECT_EQ(std::get<int64_t>(Drawn("at")->value), 120 * kBlocksMs);
+  select(1);
+  Press(ImGuiMod_Shift | ImGuiKey_M);
+  ASSERT_TRUE(Shows("went", kGathered));
+  EXPECT_EQ(std::get<int64_t>(Drawn("at")->value), 160 * kBlocksMs);
+  EXPECT_EQ(harness_.context().blocks.since_ns, 120 * kBlocksMs);
+}
+
 TEST_F(BlocksTest, OverALaneAKeyShowsThatRankAtThatTime) {
   PressOverLanes(ImGuiKey_M, 0, 140);
   ASSERT_TRUE(Shows("live", kShard + kGathered));

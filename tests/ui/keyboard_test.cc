@@ -20,7 +20,10 @@ namespace shardscope::ui_test {
 namespace {
 
 // Pictures in which the mouse points at a place, and what has a tooltip only. What a click does
-// there keys do elsewhere: in a list or table beside it, or by a key of its own.
+// there keys do elsewhere: in a list or table beside it, or by keys of their own: of the ruler E
+// and Shift with arrows, of lanes those that lead from op to op (with Shift they add to the
+// selection) and Shift+Z, of memory M and Shift+M with a selected op, of points the row and then
+// those keys.
 const std::set<std::string> kForTheMouse = {"##ruler", "##minimap", "##lanes",  "##memory",
                                             "##chart", "##scatter", "##matrix", "map",
                                             "label",   "name",      "state",    "number"};

@@ -1,9 +1,11 @@
 // The panel Lessons, done as a learner would: the list, a quiz, a mini-run, a wrong answer with the
-// way to the timeline, the right one, and what is remembered; and each lesson's page and quiz.
+// way to the timeline, the right one, and what is remembered; a task of each other kind; and each
+// lesson's page and quiz.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "lesson/check.h"
@@ -12,6 +14,8 @@
 #include "tests/ui/harness.h"
 #include "trace/query/trace_test_util.h"
 #include "ui/shell/settings.h"
+#include "ui/text.h"
+#include "ui/values.h"
 
 namespace shardscope::ui_test {
 namespace {
@@ -45,17 +49,34 @@ class LessonsTest : public testing::Test {
     }));
     harness->Frames(2);
   }
-  // Gives the answer to the quiz as its panel takes it, and has it checked.
-  static void Answer(Harness* harness, const lesson::Question& quiz, const std::string& answer) {
-    if (quiz.kind == lesson::QuestionKind::kChoice) {
-      Click(harness, "quiz/" + answer + "/##choice");
+  // Gives the answer to the quiz, or the task, as its panel takes it, and has it checked.
+  static void Answer(Harness* harness, const lesson::Question& question, const std::string& answer,
+                     const std::string& part = "quiz") {
+    if (question.kind == lesson::QuestionKind::kChoice) {
+      Click(harness, part + "/" + answer + "/##choice");
     } else {
       EXPECT_TRUE(harness->Drive([&](ImGuiTestContext* test) {
         test->SetRef("//###lessons");
-        test->ItemInputValue("quiz/##answer", answer.c_str());
+        test->ItemInputValue((part + "/##answer").c_str(), answer.c_str());
       }));
     }
-    Click(harness, "quiz/check");
+    Click(harness, part + "/check");
+  }
+  // The page of that lesson, and its run.
+  static void Start(Harness* harness, const std::string& id) {
+    harness->shell().Post(ui::FocusPanel{"lessons"});
+    harness->shell().Post(ui::ShowLesson{id});
+    ASSERT_TRUE(Shown(harness, "start"));
+    ASSERT_EQ(harness->context().lessons.current, id);
+    Click(harness, "start");
+  }
+  static bool IsFinished(const Harness& harness) {
+    const query::SnapshotPtr& snapshot = harness.context().snapshot;
+    return snapshot != nullptr && snapshot->state == query::TraceState::kFinished &&
+           !snapshot->loading;
+  }
+  static bool Ends(Harness* harness) {
+    return harness->Until([harness] { return IsFinished(*harness); }, kLessonSeconds);
   }
   static bool Says(Harness* harness, const std::string& id, const std::string& text) {
     return harness->Until(
@@ -149,6 +170,106 @@ TEST_F(LessonsTest, OneIsDoneAndRemembered) {
   ASSERT_TRUE(Shown(&again, "state:memory"));
   EXPECT_EQ(std::get<int64_t>(Drawn(again, "done")->value), 1);
   EXPECT_EQ(Drawn(again, "state:sharding"), nullptr);
+}
+
+TEST_F(LessonsTest, ATaskThatAsksForANumberIsDone) {
+  Harness harness({}, BinDir());
+  Start(&harness, "sharding");
+  ASSERT_TRUE(Ends(&harness)) << harness.context().start_error;
+  const lesson::Lesson* one = ui::CurrentLesson(harness.context().lessons);
+  ASSERT_NE(one, nullptr);
+  const auto answers =
+      lesson::AnswersOf(*one, lesson::Exercise::kTask, harness.context().snapshot->run_folder);
+  ASSERT_TRUE(answers.ok()) << answers.message();
+  Answer(&harness, one->task, answers->wrong, "task");
+  EXPECT_TRUE(Says(&harness, "task.verdict", "Not so."));
+  EXPECT_NE(Drawn(harness, "task.show"), nullptr);
+  EXPECT_TRUE(harness.context().lessons.done.empty());
+  Answer(&harness, one->task, answers->right, "task");
+  EXPECT_TRUE(Says(&harness, "task.verdict", "Right."));
+  EXPECT_TRUE(harness.context().lessons.done.contains("sharding"));
+}
+
+// It is the one that is selected in the timeline.
+TEST_F(LessonsTest, ATaskThatAsksForAnOpIsDone) {
+  constexpr int64_t kMs = 1'000'000;
+  Harness harness({}, BinDir());
+  Start(&harness, "streams");
+  ASSERT_TRUE(Ends(&harness)) << harness.context().start_error;
+  ASSERT_TRUE(
+      Says(&harness, "selected", ui::Tr(ui::Language::kEnglish, ui::Text::kLessonNothingSelected)));
+  // Which waited for 5 ms and longer is right.
+  std::optional<query::OpRun> waited;
+  std::optional<query::OpRun> began_soon;
+  for (const query::OpRun& run : harness.context().snapshot->ranks.front().op_runs) {
+    const int64_t wait_ns = run.started_ns - run.issued_ns;
+    if (run.step == 1 && wait_ns > 6 * kMs) waited = run;
+    if (run.step == 1 && wait_ns < 4 * kMs) began_soon = run;
+  }
+  ASSERT_TRUE(waited && began_soon);
+  const auto select_and_check = [&](const query::OpRun& run) {
+    harness.shell().Post(ui::SelectOp{run.id, run.rank});
+    harness.Frames(3);
+    const ui::DrawnItem* selected = Drawn(harness, "selected");
+    ASSERT_NE(selected, nullptr);
+    const std::string name = harness.context().snapshot->FindPlanOp(run.plan_op)->name;
+    EXPECT_EQ(selected->text, "Selected: " + name + ", rank " + std::to_string(run.rank));
+    Click(&harness, "task/check");
+  };
+  select_and_check(*began_soon);
+  EXPECT_TRUE(Says(&harness, "task.verdict", "Not so."));
+  select_and_check(*waited);
+  EXPECT_TRUE(Says(&harness, "task.verdict", "Right."));
+  EXPECT_TRUE(harness.context().lessons.done.contains("streams"));
+}
+
+// It is done once steps show what the knob does.
+TEST_F(LessonsTest, ATaskThatAsksForAKnobIsDone) {
+  Harness harness({}, BinDir());
+  Start(&harness, "prefetch");
+  const auto trains = [&] {
+    return ui::CanSteer(harness.context()) && harness.context().report != nullptr &&
+           harness.context().report->steps.size() > 2;
+  };
+  ASSERT_TRUE(harness.Until(trains, kLessonSeconds)) << harness.context().start_error;
+  const auto check = [&] {
+    Click(&harness, "task/check");
+    EXPECT_TRUE(
+        harness.Until([&] { return !harness.context().lessons.task.is_asked; }, kLessonSeconds));
+    harness.Frames(2);
+  };
+  check();
+  EXPECT_EQ(Drawn(harness, "task.verdict"), nullptr);
+  const ui::DrawnItem* not_yet = Drawn(harness, "task.reason");
+  EXPECT_TRUE(not_yet != nullptr && not_yet->text.starts_with("The run does not show it yet"));
+  // The link leads to the knobs.
+  EXPECT_EQ(harness.log().Find("run_control", "knob:prefetch.backward"), nullptr);
+  Click(&harness, "task/run_control");
+  harness.Frames(6);
+  EXPECT_NE(harness.log().Find("run_control", "knob:prefetch.backward"), nullptr);
+  harness.shell().Post(ui::SetKnob{"prefetch.forward", "1"});
+  EXPECT_TRUE(harness.Drive([](ImGuiTestContext* test) {
+    test->SetRef("//###run_control");
+    test->ItemClick("prefetch.backward/segments/pre");
+  }));
+  EXPECT_TRUE(harness.Until(
+      [&] {
+        return ui::ValueInForce(harness.context(), "prefetch.backward") == "pre" &&
+               ui::ValueInForce(harness.context(), "prefetch.forward") == "1";
+      },
+      kLessonSeconds));
+  harness.shell().Post(ui::FocusPanel{"lessons"});
+  harness.Frames(8);
+  // A busy machine issues the gathers of some steps late.
+  EXPECT_TRUE(harness.Until(
+      [&] {
+        check();
+        return harness.context().lessons.done.contains("prefetch");
+      },
+      kLessonSeconds));
+  EXPECT_TRUE(Says(&harness, "task.verdict", "Right."));
+  harness.shell().Post(ui::DoAction{config::Action::kStop});
+  EXPECT_TRUE(Ends(&harness));
 }
 
 TEST_F(LessonsTest, AQuizIsAnsweredWithoutARun) {

@@ -1,5 +1,6 @@
 """The real window on a training at full speed, with frames of 150 ms: a key, a click, a drag and the cross of the title bar are each
 answered within a few frames, whatever rows are pending, also while two busy loops have the cores. `scripts/bench window` has the times.
+Of two windows on one training each shows what the other has it do.
 
 usage: live_window_test.py PROGRAMS
 """
@@ -15,6 +16,7 @@ TESTS = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TESTS))
 from by_hand.app import App, busy_loops  # noqa: E402
 from by_hand.desktop import Desktop, wait_for  # noqa: E402
+from by_hand.stage import state  # noqa: E402
 
 FRAME_MS = 150
 # The frame that was being drawn, the one that takes the input in, and its answer where press and release are a frame each.
@@ -100,6 +102,23 @@ class LiveWindowTest(unittest.TestCase):
         print(taken)
         for what, frames in taken.items():
             self.assertLessEqual(statistics.median(frames), BOUND_FRAMES, f"{what}: {taken}")
+
+    def test_two_apps_on_one_run_show_what_the_other_did(self):
+        other = self.enterContext(Desktop())
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        program = PROGRAMS / "shardscope"
+        with App(self.desktop, program, self.folder, self.run_folder) as first, App(other, program, folder, self.run_folder) as second:
+            for app in (first, second):
+                app.until("steps of a run that is steered", lambda shown: self.step(shown) >= SETTLED_STEPS and state(shown) == "LIVE"
+                          and not shown.find("run_control", "notice"))
+            for actor, word in ((first, "PAUSED"), (second, "LIVE"), (second, "PAUSED"), (first, "LIVE")):
+                actor.key("space")
+                for app in (first, second):
+                    app.until(word, lambda shown, word=word: state(shown) == word)
+            # One is closed: the other goes on.
+            self.assertEqual(first.close(), 0)
+            at = self.step(second.shown())
+            second.until("more steps", lambda shown: self.step(shown) > at)
 
     def test_slow_frames(self):
         self.ask_for_all()

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <string>
 #include <thread>
 #include <variant>
 
@@ -243,6 +244,34 @@ TEST_F(SearchPanelTest, SaysThatNothingFitsAndThatNoRunIsOpen) {
   // Of the next run it finds what was typed.
   harness_.shell().OpenSnapshot(snapshot_);
   EXPECT_TRUE(harness_.Until([&] { return Drawn("none") != nullptr; }, 20));
+}
+
+// With a window of its own, in which what has a tooltip is logged.
+TEST(SearchTermsTest, ItsFiguresAndHeadingsAreExplainedUnderTheMouse) {
+  Harness harness({}, {}, /*log_widgets=*/true);
+  harness.shell().OpenSnapshot(analysis::MakeLessonSnapshot(4, 24, 12));
+  harness.shell().Post(ui::ShowSearch{true});
+  harness.shell().Post(ui::SearchFor{"kind:all_gather"});
+  const auto drawn = [&](const char* id) { return harness.log().Find("search", id); };
+  ASSERT_TRUE(harness.Until([&] { return drawn("hit:0") != nullptr; }, 20));
+  const auto expect_tip = [&](ImVec2 at, const std::string& start) {
+    std::string tip;
+    EXPECT_TRUE(harness.Drive([&](ImGuiTestContext* test) {
+      test->MouseMoveToPos(at);
+      test->Yield(2);
+      if (const ui::DrawnItem* item = drawn("tooltip")) tip = item->text;
+    }));
+    EXPECT_THAT(tip, testing::StartsWith(start));
+    EXPECT_GT(tip.size(), start.size() + 10);
+  };
+  for (const char* id : {"sum", "p50", "p95"}) {
+    const ui::Box box = drawn(id)->box;
+    expect_tip({(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2}, drawn(id)->text + "\n");
+  }
+  // The headings stand over the first hit.
+  const ui::Box hit = drawn("hit:0")->box;
+  expect_tip({hit.x0 + 30, hit.y0 - 13}, "name\n");
+  expect_tip({hit.x1 - 130, hit.y0 - 13}, "from start\n");
 }
 
 }  // namespace

@@ -147,6 +147,22 @@ void RecordTwoSteps(const std::string& folder) {
   SHARDSCOPE_CHECK(recorder->Finish().ok());
 }
 
+TEST(StatementsTest, AreThereInTheNextSession) {
+  const query::TestFolder folder;
+  RecordTwoSteps(folder.path());
+  const query::TestFolder settings;
+  const std::string statement = "SELECT step FROM v_step";
+  {
+    Harness harness(settings.path());
+    ASSERT_TRUE(harness.shell().Open(folder.path()).ok());
+    ASSERT_TRUE(harness.Until([&] { return !harness.context().snapshot->loading; }, 60));
+    harness.shell().Post(ui::RunSql{statement});
+    EXPECT_TRUE(harness.Until([&] { return harness.context().sql.answer != nullptr; }, 60));
+  }
+  const Harness again(settings.path());
+  EXPECT_EQ(again.context().sql.history, std::vector<std::string>{statement});
+}
+
 TEST_F(StartPageTest, ARunThatWasOpenIsListedWithAPictureOfItsSteps) {
   const query::TestFolder folder;
   RecordTwoSteps(folder.path());

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstdint>
 #include <initializer_list>
 #include <utility>
 
@@ -16,6 +18,7 @@ namespace {
 
 constexpr double kPanShare = 0.12;
 constexpr double kZoomFactor = 1.25;
+constexpr double kEdgeShare = 0.01;  // some pixels; more while the key is held
 
 bool Pressed(ImGuiKey key) { return ImGui::IsKeyPressed(key, true); }
 
@@ -52,6 +55,29 @@ bool AreArrowsFree(std::string_view panel) {
   if (ImGui::GetIO().NavVisible || IsPopupOpen()) return false;
   return panel == ui::panel_ids::kTimeline || panel == ui::panel_ids::kMemory ||
          ImGui::GetFocusID() == 0;
+}
+
+// Shift with left and right moves the end of the area that is marked; with Ctrl, too, its start.
+// Neither passes the other. False: the keys are not about it.
+bool ReadAreaKeys(const ui::Context& context, std::string_view panel, const ui::View& goal,
+                  ui::Commands* commands) {
+  const ImGuiIO& io = ImGui::GetIO();
+  if (!context.snapshot || !context.area.query || context.lens.is_on) return false;
+  if (!io.KeyShift || io.KeyAlt || !AreArrowsFree(panel)) return false;
+  OwnKeys(kArrows);
+  const int places = (Pressed(ImGuiKey_RightArrow) ? 1 : 0) - (Pressed(ImGuiKey_LeftArrow) ? 1 : 0);
+  if (places == 0) return false;
+  const double edge_ns = kEdgeShare * static_cast<double>(goal.end_ns - goal.start_ns);
+  const int64_t by_ns = places * std::max<int64_t>(std::llround(edge_ns), 1);
+  analysis::AreaQuery area = *context.area.query;
+  Interval& time = area.time;
+  if (io.KeyCtrl) {
+    time.start_ns = std::clamp(time.start_ns + by_ns, context.snapshot->start_ns, time.end_ns - 1);
+  } else {
+    time.end_ns = std::clamp(time.end_ns + by_ns, time.start_ns + 1, context.snapshot->end_ns);
+  }
+  commands->push_back(ui::SelectArea{std::move(area)});
+  return true;
 }
 
 void ReadViewKeys(const ui::Context& context, std::string_view panel, const ui::View& goal,
@@ -140,7 +166,7 @@ void ReadKeys(const ui::Context& context, std::string_view panel, const ui::View
   const bool modified = ImGui::GetIO().KeyCtrl || ImGui::GetIO().KeyAlt;
   if (overlay || types) return;
   OwnKeys({ImGuiKey_Home, ImGuiKey_End});  // actions in every panel
-  if (modified) return;
+  if (ReadAreaKeys(context, panel, goal, commands) || modified) return;
   ReadViewKeys(context, panel, goal, commands);
   if (context.lens.is_on) ReadLensKeys(commands);
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -18,6 +19,8 @@ namespace {
 
 constexpr size_t kMaxRecent = 20;
 constexpr size_t kMaxBytes = 1 << 20;
+constexpr size_t kMostKeptStatements = 20;
+constexpr size_t kLongestStatement = 8'192;  // all of them have room in the file
 constexpr size_t kMostPictureBars = 64;
 constexpr const char* kFile = "settings.toml";
 
@@ -104,6 +107,7 @@ Settings LoadSettings(const std::string& folder) {
       }
     }
     settings.lessons_done = TextsOf(table, "lessons_done");
+    settings.statements = TextsOf(table, "statements");
   } catch (const toml::parse_error&) {
     return Settings();
   }
@@ -119,12 +123,24 @@ void SaveSettings(const Settings& settings, const std::string& folder) {
                     {"legend", settings.legend},
                     {"recent", ArrayOf(settings.recent)},
                     {"pictures", TableOf(settings)},
-                    {"lessons_done", ArrayOf(settings.lessons_done)}};
+                    {"lessons_done", ArrayOf(settings.lessons_done)},
+                    {"statements", ArrayOf(settings.statements)}};
   if (settings.scale != 0) table.insert("scale", settings.scale);
   std::ostringstream text;
   text << table << "\n";
   // Where they cannot be kept, the app is as good without.
   static_cast<void>(WriteFile(folder + "/" + kFile, text.str()));
+}
+
+void KeepStatements(const std::vector<std::string>& history, Settings* settings) {
+  settings->statements = history;
+  std::erase_if(settings->statements,
+                [](const std::string& one) { return one.size() > kLongestStatement; });
+  const size_t num = settings->statements.size();
+  if (num <= kMostKeptStatements) return;
+  settings->statements.erase(
+      settings->statements.begin(),
+      settings->statements.begin() + static_cast<std::ptrdiff_t>(num - kMostKeptStatements));
 }
 
 void AddRecent(const std::string& path, Settings* settings) {

@@ -19,6 +19,7 @@ struct Settings {
   // What these runs looked like as they were last open, by path.
   std::map<std::string, std::vector<ui::PictureBar>> pictures;
   std::vector<std::string> lessons_done;  // as ui::LessonsState::done
+  std::vector<std::string> statements;    // of SQL, as ui::SqlConsole::history
 };
 
 inline constexpr float kMinimumScale = 0.7f;
@@ -30,6 +31,9 @@ std::string SettingsFolder();
 // A missing or broken file gives the defaults: settings are never worth an error.
 Settings LoadSettings(const std::string& folder);
 void SaveSettings(const Settings& settings, const std::string& folder);
+
+// Keeps the newest of those that were run, but none that is very long.
+void KeepStatements(const std::vector<std::string>& history, Settings* settings);
 
 // Puts `path` first, once, and keeps the list short.
 void AddRecent(const std::string& path, Settings* settings);

@@ -58,6 +58,7 @@ Shell::Shell(ShellOptions options, const ui::Fonts& fonts)
   context_.theme_name = options_.settings.theme;
   context_.scale = options_.settings.scale == 0 ? options_.default_scale : options_.settings.scale;
   context_.headless = options_.headless;
+  context_.sql.history = options_.settings.statements;
   if (options_.log_widgets) context_.widgets_log = &draw_log_;
   context_.lanes.legend = options_.settings.legend;
   context_.lessons.done = {options_.settings.lessons_done.begin(),

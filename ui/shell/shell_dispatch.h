@@ -59,6 +59,7 @@ struct Dispatcher {
   void operator()(const ui::SetFollow& command) const;
   void operator()(const ui::HoldView&) const;
   void operator()(const ui::SelectArea& command) const;
+  void operator()(const ui::MarkArea&) const;
   void operator()(const ui::SelectOp& command) const;
   void operator()(const ui::ShowOp& command) const;
   void operator()(const ui::SelectSpan& command) const;
@@ -92,6 +93,7 @@ struct Dispatcher {
   void operator()(const ui::CopyBookmark& command) const;
   void operator()(const ui::AskBlocks& command) const;
   void operator()(const ui::CompareBlocks& command) const;
+  void operator()(const ui::BlocksHere& command) const;
   void operator()(const ui::ShowMemoryChoices& command) const;
   void operator()(const ui::CheckSchedule& command) const;
   void operator()(const ui::SetScope& command) const;

@@ -9,9 +9,11 @@
 #include "ui/blocks.h"
 #include "ui/link.h"
 #include "ui/panel_ids.h"
+#include "ui/shell/settings.h"
 #include "ui/shell/shell_dispatch.h"
 #include "ui/text.h"
 #include "ui/timeline/link_place.h"
+#include "ui/timeline/neighbour.h"
 
 namespace shardscope::shell {
 namespace {
@@ -102,6 +104,25 @@ void Dispatcher::operator()(const ui::CompareBlocks& command) const {
   shell.wants_.frame = true;
 }
 
+void Dispatcher::operator()(const ui::BlocksHere& command) const {
+  const ui::Context& context = shell.context_;
+  if (!context.snapshot) return;
+  ui::AskBlocks here;
+  if (context.hover_ns >= 0) {
+    here.at_ns = context.hover_ns;
+    if (context.hover_rank >= 0) here.rank = context.hover_rank;
+  } else if (context.lens.is_on) {
+    here.at_ns = context.lens.now_ns;
+  } else if (const auto selected = timeline::SelectedHit(context)) {
+    here = {selected->rank, selected->start_ns};
+  }
+  if (command.since) {
+    (*this)(ui::CompareBlocks{here.at_ns});
+  } else {
+    (*this)(here);
+  }
+}
+
 void Dispatcher::operator()(const ui::ShowMemoryChoices& command) const {
   shell.context_.blocks.shows_choices = command.show;
   (*this)(ui::FocusPanel{ui::panel_ids::kBlocks});
@@ -134,6 +155,8 @@ void Dispatcher::operator()(const ui::RunSql& command) const {
   std::erase(history, command.query);
   history.push_back(command.query);
   if (history.size() > kMostStatements) history.erase(history.begin());
+  KeepStatements(history, &shell.options_.settings);
+  SaveSettings(shell.options_.settings, shell.options_.settings_folder);
   worker->Start(command.query);
 }
 

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "trace/analysis/find/area.h"
 #include "trace/analysis/find/neighbours.h"
 #include "trace/analysis/moment/moment.h"
 #include "ui/panel_ids.h"
@@ -100,6 +101,24 @@ void Dispatcher::operator()(const ui::SelectArea& command) const {
     shell.panel_frames_.Raise(ui::panel_ids::kDetails);
   }
   shell.wants_.frame = true;  // that has it measured
+}
+
+void Dispatcher::operator()(const ui::MarkArea&) const {
+  const ui::Context& context = shell.context_;
+  if (!context.snapshot) return;
+  const query::Snapshot& snapshot = *context.snapshot;
+  const ui::View& view = shell.view_.goal();
+  Interval time{view.start_ns, view.end_ns};
+  if (const auto selected = timeline::SelectedHit(context)) {
+    time = {selected->start_ns, selected->end_ns};
+  } else if (context.focus.step >= 0) {
+    const Result<analysis::AreaQuery> step =
+        analysis::ResolveArea(snapshot, {context.focus.step, {}}, {});
+    if (step.ok()) time = step->time;
+  }
+  time = {std::max(time.start_ns, snapshot.start_ns), std::min(time.end_ns, snapshot.end_ns)};
+  if (time.end_ns <= time.start_ns) return;
+  (*this)(ui::SelectArea{analysis::AreaQuery{time, {}}});
 }
 
 void Dispatcher::operator()(const ui::SelectOp& command) const {
@@ -226,7 +245,15 @@ void Dispatcher::operator()(const ui::SelectHit& command) const {
 
 void Dispatcher::operator()(const ui::SelectNeighbour& command) const {
   const auto neighbour = timeline::FindNeighbour(shell.context_, command.which);
-  if (neighbour) Show(*neighbour);
+  if (!neighbour) return;
+  ui::Selection& selection = shell.context_.selection;
+  std::vector<ui::SelectedOp> also = std::move(selection.also);
+  const ui::SelectedOp from{selection.op_run, selection.rank};
+  Show(*neighbour);
+  if (!command.add || from.op_run.is_none() || selection.op_run.is_none()) return;
+  also.push_back(from);
+  std::erase(also, ui::SelectedOp{selection.op_run, selection.rank});
+  selection.also = std::move(also);
 }
 
 void Dispatcher::SelectAndReveal(const analysis::SearchHit& hit) const {

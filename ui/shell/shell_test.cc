@@ -257,6 +257,19 @@ TEST(Settings, BrokenFileGivesTheDefaults) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(Settings, TheLastStatementsAreKept) {
+  const std::string folder = testing::TempDir() + "/shardscope_statements";
+  std::vector<std::string> history;
+  for (int i = 0; i < 30; ++i) history.push_back("SELECT " + std::to_string(i) + "\nFROM \"é\"");
+  history.push_back(std::string(100'000, ' '));  // would leave no room for the other settings
+  Settings settings;
+  KeepStatements(history, &settings);
+  SaveSettings(settings, folder);
+  const std::vector<std::string> kept = LoadSettings(folder).statements;
+  EXPECT_EQ(kept, std::vector<std::string>(history.begin() + 10, history.begin() + 30));
+  std::filesystem::remove_all(folder);
+}
+
 TEST(Settings, APictureThatIsNoneHarmsNothing) {
   const std::string folder = testing::TempDir() + "/shardscope_odd_pictures";
   std::filesystem::create_directories(folder);

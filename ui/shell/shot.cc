@@ -22,6 +22,7 @@
 #include "ui/shell/backend/headless.h"
 #include "ui/shell/backend/svg.h"
 #include "ui/shell/drawn_json.h"
+#include "ui/shell/drawn_text.h"
 #include "ui/shell/panel_windows.h"
 #include "ui/shell/shell.h"
 #include "ui/shell/view_controller.h"
@@ -270,7 +271,10 @@ Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options) {
       break;
     case ShotFormat::kCsv: {
       SHARDSCOPE_ASSIGN_OR_RETURN(shot.text, CsvOf(stage->shell(), options));
+      break;
     }
+    case ShotFormat::kText:
+      shot.text = PrintDrawnTexts(stage->shell().draw_log());
   }
   shot.log = stage->shell().draw_log();
   return shot;

@@ -18,8 +18,9 @@ namespace shardscope::shell {
 
 enum class ShotFormat : uint8_t {
   kPng,
-  kSvg,  // shapes and text instead of pixels; needs no EGL, like the next
-  kCsv   // what the panel lists
+  kSvg,  // shapes and text instead of pixels; needs no EGL, like the others
+  kCsv,  // what the panel lists
+  kText  // what was drawn, as it is read
 };
 
 struct ShotOptions {

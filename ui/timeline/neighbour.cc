@@ -61,13 +61,18 @@ std::optional<SearchHit> AlongWork(const ui::Context& context, const SearchHit& 
 
 }  // namespace
 
-std::optional<SearchHit> FindNeighbour(const ui::Context& context, ui::Neighbour which) {
-  if (context.snapshot == nullptr || context.index == nullptr) return std::nullopt;
+std::optional<SearchHit> SelectedHit(const ui::Context& context) {
+  if (context.snapshot == nullptr) return std::nullopt;
   const ui::Selection& selection = context.selection;
   const RankRows* rows = context.snapshot->FindRank(selection.rank);
   if (rows == nullptr) return std::nullopt;
-  const std::optional<SearchHit> from = selection.span.is_none() ? OpHitOf(*rows, selection.op_run)
-                                                                 : SpanHitOf(*rows, selection.span);
+  return selection.span.is_none() ? OpHitOf(*rows, selection.op_run)
+                                  : SpanHitOf(*rows, selection.span);
+}
+
+std::optional<SearchHit> FindNeighbour(const ui::Context& context, ui::Neighbour which) {
+  if (context.index == nullptr) return std::nullopt;
+  const std::optional<SearchHit> from = SelectedHit(context);
   if (!from) return std::nullopt;
   switch (which) {
     case ui::Neighbour::kPreviousOfName:

@@ -9,6 +9,9 @@
 
 namespace shardscope::timeline {
 
+// The op, kernel or range that is selected; nullopt: none is, or it is not in the rows.
+std::optional<analysis::SearchHit> SelectedHit(const ui::Context& context);
+
 // nullopt: nothing is selected, or nothing stands there. Along arrows: of ops what
 // trace/analysis/find/neighbours.h says, else, forward, their first kernel; of kernels those of the
 // waits between streams, else, back, the op that launched them.

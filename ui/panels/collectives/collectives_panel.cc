@@ -159,9 +159,16 @@ std::array<widgets::TableColumn, kNumColumns> ColumnsOf(const CollectivesFrame& 
   const std::array<Text, kNumTexts> titles = {
       of_steps ? Text::kCollectivesStep : Text::kCollectivesKind, Text::kCollectivesUnit,
       Text::kCollectivesGroup};
+  const std::array<Text, kNumTexts> tips = {
+      of_steps ? Text::kCollectivesStepTip : Text::kCollectivesKindTip, Text::kCollectivesUnitTip,
+      Text::kCollectivesGroupTip};
   std::array<widgets::TableColumn, kNumColumns> columns;
   for (size_t at = 0; at < titles.size(); ++at) {
-    columns[at] = {frame.Tr(titles[at]), frame.look.Px(kLeastText), 1.1F, 0, kTextIds[at]};
+    columns[at] = {.title = frame.Tr(titles[at]),
+                   .least = frame.look.Px(kLeastText),
+                   .weight = 1.1F,
+                   .id = kTextIds[at],
+                   .tip = frame.Tr(tips[at])};
   }
   for (size_t at = 0; at < kNumbers.size(); ++at) {
     const NumberColumn& number = kNumbers[at];

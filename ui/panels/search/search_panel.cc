@@ -20,6 +20,7 @@
 #include "ui/widgets/keys.h"
 #include "ui/widgets/labels.h"
 #include "ui/widgets/overlay.h"
+#include "ui/widgets/tooltip.h"
 
 namespace shardscope::panels {
 namespace {
@@ -92,11 +93,24 @@ void DrawTitles(const Look& look, const ui::Context& context) {
   }
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float height = look.Px(kHitRowHeight);
-  DrawCells(
-      look, widgets::FaintOf(look), widgets::FaintOf(look),
-      {at.x, at.y, at.x + widgets::ContentWidth() - ImGui::GetStyle().ScrollbarSize, at.y + height},
-      texts);
+  const float right = at.x + widgets::ContentWidth() - ImGui::GetStyle().ScrollbarSize;
+  DrawCells(look, widgets::FaintOf(look), widgets::FaintOf(look),
+            {at.x, at.y, right, at.y + height}, texts);
   ImGui::Dummy({widgets::ContentWidth(), height});
+  if (context.headless) return;
+  const auto explain = [&](float from, float to, Text title, Text tip) {
+    widgets::BoxTooltip(look, {from, at.y, to, at.y + height}, Tr(context.language, title),
+                        Tr(context.language, tip));
+  };
+  float column_end = right - look.Px(kHitPadding);
+  for (const HitColumn& column : kColumns) {
+    const float begin = column_end - look.Px(column.width);
+    if (column.title == Text::kSearchStart) {
+      explain(begin, column_end, column.title, Text::kSearchStartTip);
+    }
+    column_end = begin;
+  }
+  explain(at.x, column_end - look.Px(kKindWidth), Text::kSearchName, Text::kSearchNameTip);
 }
 
 // true: clicked.
@@ -130,15 +144,18 @@ void DrawFigures(const Look& look, const ui::Context& context, ui::DrawLog* log,
   const std::string p50 = "p50 " + ui::FormatDuration(result.duration_ns.p50);
   const std::string p95 = "p95 " + ui::FormatDuration(result.duration_ns.p95);
   ImVec2 at = ImGui::GetCursorScreenPos();
-  const auto draw = [&](const std::string& text) {
+  const auto draw = [&](const std::string& text, const char* tip) {
     const ui::Box box = widgets::DrawText(look, widgets::TextOf(look), at, text);
+    if (*tip != '\0' && !context.headless) widgets::BoxTooltip(look, box, text, tip);
     at.x = box.x1 + look.Px(18);
     return box;
   };
-  log->Int("count", count, result.count, "", draw(count));
-  log->Int("sum", sum, result.sum_ns, "ns", draw(sum));
-  log->Real("p50", p50, result.duration_ns.p50, "ns", draw(p50));
-  log->Real("p95", p95, result.duration_ns.p95, "ns", draw(p95));
+  log->Int("count", count, result.count, "", draw(count, ""));
+  log->Int("sum", sum, result.sum_ns, "ns", draw(sum, Tr(context.language, Text::kSearchSumTip)));
+  log->Real("p50", p50, result.duration_ns.p50, "ns",
+            draw(p50, Tr(context.language, Text::kSearchP50Tip)));
+  log->Real("p95", p95, result.duration_ns.p95, "ns",
+            draw(p95, Tr(context.language, Text::kSearchP95Tip)));
   const ImVec2 below = ImGui::GetCursorScreenPos();
   ImGui::SetCursorScreenPos(at);
   if (widgets::LinkText(look, "csv", "CSV")) commands->push_back(ui::SaveTable{"search"});

@@ -92,7 +92,7 @@ class SvgWriter {
     svg_ = fmt::format(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "
-        "viewBox=\"0 0 {0} {1}\" role=\"img\" xml:space=\"preserve\">\n<title>{2}</title>\n"
+        "viewBox=\"0 0 {0} {1}\" xml:space=\"preserve\">\n<title>{2}</title>\n"
         "<rect {3} width=\"{0}\" height=\"{1}\"/>\n",
         size.x, size.y, EscapedMarkup(Printable(title, "")),
         Fill(ImGui::ColorConvertFloat4ToU32(ImGui::GetStyle().Colors[ImGuiCol_DockingEmptyBg])));

@@ -41,6 +41,7 @@ TEST(Svg, TextIsOneTextWithItsSpacesPlaceAndSize) {
   EXPECT_THAT(svg, HasSubstr("font-family=\"Roboto,"));
   EXPECT_THAT(svg, HasSubstr("font-size=\"17.06\""));  // 20 pixels a line
   EXPECT_THAT(svg, HasSubstr("<title>a &lt;test&gt;</title>"));
+  EXPECT_THAT(svg, Not(HasSubstr("role=")));  // as "img" its texts would not be read out
   EXPECT_THAT(svg, Not(HasSubstr("<path")));
 }
 

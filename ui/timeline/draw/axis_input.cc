@@ -136,8 +136,9 @@ void AxisInput::HandleKeys(const ui::Context& context, int64_t max_length_ns,
     return ImGui::IsKeyDown(a) || ImGui::IsKeyDown(b);
   };
   const double seconds = static_cast<double>(std::fmin(io.DeltaTime, 0.1F));
-  const bool zooms = !io.NavVisible;               // else arrows move the focus
-  const bool pans = zooms && !context.lens.is_on;  // which steps by arrows
+  const bool zooms = !io.NavVisible;  // else arrows move the focus
+  const bool moves_edge = io.KeyShift && context.area.query;
+  const bool pans = zooms && !context.lens.is_on && !moves_edge;  // which steps by arrows
   const int pan = (held(ImGuiKey_D, pans ? ImGuiKey_RightArrow : ImGuiKey_D) ? 1 : 0) -
                   (held(ImGuiKey_A, pans ? ImGuiKey_LeftArrow : ImGuiKey_A) ? 1 : 0);
   const int zoom = (held(ImGuiKey_W, zooms ? ImGuiKey_UpArrow : ImGuiKey_W) ? 1 : 0) -
