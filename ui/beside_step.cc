@@ -45,7 +45,7 @@ OpKey KeyOf(const query::PlanOp& op, const std::map<std::string, std::string>* n
 }
 
 // Of one rank in one step, by start.
-std::vector<query::OpRun> RunsOf(const query::RankRows& rows, int32_t step) {
+std::vector<query::OpRun> RunsOfStep(const query::RankRows& rows, int32_t step) {
   std::vector<query::OpRun> runs;
   rows.op_runs.ForEachOfSteps(step, step,
                               [&](const query::OpRun& run, size_t) { runs.push_back(run); });
@@ -62,12 +62,12 @@ std::optional<BesideMatch> MatchOf(const query::Snapshot& a, const query::Snapsh
   if (op == nullptr || rows_a == nullptr || rows_b == nullptr) return std::nullopt;
   const OpKey key = KeyOf(*op, nullptr);
   size_t nth = 0;  // of A's ops with this key
-  for (const query::OpRun& run : RunsOf(*rows_a, step.step_a)) {
+  for (const query::OpRun& run : RunsOfStep(*rows_a, step.step_a)) {
     if (run.id == selected.id) break;
     const query::PlanOp* other = a.FindPlanOp(run.plan_op);
     if (other != nullptr && KeyOf(*other, nullptr) == key) ++nth;
   }
-  for (const query::OpRun& run : RunsOf(*rows_b, step.step_b)) {
+  for (const query::OpRun& run : RunsOfStep(*rows_b, step.step_b)) {
     const query::PlanOp* other = b.FindPlanOp(run.plan_op);
     if (other == nullptr || KeyOf(*other, &compared.comparison.units.name_in_a) != key) continue;
     if (nth-- > 0) continue;
@@ -102,7 +102,7 @@ std::shared_ptr<const BesideStep> StepBeside(const query::Snapshot& a, const Com
       continue;
     }
     std::vector<BesideOp>& ops = beside->ranks[rows.rank];
-    for (const query::OpRun& run : RunsOf(rows, beside->step_b)) {
+    for (const query::OpRun& run : RunsOfStep(rows, beside->step_b)) {
       const auto role = role_of_track.find(run.track);
       const query::PlanOp* op = b.FindPlanOp(run.plan_op);
       if (role == role_of_track.end() || op == nullptr) continue;
@@ -113,7 +113,7 @@ std::shared_ptr<const BesideStep> StepBeside(const query::Snapshot& a, const Com
   if (!selected) return beside;
   const query::RankRows* rows = a.FindRank(selected->rank);
   if (rows == nullptr) return beside;
-  for (const query::OpRun& run : RunsOf(*rows, beside->step_a)) {
+  for (const query::OpRun& run : RunsOfStep(*rows, beside->step_a)) {
     if (run.id != selected->op_run) continue;
     beside->has_selected = true;
     beside->match = MatchOf(a, b, compared, *beside, times_b.start_ns, run, selected->rank);
