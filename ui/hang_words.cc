@@ -61,7 +61,6 @@ std::string LastOf(const GroupHang& group, const std::vector<int32_t>& ranks) {
     return found == group.positions.end() ? analysis::RankPosition() : *found;
   };
   const auto last = [](const analysis::RankPosition& position) {
-    if (position.last_enqueued < 0) return Said(HangPhrase::kNone);
     const std::string name = position.last_name.empty() ? "" : position.last_name + " ";
     return fmt::format("{}#{}", name, position.last_enqueued);
   };
@@ -75,7 +74,9 @@ std::string LastOf(const GroupHang& group, const std::vector<int32_t>& ranks) {
   for (size_t at = 0; at < ranks.size(); ++at) {
     if (at == kMostNamed) return text + Said(HangPhrase::kMoreRanks, ranks.size() - at);
     if (at > 0) text += "，";
-    text += Said(HangPhrase::kLastOfOne, ranks[at], last(position_of(ranks[at])));
+    const analysis::RankPosition position = position_of(ranks[at]);
+    text += position.last_enqueued < 0 ? Said(HangPhrase::kNoneOfOne, ranks[at])
+                                       : Said(HangPhrase::kLastOfOne, ranks[at], last(position));
   }
   return text;
 }

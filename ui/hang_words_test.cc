@@ -52,7 +52,8 @@ TEST(HangSentence, OfACollectiveIsMadeOfItsParts) {
   group.positions.clear();
   EXPECT_THAT(Chinese(group), HasSubstr("它没有发出过任何集合通信。"));
   group.pending->not_issued = {1, 4};
-  EXPECT_THAT(Chinese(group), HasSubstr("rank 1 最后发出的是 无，rank 4 最后发出的是 无。"));
+  EXPECT_THAT(Chinese(group),
+              HasSubstr("rank 1 没有发出过任何集合通信，rank 4 没有发出过任何集合通信。"));
   group.description = "undefined";
   group.pending->not_issued.clear();
   group.pending->without_dump = {5, 6, 7, 8};

@@ -47,15 +47,15 @@ std::string InOneLine(std::string text) {
 std::vector<ReadPanel> PanelsOf(const ui::DrawLog& log) {
   std::vector<ReadPanel> panels;
   for (const ui::DrawnItem& item : log.items()) {
-    if (item.text.empty()) continue;
     auto panel = std::ranges::find(panels, item.panel, &ReadPanel::name);
     if (panel == panels.end()) {
       panel = panels.insert(panel, ReadPanel{.box = item.box, .name = item.panel, .texts = {}});
     }
     panel->box.x0 = std::min(panel->box.x0, item.box.x0);
     panel->box.y0 = std::min(panel->box.y0, item.box.y0);
-    panel->texts.push_back({item.box, InOneLine(item.text)});
+    if (!item.text.empty()) panel->texts.push_back({item.box, InOneLine(item.text)});
   }
+  std::erase_if(panels, [](const ReadPanel& panel) { return panel.texts.empty(); });
   return panels;
 }
 

@@ -71,6 +71,10 @@ bool ReadAreaKeys(const ui::Context& context, std::string_view panel, const ui::
   const int64_t by_ns = places * std::max<int64_t>(std::llround(edge_ns), 1);
   analysis::AreaQuery area = *context.area.query;
   Interval& time = area.time;
+  // Rows of a live run that it was marked in may be gone.
+  const bool is_outside =
+      time.end_ns - 1 < context.snapshot->start_ns || time.start_ns + 1 > context.snapshot->end_ns;
+  if (is_outside) return true;
   if (io.KeyCtrl) {
     time.start_ns = std::clamp(time.start_ns + by_ns, context.snapshot->start_ns, time.end_ns - 1);
   } else {

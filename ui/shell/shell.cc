@@ -177,9 +177,11 @@ void Shell::UpdateImport() {
   std::optional<Result<std::unique_ptr<RunSession>>> run = importer_->TakeRun();
   if (!run) return;
   if (!run->ok()) {
+    const std::string path = importer_->path();
     EndImport();
-    context_.error = run->message();
-    Say(context_.error);
+    context_.error =
+        ui::OpenErrorText(context_.language, path, ui::IsMissing(path), run->message());
+    Say(run->message());
     focus_ = ui::panel_ids::kRuns;
     return;
   }

@@ -137,7 +137,8 @@ void DrawRow(const CollectivesFrame& frame, const CollectiveRow& row, int index)
         ShowInTimeline(frame, row);
       }
       if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal)) {
-        ImGui::SetTooltip("%s", frame.Tr(Text::kCollectivesRowTip));
+        ImGui::SetTooltip("%s",
+                          frame.Tr(row.step >= 0 ? Text::kStepsRowTip : Text::kCollectivesRowTip));
       }
       frame.NoteItem("row:" + std::to_string(index), NameOf(row));
       ImGui::SetCursorPos(at);
