@@ -284,7 +284,7 @@ std::vector<DrivenAction> DrivenActionsTest::OfTheView() {
       // With the mouse over the lanes: blocks_test.cc.
       {Text::kCommandBlocks, [this] { return HasKeyboard("blocks") && Draws("blocks"); }, {}},
       {Text::kCommandBlocksSince,
-       [this] { return HasKeyboard("blocks") && !context().blocks.since_ns; },
+       [this] { return HasKeyboard("blocks") && context().blocks.since_ns != snapshot_->start_ns; },
        [this] {
          Post({ui::CompareBlocks{snapshot_->start_ns}, ui::FocusPanel{"timeline"}});
        }},

@@ -9,17 +9,13 @@ namespace {
 
 // How much lower, in pixels, what stands in the same line may begin: texts of several sizes do.
 constexpr float kSameTextLine = 8;
-constexpr float kSamePanelRow = 24;
+constexpr float kSameWindowRow = 24;
 
-struct ReadText {
-  ui::Box box;
-  std::string text;
-};
-
-struct ReadPanel {
+// A window and those inside it.
+struct ReadWindow {
   ui::Box box;  // its upper left corner
   std::string name;
-  std::vector<ReadText> texts;
+  std::vector<WrittenText> texts;
 };
 
 // From top to bottom; those that begin within `same` pixels of the first of them from left to
@@ -38,33 +34,32 @@ std::vector<std::vector<Read>> LinesOf(std::vector<Read> all, float same) {
   return lines;
 }
 
-// A text of several lines is one of the line that it begins in.
-std::string InOneLine(std::string text) {
-  std::ranges::replace(text, '\n', ' ');
-  return text;
+// "Steps" of "Steps###steps/list_1A2B"; empty where nothing of the name is to be seen.
+std::string TitleOf(const std::string& window) {
+  const std::string outermost = window.substr(0, window.find('/'));
+  return outermost.substr(0, outermost.find("##"));
 }
 
-std::vector<ReadPanel> PanelsOf(const ui::DrawLog& log) {
-  std::vector<ReadPanel> panels;
-  for (const ui::DrawnItem& item : log.items()) {
-    auto panel = std::ranges::find(panels, item.panel, &ReadPanel::name);
-    if (panel == panels.end()) {
-      panel = panels.insert(panel, ReadPanel{.box = item.box, .name = item.panel, .texts = {}});
-    }
-    panel->box.x0 = std::min(panel->box.x0, item.box.x0);
-    panel->box.y0 = std::min(panel->box.y0, item.box.y0);
-    if (!item.text.empty()) panel->texts.push_back({item.box, InOneLine(item.text)});
+std::vector<ReadWindow> WindowsOf(const std::vector<WrittenText>& texts) {
+  std::vector<ReadWindow> windows;
+  for (const WrittenText& one : texts) {
+    const std::string name = one.window.substr(0, one.window.find('/'));
+    auto window = std::ranges::find(windows, name, &ReadWindow::name);
+    if (window == windows.end()) window = windows.insert(window, {one.box, name, {}});
+    window->box.x0 = std::min(window->box.x0, one.box.x0);
+    window->box.y0 = std::min(window->box.y0, one.box.y0);
+    window->texts.push_back(one);
   }
-  std::erase_if(panels, [](const ReadPanel& panel) { return panel.texts.empty(); });
-  return panels;
+  return windows;
 }
 
-void PrintPanel(ReadPanel panel, std::string* text) {
+void PrintWindow(ReadWindow window, std::string* text) {
   if (!text->empty()) *text += '\n';
-  *text += panel.name + ":\n";
-  for (const std::vector<ReadText>& line : LinesOf(std::move(panel.texts), kSameTextLine)) {
-    const ReadText* before = nullptr;
-    for (const ReadText& one : line) {
+  const std::string title = TitleOf(window.name);
+  if (!title.empty()) *text += title + ":\n";
+  for (const std::vector<WrittenText>& line : LinesOf(std::move(window.texts), kSameTextLine)) {
+    const WrittenText* before = nullptr;
+    for (const WrittenText& one : line) {
       const bool is_again = before != nullptr && before->text == one.text && before->box == one.box;
       if (is_again) continue;
       *text += (before == nullptr ? "" : "  ") + one.text;
@@ -76,10 +71,10 @@ void PrintPanel(ReadPanel panel, std::string* text) {
 
 }  // namespace
 
-std::string PrintDrawnTexts(const ui::DrawLog& log) {
+std::string PrintTexts(const std::vector<WrittenText>& texts) {
   std::string text;
-  for (std::vector<ReadPanel>& row : LinesOf(PanelsOf(log), kSamePanelRow)) {
-    for (ReadPanel& panel : row) PrintPanel(std::move(panel), &text);
+  for (std::vector<ReadWindow>& row : LinesOf(WindowsOf(texts), kSameWindowRow)) {
+    for (ReadWindow& window : row) PrintWindow(std::move(window), &text);
   }
   return text;
 }

@@ -90,6 +90,13 @@ class Stage {
     return SvgOf(*ImGui::GetDrawData(), title);
   }
 
+  // Likewise, its texts.
+  std::string DrawTexts() {
+    DrawSharpEdges(true);
+    Draw(1);
+    return PrintTexts(TextsOf(*ImGui::GetDrawData()));
+  }
+
   void Draw(int frames) {
     for (int i = 0; i < frames; ++i) {
       surface_->BeginFrame();
@@ -274,7 +281,7 @@ Result<Shot> TakeShot(query::SnapshotPtr snapshot, const ShotOptions& options) {
       break;
     }
     case ShotFormat::kText:
-      shot.text = PrintDrawnTexts(stage->shell().draw_log());
+      shot.text = stage->DrawTexts();
   }
   shot.log = stage->shell().draw_log();
   return shot;

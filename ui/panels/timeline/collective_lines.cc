@@ -48,47 +48,6 @@ LaneKind LaneOfTrack(const query::Snapshot& snapshot, query::TrackId track) {
   return found == nullptr ? LaneKind::kAllReduce : timeline::LaneOf(found->role);
 }
 
-// What is said of the last arrival, at `at`; `drawn`: what it must not cover.
-struct LastArrival {
-  ImVec2 at;
-  const std::string& text;
-  std::span<const ui::Box> drawn;
-};
-
-// Left of the arrival, where the lane is still free of this collective, as far as there is room; at
-// the edge where the lane is out of sight.
-void DrawCameLast(const Look& look, const TimelineOverlay::Frame& frame, const LastArrival& last,
-                  ui::DrawLog* log) {
-  const ImVec2 size = widgets::TextSize(look, widgets::BoldOf(look), last.text);
-  const float highest = frame.box.y0 + look.Px(4);
-  const float lowest = frame.box.y1 - size.y - look.Px(4);
-  const float wanted = std::max(std::min(last.at.y - size.y / 2, lowest), highest);
-  const bool is_in_sight = last.at.x >= frame.axis.left() && last.at.x <= frame.axis.right();
-  const float beside_x = last.at.x - size.x - look.Px(10);
-  const float x = is_in_sight ? std::max(beside_x, frame.axis.left() + look.Px(4)) : beside_x;
-  const auto ground_at = [&](float y) {
-    return ui::Box{x - look.Px(3), y - 1, x + size.x + look.Px(3), y + size.y + 1};
-  };
-  // Where it is wanted, else under or over what it would cover.
-  std::vector<float> places = {wanted};
-  for (const ui::Box& box : last.drawn) {
-    places.push_back(box.y1 + look.Px(3));
-    places.push_back(box.y0 - size.y - look.Px(3));
-  }
-  const auto place = std::ranges::find_if(places, [&](float y) {
-    const auto covers = [&](const ui::Box& box) { return ui::Intersects(box, ground_at(y)); };
-    const bool has_room = y == wanted || (y >= highest && y <= lowest);
-    return has_room && std::ranges::none_of(last.drawn, covers);
-  });
-  if (place == places.end()) return;
-  const ui::Box ground = ground_at(*place);
-  ImGui::GetWindowDrawList()->AddRectFilled({ground.x0, ground.y0}, {ground.x1, ground.y1},
-                                            ui::WithAlpha(look.theme.surface.raised, 0.85F),
-                                            look.Px(3));
-  log->Text("came_last", last.text,
-            widgets::DrawText(look, widgets::BoldOf(look), {x, *place}, last.text));
-}
-
 }  // namespace
 
 void CollectiveLines::Update(const ui::Context& context, const TimelineOverlay::Frame& frame,
@@ -125,8 +84,8 @@ const CollectiveLines::Member* CollectiveLines::Find(int32_t rank) const {
 }
 
 void CollectiveLines::Draw(const ui::Context& context, const TimelineOverlay::Frame& frame,
-                           const timeline::Hit& hovered, std::span<const ui::Box> drawn,
-                           ui::DrawLog* log) {
+                           const timeline::Hit& hovered, ui::DrawLog* log) {
+  came_last_.reset();
   const ui::SelectedOp under_mouse = OpOf(context, hovered);
   const bool is_hovered = CollectiveOfOp(context, frame, under_mouse).has_value();
   Update(
@@ -154,11 +113,46 @@ void CollectiveLines::Draw(const ui::Context& context, const TimelineOverlay::Fr
     log->Int("joined:" + std::to_string(member->rank), "", member->started_ns, "ns",
              {at.x, at.y, at.x, at.y});
     if (!is_last || last->started_ns == first->started_ns) continue;
-    const std::string text =
-        ui::TrFormat(context.language, ui::Text::kTimelineCameLast, member->rank,
-                     ui::FormatDuration(last->started_ns - first->started_ns));
-    DrawCameLast(look, frame, {at, text, drawn}, log);
+    came_last_ = CameLast{at.x, at.y,
+                          ui::TrFormat(context.language, ui::Text::kTimelineCameLast, member->rank,
+                                       ui::FormatDuration(last->started_ns - first->started_ns))};
   }
+}
+
+// Left of the arrival, where the lane is still free of this collective, as far as there is room; at
+// the edge where the lane is out of sight.
+void CollectiveLines::DrawCameLast(const ui::Context& context, const TimelineOverlay::Frame& frame,
+                                   std::span<const ui::Box> drawn, ui::DrawLog* log) const {
+  if (!came_last_) return;
+  const Look look = widgets::LookOf(context);
+  const ImVec2 size = widgets::TextSize(look, widgets::BoldOf(look), came_last_->text);
+  const float highest = frame.box.y0 + look.Px(4);
+  const float lowest = frame.box.y1 - size.y - look.Px(4);
+  const float wanted = std::max(std::min(came_last_->y - size.y / 2, lowest), highest);
+  const bool is_in_sight =
+      came_last_->x >= frame.axis.left() && came_last_->x <= frame.axis.right();
+  const float beside_x = came_last_->x - size.x - look.Px(10);
+  const float x = is_in_sight ? std::max(beside_x, frame.axis.left() + look.Px(4)) : beside_x;
+  const auto ground_at = [&](float y) {
+    return ui::Box{x - look.Px(3), y - 1, x + size.x + look.Px(3), y + size.y + 1};
+  };
+  // Where it is wanted, else under or over what it would cover.
+  std::vector<float> places = {wanted};
+  for (const ui::Box& box : drawn) {
+    places.push_back(box.y1 + look.Px(3));
+    places.push_back(box.y0 - size.y - look.Px(3));
+  }
+  const auto place = std::ranges::find_if(places, [&](float y) {
+    const auto covers = [&](const ui::Box& box) { return ui::Intersects(box, ground_at(y)); };
+    const bool has_room = y == wanted || (y >= highest && y <= lowest);
+    return has_room && std::ranges::none_of(drawn, covers);
+  });
+  if (place == places.end()) return;
+  const ui::Box ground = ground_at(*place);
+  ImGui::GetWindowDrawList()->AddRectFilled({ground.x0, ground.y0}, {ground.x1, ground.y1},
+                                            look.theme.surface.raised, look.Px(3));
+  log->Text("came_last", came_last_->text,
+            widgets::DrawText(look, widgets::BoldOf(look), {x, *place}, came_last_->text));
 }
 
 }  // namespace shardscope::panels

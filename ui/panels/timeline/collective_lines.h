@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "ui/panels/timeline/overlay.h"
@@ -12,12 +14,15 @@ namespace shardscope::panels {
 
 class CollectiveLines {
  public:
-  // From arrival to arrival, in the order of the lanes; the rank that came last is marked, and how
-  // long the first one waited for it said. Of `hovered`, or, where that is no collective, of the
-  // selected op. Nothing for sends and receives, which have lines of their own. What is said keeps
-  // clear of `drawn`, boxes of labels, and is left out where there is no room for that.
+  // From arrival to arrival, in the order of the lanes; the rank that came last is marked. Of
+  // `hovered`, or, where that is no collective, of the selected op. Nothing for sends and receives,
+  // which have lines of their own.
   void Draw(const ui::Context& context, const TimelineOverlay::Frame& frame,
-            const timeline::Hit& hovered, std::span<const ui::Box> drawn, ui::DrawLog* log);
+            const timeline::Hit& hovered, ui::DrawLog* log);
+  // After it and whatever may cross it: how long the first one waited for the last. It keeps clear
+  // of `drawn`, boxes of labels, and is left out where there is no room for that.
+  void DrawCameLast(const ui::Context& context, const TimelineOverlay::Frame& frame,
+                    std::span<const ui::Box> drawn, ui::DrawLog* log) const;
 
  private:
   struct Member {
@@ -33,6 +38,12 @@ class CollectiveLines {
   uint64_t version_ = 0;
 
   std::vector<Member> members_;  // by rank; empty: it is none
+  struct CameLast {
+    float x = 0;
+    float y = 0;
+    std::string text;
+  };
+  std::optional<CameLast> came_last_;  // of the lines drawn last
   timeline::LaneKind lane_ = timeline::LaneKind::kAllGather;
   query::OpClass op_class_ = query::OpClass::kAllGather;
 };

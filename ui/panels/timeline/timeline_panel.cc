@@ -243,7 +243,7 @@ void TimelinePanel::DrawLanes(const ui::Context& context, const Axis& axis, cons
   const std::vector<timeline::Change> changes = timeline::ChangesOf(*context.snapshot);
   const float below = origin + layout_.height + look.Px(6);
   const float label_y = std::min(below, box.y1 - look.Px(22));
-  const std::vector<ui::Box> change_labels =
+  std::vector<ui::Box> labels =
       timeline::DrawChanges(context, changes, axis, box, std::round(label_y), log);
   timeline::DrawErrors(context, analysis::ErrorsOf(*context.snapshot), axis, box,
                        std::round(label_y), log);
@@ -253,10 +253,13 @@ void TimelinePanel::DrawLanes(const ui::Context& context, const Axis& axis, cons
   DrawHitMarks(context, {*index_, layout_, axis, box, origin}, log);
   DrawAreaInLanes(context, {*index_, layout_, axis, box, origin}, log);
   DrawPairLines(context, {*index_, layout_, axis, box, origin}, log);
-  collective_lines_.Draw(context, {*index_, layout_, axis, box, origin}, hovered_, change_labels,
-                         log);
+  collective_lines_.Draw(context, {*index_, layout_, axis, box, origin}, hovered_, log);
   wait_lines_.Draw(context, {*index_, layout_, axis, box, origin}, log);
   overlay_.Draw(context, {*index_, layout_, axis, box, origin}, log);
+  if (const ui::Box& callout = overlay_.callout(); callout.x1 > callout.x0) {
+    labels.push_back(callout);
+  }
+  collective_lines_.DrawCameLast(context, {*index_, layout_, axis, box, origin}, labels, log);
   const bool on_work = hovered_.kind == timeline::Hit::Kind::kSpan && hovered_.count == 1 &&
                        hovered_.lane.rows == LaneRows::kWork;
   if (on_work) {

@@ -100,6 +100,7 @@ class SvgWriter {
 
   std::string Write() {
     for (const ImDrawList* list : data_.CmdLists) {
+      window_ = list->_OwnerName == nullptr ? "" : list->_OwnerName;
       for (const ImDrawCmd& command : list->CmdBuffer) {
         if (command.UserCallback == nullptr && command.ElemCount > 0) WriteCommand(*list, command);
       }
@@ -108,6 +109,9 @@ class SvgWriter {
     svg_ += "</svg>\n";
     return std::move(svg_);
   }
+
+  // After Write().
+  std::vector<WrittenText> TakeTexts() { return std::move(texts_); }
 
  private:
   void WriteCommand(const ImDrawList& list, const ImDrawCmd& command) {
@@ -183,6 +187,7 @@ class SvgWriter {
 
   void EndLine() {
     if (line_.text.empty()) return;
+    NoteText();
     const FontFace& face = FaceOf(*line_.baked->OwnerFont);
     svg_ += fmt::format(
         "<text {} x=\"{}\" y=\"{}\" font-family=\"{}, Noto Sans CJK SC, sans-serif\" "
@@ -193,6 +198,15 @@ class SvgWriter {
         face.bold ? " font-weight=\"bold\"" : "", Rounded(line_.end - line_.x),
         EscapedMarkup(line_.text));
     line_.text.clear();
+  }
+
+  void NoteText() {
+    const float ascent = line_.baked->Ascent * line_.scale;
+    const float descent = line_.baked->Descent * line_.scale;  // below the baseline: negative
+    const ui::Box box{line_.x, line_.baseline - ascent, line_.end, line_.baseline - descent};
+    const bool is_seen =
+        box.x0 < clip_.z && box.x1 > clip_.x && box.y0 < clip_.w && box.y1 > clip_.y;
+    if (is_seen) texts_.push_back({box, window_, line_.text});
   }
 
   void BeginGroup(const ImVec4& clip) {
@@ -216,6 +230,8 @@ class SvgWriter {
   const ImDrawData& data_;
   Glyphs glyphs_;
   std::string svg_;
+  std::string window_;  // whose list is written
+  std::vector<WrittenText> texts_;
   std::vector<ImDrawVert> fan_;
   Line line_;
   ImVec4 clip_;
@@ -232,6 +248,12 @@ void DrawSharpEdges(bool sharp) {
 
 std::string SvgOf(const ImDrawData& data, const std::string& title) {
   return SvgWriter(data, title).Write();
+}
+
+std::vector<WrittenText> TextsOf(const ImDrawData& data) {
+  SvgWriter writer(data, "");
+  writer.Write();
+  return writer.TakeTexts();
 }
 
 }  // namespace shardscope::shell

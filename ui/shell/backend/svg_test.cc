@@ -70,6 +70,25 @@ TEST(Svg, TextThatIsCutOffStaysWhereItBegins) {
   EXPECT_THAT(svg, HasSubstr(">re"));
 }
 
+TEST(Svg, TextsAreThoseThatCanBeSeenWithTheirPlaceAndWindow) {
+  const Gui gui;
+  std::vector<WrittenText> texts;
+  SvgOfFrame(gui, [](ImDrawList* list, const ui::Fonts& fonts) {
+    list->AddText(fonts.text, 20, {40, 30}, kRed, "all_gather block1");
+    list->PushClipRect({0, 0}, {100, 100});
+    list->AddText(fonts.text, 20, {40, 85}, kRed, "in part");
+    list->PopClipRect();
+  });
+  texts = TextsOf(*ImGui::GetDrawData());
+  ASSERT_EQ(texts.size(), 2u);
+  EXPECT_EQ(texts[0].text, "all_gather block1");
+  EXPECT_EQ(texts[0].window, "##Foreground_FFFFFFFF");
+  EXPECT_EQ(texts[0].box.x0, 40);
+  EXPECT_NEAR(texts[0].box.y0, 30, 3);
+  EXPECT_NEAR(texts[0].box.y1, 50, 3);
+  EXPECT_EQ(texts[1].text, "in part");
+}
+
 TEST(Svg, ShapesAreClosedPathsInTheClipOfTheirCommand) {
   const Gui gui;
   const std::string svg = SvgOfFrame(gui, [](ImDrawList* list, const ui::Fonts&) {
