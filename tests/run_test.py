@@ -164,7 +164,7 @@ class PauseTest(ProgramTest):
 
 
     def test_what_comes_after_the_last_step_is_of_a_change_before_it(self):
-        run, process = self.start_training("a", "train.steps=40", "checkpoint.every=1000000", "link.bandwidth=0.05MB/s")
+        run, process = self.start_training("a", "train.steps=40", "checkpoint.every=1000000", "link.bandwidth=1MB/s")
         self.wait_for(lambda: is_steerable(run), "control socket")
         control = Control(run)
         self.addCleanup(control.close)

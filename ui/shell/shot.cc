@@ -94,7 +94,7 @@ class Stage {
   std::string DrawTexts() {
     DrawSharpEdges(true);
     Draw(1);
-    return PrintTexts(TextsOf(*ImGui::GetDrawData()));
+    return PrintTexts(WrittenTextsOf(*ImGui::GetDrawData()));
   }
 
   void Draw(int frames) {

@@ -250,7 +250,7 @@ std::string SvgOf(const ImDrawData& data, const std::string& title) {
   return SvgWriter(data, title).Write();
 }
 
-std::vector<WrittenText> TextsOf(const ImDrawData& data) {
+std::vector<WrittenText> WrittenTextsOf(const ImDrawData& data) {
   SvgWriter writer(data, "");
   writer.Write();
   return writer.TakeTexts();

@@ -27,6 +27,6 @@ struct WrittenText {
 };
 
 // In the order in which they were drawn; else as SvgOf().
-std::vector<WrittenText> TextsOf(const ImDrawData& data);
+std::vector<WrittenText> WrittenTextsOf(const ImDrawData& data);
 
 }  // namespace shardscope::shell

@@ -79,10 +79,10 @@ TEST(Svg, TextsAreThoseThatCanBeSeenWithTheirPlaceAndWindow) {
     list->AddText(fonts.text, 20, {40, 85}, kRed, "in part");
     list->PopClipRect();
   });
-  texts = TextsOf(*ImGui::GetDrawData());
+  texts = WrittenTextsOf(*ImGui::GetDrawData());
   ASSERT_EQ(texts.size(), 2u);
   EXPECT_EQ(texts[0].text, "all_gather block1");
-  EXPECT_EQ(texts[0].window, "##Foreground_FFFFFFFF");
+  EXPECT_EQ(texts[0].window, "##Foreground");
   EXPECT_EQ(texts[0].box.x0, 40);
   EXPECT_NEAR(texts[0].box.y0, 30, 3);
   EXPECT_NEAR(texts[0].box.y1, 50, 3);
