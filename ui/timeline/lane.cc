@@ -136,11 +136,13 @@ void MakeStalls(const RankIndex& rank, const Axis& axis, float least_width,
                 std::vector<GapBox>* gaps) {
   const auto first = std::partition_point(
       rank.stalls.begin(), rank.stalls.end(),
-      [&](const analysis::Stall& stall) { return stall.end_ns <= axis.range().start_ns; });
-  for (auto it = first; it != rank.stalls.end() && it->start_ns < axis.range().end_ns; ++it) {
-    const auto stall = static_cast<uint32_t>(it - rank.stalls.begin());
-    const GapBox gap{axis.X(it->start_ns), axis.X(it->end_ns), stall,
-                     it->cause == analysis::StallCause::kSlot};
+      [&](const analysis::Stall* stall) { return stall->end_ns <= axis.range().start_ns; });
+  for (auto it = first; it != rank.stalls.end(); ++it) {
+    const analysis::Stall& stall = **it;
+    if (stall.start_ns >= axis.range().end_ns) break;
+    const GapBox gap{axis.X(stall.start_ns), axis.X(stall.end_ns),
+                     static_cast<uint32_t>(it - rank.stalls.begin()),
+                     stall.cause == analysis::StallCause::kSlot};
     if (gap.x1 - gap.x0 >= least_width) gaps->push_back(gap);
   }
 }
@@ -181,7 +183,7 @@ bool HitStall(const RankIndex& rank, int64_t time_ns, Hit* hit) {
   const analysis::Stall* stall = RunIndex::StallAt(rank, time_ns);
   if (stall == nullptr) return false;
   hit->kind = Hit::Kind::kStall;
-  hit->stall = static_cast<uint32_t>(stall - rank.stalls.data());
+  hit->stall = static_cast<uint32_t>(std::ranges::find(rank.stalls, stall) - rank.stalls.begin());
   hit->range = {stall->start_ns, stall->end_ns};
   return true;
 }

@@ -155,7 +155,7 @@ TEST_F(LessonTest, StallsFillGapsOfTheComputeLane) {
   const LaneDraw draw = Draw(LaneKind::kCompute, axis);
   ASSERT_FALSE(draw.gaps.empty());
   for (const GapBox& gap : draw.gaps) {
-    const analysis::Stall& stall = index_.ranks()[0].stalls[gap.stall];
+    const analysis::Stall& stall = *index_.ranks()[0].stalls[gap.stall];
     EXPECT_FLOAT_EQ(gap.x0, axis.X(stall.start_ns));
     for (const SpanBox& box : draw.boxes) {
       // No box of the lane begins inside a stall, but for the tolerance of a pixel.

@@ -192,7 +192,7 @@ bool RunIndex::Advance(const query::Snapshot& snapshot, size_t max_rows) {
     TakeCollectives(snapshot.ranks[at], &ranks_[at], &consumed_[at]);
     TakeNccl(snapshot, snapshot.ranks[at], &ranks_[at], &consumed_[at]);
   }
-  version_ = NextVersion();
+  rows_version_ = version_ = NextVersion();
   if (!complete) return false;
   UpdateSettled(snapshot);
   generation_ = snapshot.generation;
@@ -232,7 +232,7 @@ void RunIndex::ShrinkToFit(const query::Snapshot& snapshot, RankIndex* rank) {
 
 void RunIndex::Reset(const query::Snapshot& snapshot) {
   *this = RunIndex();
-  version_ = NextVersion();
+  rows_version_ = version_ = NextVersion();
   run_folder_ = snapshot.run_folder;
 }
 
@@ -403,7 +403,7 @@ void RunIndex::ShowStalls(int32_t first_step, int32_t last_step) {
   for (auto at = stalls_of_step_.lower_bound(first_step); at != end; ++at) {
     for (const analysis::Stall& stall : at->second.stalls) {
       const auto found = by_rank.find(stall.rank);
-      if (found != by_rank.end()) found->second->stalls.push_back(stall);
+      if (found != by_rank.end()) found->second->stalls.push_back(&stall);
     }
   }
 }
@@ -471,10 +471,10 @@ const OpPlace* RunIndex::ReceiverOf(const query::Collective& send) const {
 const analysis::Stall* RunIndex::StallAt(const RankIndex& rank, int64_t time_ns) {
   const auto after = std::upper_bound(
       rank.stalls.begin(), rank.stalls.end(), time_ns,
-      [](int64_t time, const analysis::Stall& stall) { return time < stall.start_ns; });
+      [](int64_t time, const analysis::Stall* stall) { return time < stall->start_ns; });
   if (after == rank.stalls.begin()) return nullptr;
-  const analysis::Stall& stall = *(after - 1);
-  return time_ns < stall.end_ns ? &stall : nullptr;
+  const analysis::Stall* stall = *(after - 1);
+  return time_ns < stall->end_ns ? stall : nullptr;
 }
 
 }  // namespace shardscope::timeline

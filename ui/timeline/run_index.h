@@ -45,7 +45,7 @@ struct RankIndex {
   int32_t rank = 0;
   std::shared_ptr<query::RowList<query::OpRun>> op_runs;  // that the columns read
   std::array<SpanColumn, kNumColumns> columns;            // indexed by LaneKind
-  std::vector<analysis::Stall> stalls;                    // of FindStalls(), ascending start
+  std::vector<const analysis::Stall*> stalls;  // of FindStalls(), ascending start; in its RunIndex
   // Exposed communication of the newest steps, which later rows may still change; what is older is
   // in the column.
   std::vector<Interval> exposed_tail;
@@ -65,6 +65,10 @@ struct RankIndex {
 
 class RunIndex {
  public:
+  RunIndex() = default;
+  RunIndex(RunIndex&&) = default;  // no copies: stalls of ranks point into it
+  RunIndex& operator=(RunIndex&&) = default;
+
   // Takes what `snapshot` has beyond the one before; starts anew when it is of another run. Reads
   // at most `max_rows` rows, so that a frame stays short; false: call again to go on.
   bool Advance(const query::Snapshot& snapshot, size_t max_rows = SIZE_MAX);
@@ -82,6 +86,8 @@ class RunIndex {
   // Grows when a call of Advance() or FindStalls() changed something, and is no other index's: part
   // of the key of cached drawings.
   uint64_t version() const { return version_; }
+  // The same of Advance() alone, for what stalls have no part in.
+  uint64_t rows_version() const { return rows_version_; }
   const std::vector<RankIndex>& ranks() const { return ranks_; }
   const RankIndex* Find(int32_t rank) const;
   // End of the newest span of all ranks; INT64_MIN before the first.
@@ -155,6 +161,7 @@ class RunIndex {
   std::string run_folder_;
   uint64_t generation_ = 0;
   uint64_t version_ = 0;
+  uint64_t rows_version_ = 0;
   size_t known_plan_ops_ = 0;
   int32_t settled_step_ = -1;  // newest step whose stalls and exposed parts are final
   std::map<int32_t, StepStalls> stalls_of_step_;

@@ -234,9 +234,9 @@ std::vector<MemoryPanel::Row> MemoryPanel::MakeRows(const ui::Context& context, 
 void MemoryPanel::Update(const ui::Context& context, const Axis& axis, int32_t rank) {
   RankMemory& memory = ranks_[rank];
   const timeline::RankIndex* index = context.index->Find(rank);
-  const bool same = memory.version == context.index->version() && memory.report == context.report &&
-                    memory.range == axis.range() && memory.left == axis.left() &&
-                    memory.width == axis.width();
+  const bool same = memory.version == context.index->rows_version() &&
+                    memory.report == context.report && memory.range == axis.range() &&
+                    memory.left == axis.left() && memory.width == axis.width();
   if (same || index == nullptr) return;
   memory.stack = MakeStack(index->memory, axis, context.snapshot->end_ns);
   if (const query::RankRows* rows = context.snapshot->FindRank(rank)) {
@@ -248,7 +248,7 @@ void MemoryPanel::Update(const ui::Context& context, const Axis& axis, int32_t r
         MakeDeviceMemory(*rows, {NcclSegments(context, rank), TracerBytes(*context.snapshot)},
                          {memory.stack, issued}, axis, context.snapshot->end_ns);
   }
-  memory.version = context.index->version();
+  memory.version = context.index->rows_version();
   memory.report = context.report;
   memory.range = axis.range();
   memory.left = axis.left();

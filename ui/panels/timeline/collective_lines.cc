@@ -52,9 +52,9 @@ LaneKind LaneOfTrack(const query::Snapshot& snapshot, query::TrackId track) {
 
 void CollectiveLines::Update(const ui::Context& context, const TimelineOverlay::Frame& frame,
                              const ui::SelectedOp& op) {
-  if (op == op_ && version_ == frame.index.version()) return;
+  if (op == op_ && version_ == frame.index.rows_version()) return;
   op_ = op;
-  version_ = frame.index.version();
+  version_ = frame.index.rows_version();
   members_.clear();
   const std::optional<query::Collective> wanted = CollectiveOfOp(context, frame, op);
   if (!wanted) return;

@@ -322,7 +322,8 @@ void TimelineOverlay::DrawStallCallout(const ui::Context& context, const Frame& 
     }
   }
   const analysis::Stall* dearest = nullptr;
-  for (const analysis::Stall& stall : rank->stalls) {
+  for (const analysis::Stall* one : rank->stalls) {
+    const analysis::Stall& stall = *one;
     if (stall.blocking_op_run.is_none() || stall.end_ns > until_ns) continue;
     if (step >= 0 && stall.step != step) continue;
     if (facts_.found && stall.blocking_op_run == facts_.run.id) continue;  // the arrow shows it

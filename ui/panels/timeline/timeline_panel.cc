@@ -138,7 +138,7 @@ TooltipText TooltipOf(const ui::Context& context, const timeline::RunIndex& inde
     case Hit::Kind::kStall: {
       const timeline::RankIndex* rank = index.Find(hit.rank);
       if (rank == nullptr || hit.stall >= rank->stalls.size()) return {};
-      const analysis::Stall& stall = rank->stalls[hit.stall];
+      const analysis::Stall& stall = *rank->stalls[hit.stall];
       return {StallBeforeText(context, stall), ui::StallSentence(context.language, stall), true};
     }
     case Hit::Kind::kSpan:
@@ -457,7 +457,7 @@ void TimelinePanel::Select(const ui::Context& context, const timeline::Hit& hit,
     commands->push_back(ui::SelectOp{rows->op_runs[hit.row].id, hit.rank, add});
   } else if (hit.kind == timeline::Hit::Kind::kStall && rank != nullptr) {
     // What it waited for explains more than what waited.
-    const analysis::Stall& stall = rank->stalls[hit.stall];
+    const analysis::Stall& stall = *rank->stalls[hit.stall];
     const query::OpRunId op =
         stall.blocking_op_run.is_none() ? stall.op_run : stall.blocking_op_run;
     commands->push_back(ui::SelectOp{op, hit.rank, add});
