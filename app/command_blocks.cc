@@ -85,7 +85,7 @@ std::string DoneBy(const std::string& op, int64_t time_ns, int64_t at_ns) {
 std::string AllocatedBy(const LiveBlock& block, int64_t at_ns) {
   if (IsThereFromTheStart(block)) return "there from the start";
   const std::string by =
-      block.stack.empty() ? block.allocated_by : block.stack.substr(0, block.stack.find('\n'));
+      block.stack.empty() ? block.allocated_by : std::string(FirstLine(block.stack));
   return DoneBy(by, block.allocated_ns, at_ns);
 }
 

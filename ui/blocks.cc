@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "trace/analysis/memory/memory.h"
+#include "trace/base/text.h"
 #include "ui/panel_ids.h"
 #include "ui/text.h"
 #include "ui/values.h"
@@ -53,7 +54,7 @@ BlocksState BlocksBetween(const Context& context, std::optional<int64_t> moment_
 std::string AllocatedText(Language language, const query::LiveBlock& block, int64_t at_ns) {
   if (IsThereFromTheStart(block)) return Tr(language, Text::kBlocksFromTheStart);
   const std::string by =
-      block.stack.empty() ? block.allocated_by : block.stack.substr(0, block.stack.find('\n'));
+      block.stack.empty() ? block.allocated_by : std::string(FirstLine(block.stack));
   return DoneText(language, by, block.allocated_ns, at_ns);
 }
 

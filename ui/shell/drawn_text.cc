@@ -34,12 +34,6 @@ std::vector<std::vector<Read>> LinesOf(std::vector<Read> all, float same) {
   return lines;
 }
 
-// "Steps" of "Steps###steps/list_1A2B"; empty where nothing of the name is to be seen.
-std::string TitleOf(const std::string& window) {
-  const std::string outermost = window.substr(0, window.find('/'));
-  return outermost.substr(0, outermost.find("##"));
-}
-
 std::vector<ReadWindow> WindowsOf(const std::vector<WrittenText>& texts) {
   std::vector<ReadWindow> windows;
   for (const WrittenText& one : texts) {
@@ -55,7 +49,8 @@ std::vector<ReadWindow> WindowsOf(const std::vector<WrittenText>& texts) {
 
 void PrintWindow(ReadWindow window, std::string* text) {
   if (!text->empty()) *text += '\n';
-  const std::string title = TitleOf(window.name);
+  // "Steps" of "Steps###steps"; of a window without a title nothing.
+  const std::string title = window.name.substr(0, window.name.find("##"));
   if (!title.empty()) *text += title + ":\n";
   for (const std::vector<WrittenText>& line : LinesOf(std::move(window.texts), kSameTextLine)) {
     const WrittenText* before = nullptr;

@@ -183,7 +183,9 @@ bool HitStall(const RankIndex& rank, int64_t time_ns, Hit* hit) {
   const analysis::Stall* stall = RunIndex::StallAt(rank, time_ns);
   if (stall == nullptr) return false;
   hit->kind = Hit::Kind::kStall;
-  hit->stall = static_cast<uint32_t>(std::ranges::find(rank.stalls, stall) - rank.stalls.begin());
+  const auto after = std::ranges::upper_bound(
+      rank.stalls, stall->start_ns, {}, [](const analysis::Stall* one) { return one->start_ns; });
+  hit->stall = static_cast<uint32_t>(after - rank.stalls.begin() - 1);
   hit->range = {stall->start_ns, stall->end_ns};
   return true;
 }
