@@ -74,7 +74,7 @@ std::string PrintBlocksJson(const query::Snapshot& snapshot, const LiveBlocks& b
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-// "F block0 all_gather, 3.2 ms before", of who did something at `time_ns`.
+// "F block0 all_gather, 3.2 ms before", of what did something at `time_ns`.
 std::string DoneBy(const std::string& op, int64_t time_ns, int64_t at_ns) {
   const std::string when = time_ns > at_ns ? FormatDuration(time_ns - at_ns) + " later"
                                            : FormatDuration(at_ns - time_ns) + " before";

@@ -168,7 +168,7 @@ def kind_of(head, before):
 
 
 class Scanner:
-    """Walks over one file's braces and semicolons; knows functions, classes and their fields."""
+    """Walks over one file's braces and semicolons; finds functions, classes and their fields."""
 
     def __init__(self, path, text, excused, report):
         self.path, self.text, self.excused, self.report = path, blanked(text), excused, report

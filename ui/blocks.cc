@@ -11,7 +11,7 @@
 namespace shardscope::ui {
 namespace {
 
-// "F block0 all_gather 3.2 ms before" of who did something at `time_ns`.
+// "F block0 all_gather 3.2 ms before" of what did something at `time_ns`.
 std::string DoneText(Language language, const std::string& op, int64_t time_ns, int64_t at_ns) {
   const std::string when =
       time_ns > at_ns ? TrFormat(language, Text::kBlocksLater, FormatDuration(time_ns - at_ns))

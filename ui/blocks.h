@@ -20,9 +20,9 @@ std::optional<query::BlocksQuery> WantedBlocks(const Context& context);
 // to the later one. nullopt: with none.
 BlocksState BlocksBetween(const Context& context, std::optional<int64_t> moment_ns);
 
-// "F block0 all_gather 3.2 ms before": who allocated it and when, beside the moment `at_ns`.
+// "F block0 all_gather 3.2 ms before": what allocated it and when, beside the moment `at_ns`.
 std::string AllocatedText(Language language, const query::LiveBlock& block, int64_t at_ns);
-// Likewise who frees it, or has freed it.
+// Likewise what frees it, or has freed it.
 std::string FreedText(Language language, const query::LiveBlock& block, int64_t at_ns);
 
 // Both in short: of ops their names, without the times.

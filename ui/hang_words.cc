@@ -8,8 +8,6 @@
 #include <vector>
 
 #include "trace/base/collective_names.h"
-#include "trace/base/number_list.h"
-#include "trace/base/text.h"
 
 namespace shardscope::ui {
 namespace {
@@ -34,18 +32,8 @@ std::string Said(HangPhrase phrase, const Args&... args) {
   return fmt::format(fmt::runtime(kPhrases[static_cast<size_t>(phrase)]), args...);
 }
 
-// analysis::RankList() without words.
-std::string ListOf(const std::vector<int32_t>& ranks) {
-  std::vector<std::string> parts;
-  for (const NumberRun& run : RunsOf(ranks)) {
-    if (run.last - run.first > 2) {
-      parts.push_back(fmt::format("{}-{}", run.first, run.last));
-    } else {
-      for (int32_t one = run.first; one <= run.last; ++one) parts.push_back(std::to_string(one));
-    }
-  }
-  return Join(parts, ", ");
-}
+// "0, 2, 5-9"
+std::string RanksOf(const std::vector<int32_t>& ranks) { return analysis::RankList(ranks, "-"); }
 
 std::string TitleOf(const GroupHang& group) {
   return SaysPurpose(group.description)
@@ -86,8 +74,8 @@ std::string MismatchSentence(const GroupHang& group, const Mismatch& mismatch) {
   if (mismatch.kind == Mismatch::Kind::kOrder) phrase = HangPhrase::kDiffersInOrder;
   if (mismatch.kind == Mismatch::Kind::kTypes) phrase = HangPhrase::kDiffersInTypes;
   if (mismatch.kind == Mismatch::Kind::kSizes) phrase = HangPhrase::kDiffersInSizes;
-  return Said(phrase, TitleOf(group), mismatch.sequence, ListOf(mismatch.other_ranks),
-              mismatch.others_asked, ListOf(mismatch.ranks), mismatch.asked);
+  return Said(phrase, TitleOf(group), mismatch.sequence, RanksOf(mismatch.other_ranks),
+              mismatch.others_asked, RanksOf(mismatch.ranks), mismatch.asked);
 }
 
 std::string PendingSentence(const GroupHang& group, const analysis::PendingCollective& pending) {
@@ -97,19 +85,19 @@ std::string PendingSentence(const GroupHang& group, const analysis::PendingColle
           : Said(HangPhrase::kCollective, TitleOf(group), pending.name, pending.sequence);
   const std::string unknown = pending.without_dump.empty()
                                   ? ""
-                                  : Said(HangPhrase::kWithoutDump, ListOf(pending.without_dump));
-  const std::string waiting = ListOf(pending.waiting);
+                                  : Said(HangPhrase::kWithoutDump, RanksOf(pending.without_dump));
+  const std::string waiting = RanksOf(pending.waiting);
   const std::string wait = Said(HangPhrase::kWaits, waiting, what + " ");
   if (!pending.not_issued.empty()) {
-    return Said(HangPhrase::kNotIssued, wait, ListOf(pending.not_issued),
+    return Said(HangPhrase::kNotIssued, wait, RanksOf(pending.not_issued),
                 LastOf(group, pending.not_issued), unknown);
   }
   if (!pending.without_dump.empty()) return Said(HangPhrase::kMaybeIssued, wait, unknown);
   if (!pending.completed.empty()) {
-    return Said(HangPhrase::kNotSeenItsEnd, waiting, what + " ", ListOf(pending.completed));
+    return Said(HangPhrase::kNotSeenItsEnd, waiting, what + " ", RanksOf(pending.completed));
   }
   if (!pending.not_started.empty() && pending.not_started.size() < pending.waiting.size()) {
-    return Said(HangPhrase::kNotBegun, what, ListOf(pending.not_started));
+    return Said(HangPhrase::kNotBegun, what, RanksOf(pending.not_started));
   }
   return Said(HangPhrase::kAllInIt, what + " ");
 }

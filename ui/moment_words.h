@@ -10,7 +10,7 @@
 namespace shardscope::ui {
 
 // In the catalogue, indexed by analysis::MomentPhrase.
-inline constexpr std::array<Text, analysis::kNumMomentPhrases> kMomentTexts = {
+inline constexpr auto kMomentTexts = std::to_array<Text>({
     Text::kMomentAnd,          Text::kMomentOp,          Text::kMomentTheOp,
     Text::kMomentShare,        Text::kMomentAwaitsRank,  Text::kMomentComputes,
     Text::kMomentNoCompute,    Text::kMomentCopies,      Text::kMomentWaits,
@@ -18,7 +18,8 @@ inline constexpr std::array<Text, analysis::kNumMomentPhrases> kMomentTexts = {
     Text::kMomentNothing,      Text::kMomentHiddenOne,   Text::kMomentHiddenMany,
     Text::kMomentExposedOne,   Text::kMomentExposedMany, Text::kMomentExposed,
     Text::kMomentBecause,
-};
+});
+static_assert(kMomentTexts.size() == analysis::kNumMomentPhrases);
 
 // In English the words of the command line.
 const analysis::MomentWords& MomentWordsOf(Language language);

@@ -8,6 +8,7 @@
 #include "trace/analysis/moment/moment.h"
 #include "trace/analysis/snapshot_test_util.h"
 #include "trace/analysis/steps/stalls.h"
+#include "trace/base/enum_count.h"
 #include "ui/text.h"
 
 namespace shardscope::ui {
@@ -58,7 +59,7 @@ TEST(StallSentence, IsSaidInChineseOfEveryCauseWithItsNameAndWithoutOne) {
       sentences.insert(sentence);
     }
   }
-  EXPECT_GT(sentences.size(), static_cast<size_t>(analysis::StallCause::kOther) + 1);
+  EXPECT_GT(sentences.size(), kCountOf<analysis::StallCause>);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ struct LossTexts {
 };
 
 // In the order of LossKind.
-constexpr std::array<LossTexts, analysis::kNumLossKinds> kLossTexts = {{
+constexpr auto kLossTexts = std::to_array<LossTexts>({
     {Text::kLossSlowRank, Text::kTrySlowRank},
     {Text::kLossUnevenRanks, Text::kTryUnevenRanks},
     {Text::kLossLateIssue, Text::kTryLateIssue},
@@ -34,7 +34,8 @@ constexpr std::array<LossTexts, analysis::kNumLossKinds> kLossTexts = {{
     {Text::kLossData, Text::kTryData},
     {Text::kLossHost, Text::kTryHost},
     {Text::kLossCopy, Text::kTryCopy},
-}};
+});
+static_assert(kLossTexts.size() == analysis::kNumLossKinds);
 
 const LossTexts& TextsOf(LossKind kind) { return kLossTexts[static_cast<size_t>(kind)]; }
 

@@ -30,7 +30,7 @@ Status Import(const ImportArguments& arguments) {
   // Where they cannot be kept, `report` makes its text itself.
   (void)KeepReportsOf(run->folder);
   for (const std::string& title : run->passed_over) {
-    Say(fmt::format("shardscope import: passed over {}: no importer knows it", title));
+    Say(fmt::format("shardscope import: passed over {}: no importer takes it", title));
   }
   Print(fmt::format("{}\n", run->folder));
   return Status::Ok();

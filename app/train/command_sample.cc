@@ -42,7 +42,7 @@ int CommandSample(int argc, const char* const* argv) {
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
   app.add_option("--temperature", options.temperature,
-                 "0: the likeliest token each time; 1: each as often as the model thinks")
+                 "0: the likeliest token each time; 1: each as often as the model predicts")
       ->check(TemperatureError)
       ->capture_default_str();
   app.add_option("--seed", seed, "Of what is drawn")

@@ -1,4 +1,4 @@
-// Checksums of a file by blocks: whoever reads a part of it checks the blocks that it touches, and
+// Checksums of a file by blocks: a reader of a part of it checks the blocks that it touches, and
 // no more. XXH3 with 64 bits (https://xxhash.com): as fast as memory, against damage, not malice.
 #pragma once
 

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "engine/config/config.h"
+#include "trace/base/enum_count.h"
 
 namespace shardscope::config {
 
@@ -15,10 +16,9 @@ enum class DeviceKind : uint8_t {
   kCuda,
   kAuto  // a GPU where there is one, else the CPU: until the trainer has settled it
 };
-inline constexpr size_t kNumDeviceKinds = static_cast<size_t>(DeviceKind::kAuto) + 1;
 // In the order of the enum; the first is the default.
 inline constexpr auto kDeviceNames = std::to_array<std::string_view>({"cpu", "cuda", "auto"});
-static_assert(kDeviceNames.size() == kNumDeviceKinds);
+static_assert(kDeviceNames.size() == kCountOf<DeviceKind>);
 
 // The value of run.device. Of what a device computes on also the column `device` of the trace.
 constexpr std::string_view Name(DeviceKind kind) { return kDeviceNames[static_cast<size_t>(kind)]; }

@@ -78,7 +78,7 @@ Result<Documents> Documents::Make(std::shared_ptr<const tokenizer::Tokenizer> to
 Status Documents::Append(const std::string& name, std::string_view bytes, bool is_json_lines,
                          std::vector<uint32_t>* tokens, const Progress& on_progress) {
   if (!on_progress) return AppendAll(name, bytes, is_json_lines, tokens);
-  // For this call alone: it knows where this object and the callback are.
+  // For this call alone: it refers to this object and the callback.
   encoder_.OnProgress([this, &on_progress](size_t encoded) {
     on_progress(appended_bytes_ + static_cast<int64_t>(encoded));
   });

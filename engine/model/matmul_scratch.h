@@ -22,7 +22,7 @@ struct CpuTypes {
   bool has_fp16 = false;
 };
 // What of them oneDNN uses where ONEDNN_MAX_CPU_ISA, or DNNL_MAX_CPU_ISA, is `max_isa`. A name that
-// oneDNN does not know bounds nothing.
+// oneDNN does not have bounds nothing.
 CpuTypes Limited(CpuTypes types, std::string_view max_isa);
 
 // On this CPU, with those variables. Where it is not known which way is taken: kCopies, which takes

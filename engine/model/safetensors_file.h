@@ -1,5 +1,5 @@
-// Reader of one safetensors file (https://github.com/huggingface/safetensors, "Format"), whoever
-// wrote it: nothing in it is believed before it is checked.
+// Reader of one safetensors file (https://github.com/huggingface/safetensors, "Format"), of any
+// writer: nothing in it is used before it is checked.
 #pragma once
 
 #include <cstdint>

@@ -162,7 +162,7 @@ class ForwardsOf {
     return targets;
   }
 
-  // What takes a slot waits for whoever had it before.
+  // What takes a slot waits for what had it before.
   void WaitForSlots() {
     std::map<BufferId, BufferId> occupants;  // by slot
     for (OpIndex index = 0; index < std::ssize(program_.ops); ++index) {

@@ -221,7 +221,7 @@ class Bound {
     return found;
   }
 
-  // asked[at] takes `free` and leaves what it had to the one who asked, and so on.
+  // asked[at] takes `free` and leaves what it had to the op that asked, and so on.
   int64_t Move(const std::vector<Asked>& asked, size_t at, OpIndex free, int64_t bytes) {
     int64_t amount = std::min(bytes, At(left_, free));
     for (size_t i = at; asked[i].asking >= 0; i = static_cast<size_t>(asked[i].asking)) {
@@ -266,7 +266,7 @@ class Bound {
   const Unlisted& unlisted_;
   const HappensBefore order_;
   std::vector<int64_t> left_;                         // by op: freed, and not yet used
-  std::vector<std::map<OpIndex, int64_t>> paid_for_;  // by op: who uses what it freed
+  std::vector<std::map<OpIndex, int64_t>> paid_for_;  // by op: which use what it freed
   std::vector<OpIndex> earlier_;                      // by op: the one before on its stream
   std::vector<OpIndex> skip_;                         // by op: over some that are used up
   std::vector<int32_t> seen_;                         // by op: the last search that asked it

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/plan/policy.h"
+#include "trace/base/enum_count.h"
 
 namespace shardscope::plan {
 
@@ -45,14 +46,14 @@ std::vector<std::string> TextsOf(const PolicyWords<Choice, kCount>& words) {
   return texts;
 }
 
-// Whether each value from `first` to `last`, which is the last of the enum, has a word of its own.
+// Whether each value of the enum from `first` on has a word of its own.
 template <typename Choice, size_t kCount>
-constexpr bool IsComplete(const PolicyWords<Choice, kCount>& words, Choice first, Choice last) {
-  for (auto at = static_cast<size_t>(first); at <= static_cast<size_t>(last); ++at) {
+constexpr bool IsComplete(const PolicyWords<Choice, kCount>& words, Choice first = Choice(0)) {
+  for (auto at = static_cast<size_t>(first); at < kCountOf<Choice>; ++at) {
     const std::string_view text = WordOf(words, static_cast<Choice>(at));
     if (text.empty() || ValueOf(words, text) != static_cast<Choice>(at)) return false;
   }
-  return kCount == static_cast<size_t>(last) - static_cast<size_t>(first) + 1;
+  return kCount == kCountOf<Choice> - static_cast<size_t>(first);
 }
 
 inline constexpr PolicyWords<Preset, 3> kPresetWords = {{
@@ -60,37 +61,35 @@ inline constexpr PolicyWords<Preset, 3> kPresetWords = {{
     {"fsdp1", Preset::kFsdp1},
     {"double_buffer", Preset::kDoubleBuffer},
 }};
-static_assert(IsComplete(kPresetWords, Preset::kFsdp2, Preset::kDoubleBuffer));
+static_assert(IsComplete(kPresetWords));
 
 inline constexpr PolicyWords<BackwardPrefetch, 3> kBackwardPrefetchWords = {{
     {"pre", BackwardPrefetch::kPre},
     {"post", BackwardPrefetch::kPost},
     {"none", BackwardPrefetch::kNone},
 }};
-static_assert(IsComplete(kBackwardPrefetchWords, BackwardPrefetch::kPre, BackwardPrefetch::kNone));
+static_assert(IsComplete(kBackwardPrefetchWords));
 
 inline constexpr PolicyWords<GradientSync, 3> kGradientSyncWords = {{
     {"reduce", GradientSync::kReduce},
     {"no_sync", GradientSync::kNoSync},
     {"reduce_scatter_only", GradientSync::kReduceScatterOnly},
 }};
-static_assert(IsComplete(kGradientSyncWords, GradientSync::kReduce,
-                         GradientSync::kReduceScatterOnly));
+static_assert(IsComplete(kGradientSyncWords));
 
-// kOneByOne is what strategies do that overlap no stages: nobody chooses it.
+// kOneByOne is what strategies do that overlap no stages, and no choice of the key.
 inline constexpr PolicyWords<PipelineSchedule, 3> kPipelineScheduleWords = {{
     {"1f1b", PipelineSchedule::k1F1B},
     {"gpipe", PipelineSchedule::kGpipe},
     {"interleaved", PipelineSchedule::kInterleaved},
 }};
-static_assert(IsComplete(kPipelineScheduleWords, PipelineSchedule::kGpipe,
-                         PipelineSchedule::kInterleaved));
+static_assert(IsComplete(kPipelineScheduleWords, PipelineSchedule::kGpipe));
 
 inline constexpr PolicyWords<Offload, 3> kOffloadWords = {{
     {"none", Offload::kNone},
     {"optimizer", Offload::kOptimizer},
     {"all", Offload::kAll},
 }};
-static_assert(IsComplete(kOffloadWords, Offload::kNone, Offload::kAll));
+static_assert(IsComplete(kOffloadWords));
 
 }  // namespace shardscope::plan

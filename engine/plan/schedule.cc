@@ -9,7 +9,7 @@
 namespace shardscope::plan {
 namespace {
 
-// One pass over a program; remembers the last op of every stream and queue.
+// One pass over a program; keeps the last op of every stream and queue.
 class PredecessorWalk {
  public:
   // The predecessors of `op`, which stands at `index`; to be called for every op in host order.

@@ -50,7 +50,7 @@ Result<bool> EvaluationRunner::RunIfDue(int rank, int64_t step, const Regime& re
   if (held_out == nullptr || last == step || (!is_end && !held_out->IsDue(step))) return true;
   last = step;
   SHARDSCOPE_ASSIGN_OR_RETURN(const auto schedule, ScheduleOf(regime.config));
-  // The trace learns of a Schedule while no op is being recorded.
+  // A Schedule goes into the trace while no op is being recorded.
   transport::Barrier(&ranks_.transport(), rank);
   if (rank == ranks_.first_local()) {
     Regime evaluates = regime;

@@ -25,12 +25,12 @@ namespace shardscope::runtime {
 // host thread.
 class EvaluationRunner {
  public:
-  // Whom an evaluation tells of itself, and who may stop it. All borrowed.
+  // What is told of an evaluation, and what may stop it. All borrowed.
   struct Listeners {
     RunTrace* trace = nullptr;
     StepObserver* observer = nullptr;
     Steering* steering = nullptr;
-    // The trace learns of the regime's Schedule. On one rank of each process.
+    // Puts the regime's Schedule into the trace. On one rank of each process.
     std::function<Status(const Regime& regime)> on_schedule;
     std::function<void(const std::string& text)> on_message;  // on rank 0's thread
   };

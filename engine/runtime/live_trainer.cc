@@ -166,7 +166,7 @@ Status LiveTrainer::RunStep(int rank, int64_t step, const Regime& regime) {
   return rank == ranks_->first_local() ? CheckTrace() : Status::Ok();
 }
 
-// The control op: all ranks have finished the previous step, and learn what the next one is.
+// The control op: all ranks have finished the previous step, and agree on the next one.
 void LiveTrainer::AtControl(int rank, int64_t step) {
   const auto index = static_cast<size_t>(rank);
   // They have agreed on the step after it.
@@ -193,7 +193,7 @@ Status LiveTrainer::Enter(int rank, int64_t step, const std::shared_ptr<const Re
   std::shared_ptr<const Regime>& entered = of_rank_[static_cast<size_t>(rank)].entered;
   if (entered != nullptr && entered->number == regime->number) return Status::Ok();
   if (entered == nullptr || entered->schedule != regime->schedule) {
-    // The trace learns of a Schedule while no op is being recorded.
+    // A Schedule goes into the trace while no op is being recorded.
     transport::Barrier(&ranks_->transport(), rank);
     if (rank == ranks_->first_local()) {
       SHARDSCOPE_RETURN_IF_ERROR(RegisterSchedule(*regime));
@@ -214,7 +214,7 @@ Status LiveTrainer::Enter(int rank, int64_t step, const std::shared_ptr<const Re
   return Status::Ok();
 }
 
-// Where the ranks are processes, each learns of all. Costs one more short message a step, at a time
+// Where the ranks are processes, each gets all reports: one more short message a step, at a time
 // when all ranks are about to meet anyway.
 void LiveTrainer::ShareStep(int rank, const StepReport& mine) {
   if (!options_.launch) return Collect(rank, mine);

@@ -70,6 +70,7 @@ Status LiveTrainer::Open(Job job) {
 }
 
 Status LiveTrainer::OpenRest() {
+  const auto say = [this](const std::string& text) { Message(text); };
   evaluations_ = std::make_unique<EvaluationRunner>(ranks_.get());
   checks_ = std::make_unique<RunChecks>(ranks_.get(), checkpoints_, evaluations_.get());
   SHARDSCOPE_RETURN_IF_ERROR(checks_->CheckStart(options_.config));
@@ -84,12 +85,11 @@ Status LiveTrainer::OpenRest() {
   SHARDSCOPE_RETURN_IF_ERROR(OpenFolder());
   if (is_leader()) SHARDSCOPE_RETURN_IF_ERROR(checkpoints_.OpenFolder(*folder_));
   SHARDSCOPE_RETURN_IF_ERROR(OpenControl());
-  agreement_ = std::make_unique<RunAgreement>(
-      options_,
-      RunAgreement::Run{.ranks = ranks_.get(),
-                        .steering = steering_.get(),
-                        .checks = checks_.get(),
-                        .on_message = [this](const std::string& text) { Message(text); }});
+  agreement_ =
+      std::make_unique<RunAgreement>(options_, RunAgreement::Run{.ranks = ranks_.get(),
+                                                                 .steering = steering_.get(),
+                                                                 .checks = checks_.get(),
+                                                                 .on_message = say});
   SHARDSCOPE_RETURN_IF_ERROR(agreement_->AgreeOnRun(&folder_));
   if (!is_leader()) SHARDSCOPE_RETURN_IF_ERROR(checkpoints_.OpenFolder(*folder_));
   SHARDSCOPE_RETURN_IF_ERROR(OpenTrace());
@@ -98,13 +98,13 @@ Status LiveTrainer::OpenRest() {
        .observer = observer_.get(),
        .steering = steering_.get(),
        .on_schedule = [this](const Regime& regime) { return RegisterSchedule(regime); },
-       .on_message = [this](const std::string& text) { Message(text); }});
+       .on_message = say});
   measured_ = std::make_unique<MeasuredKeys>(
       options_.config, ranks_.get(),
       MeasuredKeys::Listeners{
           .steering = steering_.get(),
           .write_config = [this](config::Config config) { return WriteConfig(std::move(config)); },
-          .on_message = [this](const std::string& text) { Message(text); }});
+          .on_message = say});
   checkpoints_.Start({.id = agreement_->run_id(),
                       .ranks = ranks_.get(),
                       .trace = trace_.get(),
@@ -112,7 +112,7 @@ Status LiveTrainer::OpenRest() {
                           [this](const plan::Schedule& schedule) {
                             return checks_->BoundsOf(schedule, /*has_copy=*/true);
                           },
-                      .on_message = [this](const std::string& text) { Message(text); }});
+                      .on_message = say});
   return Status::Ok();
 }
 

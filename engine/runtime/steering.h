@@ -1,5 +1,5 @@
 // Steering: what users want of a running training (control socket, changes listed in the
-// configuration, signals), and when it applies. Knows no ranks and no schedules.
+// configuration, signals), and when it applies. Has no ranks and no schedules.
 //
 // A change is accepted at any time and takes effect at a step: rank 0 calls Decide(K) once for
 // every step K, in the control op of the step before, and all that was accepted until then applies

@@ -43,7 +43,7 @@ class OpenRanges {
   std::shared_ptr<Range> Begin(std::string_view name);
   // One of this thread's.
   void End(Range* range);
-  // One of another thread's: that thread forgets it by and by.
+  // One of another thread's: that thread drops it by and by.
   static void EndElsewhere(Range* range) { range->has_ended = true; }
 
   Owner owner() const;

@@ -42,7 +42,7 @@ def _attach(torch):
 
 
 def _attach_to_allocator(torch, library, recorder):
-    """The allocator takes nobody before torch has initialised CUDA, which a program does when it first uses it, if ever."""
+    """The allocator takes no listener before torch has initialised CUDA, which a program does when it first uses it, if ever."""
     import atexit
     import ctypes
 

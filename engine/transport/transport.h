@@ -107,7 +107,7 @@ struct Call {
   // Of a Schedule: ranks have to agree on op_name, and the later op is ahead (of a pair, whose
   // ranks run programs of their own, neither is). kNone: any call.
   plan::OpIndex op = plan::kNone;
-  // Whose memory the call may use, and who counts it. Null: the transport's own, for few bytes.
+  // The memory that the call may use, counted there. Null: the transport's own, for few bytes.
   ScratchMemory* scratch = nullptr;
   // For transports of a GPU: the queue on which the collective is put (a cudaStream_t), and in
   // which step. Null: the pieces are host memory.

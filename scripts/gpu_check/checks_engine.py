@@ -52,7 +52,7 @@ def schedules_bitwise(lab):
 
 
 def sanitizer(lab):
-    """memcheck; CUPTI is left out, because both want the one place that there is."""
+    """memcheck; CUPTI is left out, because both take the one place that there is."""
     tool = lab.tool("compute-sanitizer")
     command = lab.train_command(lab.folder / "sanitizer", *LOCAL, *SMALL, "model.layers=2", "train.steps=2")
     output = lab.run_program([tool, "--tool", "memcheck", "--report-api-errors", "no", "--error-exitcode", "86", *command], lab.environment(CUPTI_OFF), limit_s=200)

@@ -1,4 +1,5 @@
 #include "trace/analysis/names.h"
+#include "trace/base/enum_count.h"
 
 #include <algorithm>
 #include <array>
@@ -52,7 +53,7 @@ std::string StallTitle(const query::PlanOp& blocking, const query::PlanOp& waiti
 std::string_view Name(ScopeKind kind) {
   static constexpr auto kNames = std::to_array<std::string_view>(
       {"since_change", "last_steps", "in_view", "selection", "whole_run", "steps"});
-  static_assert(kNames.size() == kNumScopeKinds);
+  static_assert(kNames.size() == kCountOf<ScopeKind>);
   return kNames[static_cast<size_t>(kind)];
 }
 

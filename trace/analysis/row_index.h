@@ -44,7 +44,7 @@ static_assert(std::is_nothrow_move_constructible_v<StepIndex>);
 std::vector<StepIndex> IndexSteps(const query::Snapshot& snapshot, int first_step, int last_step);
 StepIndex IndexStep(const query::Snapshot& snapshot, int32_t rank, int32_t step);
 
-// What IndexSteps() and Collectives() give, put together: made once for all who look at these
+// What IndexSteps() and Collectives() give, put together: made once for all that look at these
 // steps.
 struct StepRows {
   StepRows(const query::Snapshot& of, int first_step, int last_step);

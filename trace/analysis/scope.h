@@ -22,7 +22,6 @@ enum class ScopeKind : uint8_t {
   kWholeRun,
   kSteps,  // a range given by the user
 };
-inline constexpr size_t kNumScopeKinds = static_cast<size_t>(ScopeKind::kSteps) + 1;
 
 inline constexpr int32_t kLastStepsShown = 20;
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "trace/base/enum_count.h"
 #include "trace/base/process.h"
 #include "trace/base/sane_time.h"
 #include "trace/base/signed_text.h"
@@ -13,6 +14,13 @@
 
 namespace shardscope {
 namespace {
+
+enum class OneValue : uint8_t { kOnly };
+struct Holder {
+  enum class Inner : int32_t { kFirst, kMiddle, kLast };
+};
+static_assert(kCountOf<OneValue> == 1);
+static_assert(kCountOf<Holder::Inner> == 3);
 
 TEST(Units, DurationsHaveThreeDigitsAndAUnit) {
   EXPECT_EQ(FormatDuration(0), "0 ns");

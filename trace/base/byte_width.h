@@ -19,7 +19,7 @@ constexpr uint64_t ByteMask(size_t width) {
   return width == 8 ? ~uint64_t{0} : (uint64_t{1} << (8 * width)) - 1;
 }
 
-// So many bytes can be read at any number, whatever its width: who packs numbers adds them at the
+// So many bytes can be read at any number, whatever its width: what packs numbers adds them at the
 // end.
 inline constexpr size_t kByteWidthPadding = sizeof(uint64_t);
 

@@ -31,7 +31,7 @@ std::string_view CollectiveKindOfKernel(std::string_view name);
 // Whether the side that all ranks have together is the input of the call; else it is its output.
 bool IsWholeBefore(std::string_view kind);
 
-// Whether all ranks give the same sizes: not where each sends what it likes, or one is the root.
+// Whether all ranks give the same sizes: not where each sends any size, or one is the root.
 bool HasEqualSizes(std::string_view kind);
 
 }  // namespace shardscope

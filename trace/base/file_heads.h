@@ -1,5 +1,5 @@
-// What files of other programs are, by their first bytes: asked by whoever imports them, and by
-// whoever says what a file is that holds no trace.
+// What files of other programs are, by their first bytes: for importers, and for messages
+// that say what a file is that holds no trace.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What traces have to know of strategies, which are the engine's: engine/plan/strategies.cc asserts
+// What traces need of strategies, which are the engine's: engine/plan/strategies.cc asserts
 // that it is so.
 #pragma once
 

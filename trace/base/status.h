@@ -1,6 +1,6 @@
 // Status and Result<T>: how everything outside engine/runtime reports errors. A message says what
 // is wrong, with which thing, and the remedy; it is written for the user and printed once, by
-// whoever stops on it.
+// what stops on it.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// How the ranges that PyTorch marks by itself begin: asked by whoever imports, compares or exports
+// How the ranges that PyTorch marks by itself begin: for what imports, compares or exports
 // them.
 #pragma once
 

@@ -17,7 +17,7 @@ class Word:
     doc: str = ""
     # Of the enum's value where the text gives none.
     name: str = ""
-    # What else the code has to know of it: a value for each of the enum's traits.
+    # What else the code needs of it: a value for each of the enum's traits.
     traits: tuple = ()
 
     def value(self):
@@ -257,7 +257,7 @@ ENUMS = (
     words("StateForm", "How a tensor of the optimizer's state is kept.",
           ("master", "in the dtype of the master weights"),
           ("blocks", "a byte an element, and a scale for a block of them")),
-    words("TrackRole", "What a track or stream is for, by which the timeline has its lane (ui/timeline/lane_source.cc says in which order).",
+    words("TrackRole", "What a track or stream is for: the timeline draws its ops in the lane of that role (kLanes in ui/timeline/lane_source.cc).",
           "host", "compute", "copy", "to_device", "to_host", "host_optimizer", "all_gather", "reduce_scatter", "all_reduce", "broadcast", "reduce", "tensor", "send_activation",
           "receive_activation", "send_gradient", "receive_gradient", count="kNumTrackRoles"),
     words("DependencyKind", "How an op waits for another.",

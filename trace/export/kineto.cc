@@ -400,7 +400,7 @@ Status WriteKineto(const store::RunFiles& run, const std::string& to, const Expo
     num_ranks += count;
   }
   for (const store::TraceFile& trace : run.traces) {
-    // File by file: clocks and ids are put together by whoever reads them.
+    // File by file: clocks and ids are put together by what reads them.
     Run rows;
     SHARDSCOPE_ASSIGN_OR_RETURN(rows.rows, ReadAll({run.path, run.name, {trace}, ""}));
     rows.num_ranks = num_ranks;

@@ -103,7 +103,7 @@ class Inferring {
     const auto [known, is_new] =
         lane_of_.try_emplace({role, piece.track}, static_cast<uint32_t>(ops_.lanes.size()));
     if (is_new) {
-      // All-to-alls and their likes stand where all-reduces do.
+      // All-to-alls and others of their kind stand where all-reduces do.
       const std::string name = role == TrackRole::kAllReduce ? kind : std::string(Name(role));
       ops_.lanes.push_back({name, role, piece.track});
     }

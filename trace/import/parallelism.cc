@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "trace/base/collective_names.h"
+#include "trace/base/enum_count.h"
 #include "trace/base/torch_range_names.h"
 
 namespace shardscope::imports {
@@ -159,13 +160,13 @@ std::string_view Name(Parallelism parallelism) {
   static constexpr auto kNames = std::to_array<std::string_view>(
       {"FSDP2", "FSDP1", "ZeRO-3", "FSDP or ZeRO-3", "ZeRO-1 or ZeRO-2", "DDP", "tensor parallel",
        "pipeline parallel", "context parallel", "expert parallel"});
-  static_assert(kNames.size() == kNumParallelisms);
+  static_assert(kNames.size() == kCountOf<Parallelism>);
   return kNames[static_cast<size_t>(parallelism)];
 }
 
 std::string_view Name(Evidence evidence) {
   static constexpr auto kNames = std::to_array<std::string_view>({"ranges", "name", "use"});
-  static_assert(kNames.size() == kNumEvidences);
+  static_assert(kNames.size() == kCountOf<Evidence>);
   return kNames[static_cast<size_t>(evidence)];
 }
 

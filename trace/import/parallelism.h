@@ -24,7 +24,6 @@ enum class Parallelism : uint8_t {
   kContext,  // sequences are split
   kExpert
 };
-inline constexpr int kNumParallelisms = static_cast<int>(Parallelism::kExpert) + 1;
 // "FSDP2", "FSDP1", "ZeRO-3", ..., "tensor parallel", ...
 std::string_view Name(Parallelism parallelism);
 
@@ -34,7 +33,6 @@ enum class Evidence : uint8_t {
   kName,    // of the group
   kUse      // which collectives it has, and when
 };
-inline constexpr size_t kNumEvidences = static_cast<size_t>(Evidence::kUse) + 1;
 // "ranges", "name", "use"
 std::string_view Name(Evidence evidence);
 

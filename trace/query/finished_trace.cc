@@ -26,7 +26,7 @@ constexpr int64_t kStepsInView = 3;
 // another with SQL.
 constexpr int64_t kMostBytesOfAll = 3'000'000'000;
 constexpr int64_t kMostBytesOfPart = 1'700'000'000;
-// Of a part of several files, whose collectives are read to know how clocks differ.
+// Of a part of several files, whose collectives are read to find how clocks differ.
 constexpr int64_t kStepsToMatch = 4;
 // Kernels and ranges that are read at once: some 0.2 s. Of fewer steps where they are more.
 constexpr size_t kSpansAtOnce = 100'000;

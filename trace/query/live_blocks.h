@@ -29,8 +29,8 @@ struct LiveBlock {
   std::string stack;  // where the program asked for it; of imported memory snapshots
 };
 
-// Nothing says who allocated it, and no step is known in which it was: what imported rows of memory
-// have without an op came in a step.
+// Nothing says what allocated it, and no step is known in which it was: what imported rows of
+// memory have without an op came in a step.
 inline bool IsThereFromTheStart(const LiveBlock& block) {
   return block.stack.empty() && block.allocated_by.empty() && block.step < 0;
 }

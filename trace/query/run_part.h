@@ -38,7 +38,7 @@ RunMemory MemoryForRun(int64_t file_bytes, int64_t num_ranks);
 std::optional<RunPart> PartThatFits(int64_t first_of_run, int64_t last_of_run, int64_t around,
                                     const RunMemory& needed, int64_t memory_bytes);
 
-// Appends when the steps of `rows` began that are later than those that the part knows.
+// Appends when the steps of `rows` began that are later than those that the part has.
 void AddStepStarts(const Snapshot& rows, RunPart* part);
 
 // Of the step rows of a part, of all ranks; `steps` may have others.

@@ -43,7 +43,7 @@ class SnapshotBuilder {
   // Of rows that are only some of a finished trace; its rows are replaced by another builder's.
   SnapshotPtr PublishLoading(store::SourceState state);
 
-  // Those that it knows so far, ascending.
+  // Those that it has so far, ascending.
   std::vector<int32_t> Ranks() const;
 
   // Its rows become the Snapshot's; those that were left out are counted as by Add().

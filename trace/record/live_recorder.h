@@ -64,7 +64,7 @@ class LiveRecorder final : public Recorder {
   std::string_view SourceOf(size_t kind) const;
   void AddEngineSources();
 
-  const uint64_t key_;  // never reused, unlike `this`: what threads remember their rings by
+  const uint64_t key_;  // never reused, unlike `this`: what threads find their rings by
   const size_t ring_records_;
   const std::string source_;  // of kinds without one of their own
   RareRows rare_;

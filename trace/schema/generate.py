@@ -152,7 +152,7 @@ struct TableOf<{row_type(table)}> {{
 
 
 def record_traits(index, record):
-    """What the recorder knows of a record besides its type."""
+    """What the recorder is given of a record besides its type."""
     pair = record if isinstance(record, tables.Pair) else None
     first = first_table(record)
     first_row = f"record.{pair.first[0]}" if pair else "record"

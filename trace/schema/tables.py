@@ -145,8 +145,8 @@ TABLES = (
         key("Referenced by span, op_run and counter."),
         Column("rank", INT, "rank.rank"),
         Column("name", TEXT, "host, compute, all_gather, reduce_scatter, ..."),
-        Column("role", TEXT, f"Where its lane stands: {listed('TrackRole')}."),
-        Column("position", INT, "Order of the lanes of a rank from the top."),
+        Column("role", TEXT, f"What it is for, which is the lane that its ops are drawn in: {listed('TrackRole')}."),
+        Column("position", INT, "Order of the tracks of a rank. Lanes of threads stand in it, from the top; those of ops by role."),
     )),
     Table("string", "Interned text.", (
         key("Referenced by columns named *_string."),

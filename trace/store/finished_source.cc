@@ -113,7 +113,7 @@ std::string ConditionOf(const Table& table, const RowLimits& limits) {
           "id >= (SELECT min(id) FROM span WHERE {0}) AND id <= (SELECT max(id) FROM span WHERE "
           "{0})",
           began);
-    // All of it is asked for, or few rows: whoever limits them looks at each.
+    // All of it is asked for, or few rows: what limits them looks at each.
     case PartRule::kAll:
     case PartRule::kBetweenSteps:
     case PartRule::kTime:

@@ -13,7 +13,7 @@
 // `start` where it is the row before.
 //
 // query::PackedRows packs the same way (trace/base/byte_width.h is what both share), but for
-// memory: its rows are read in any order, so that it knows neither differences to the row before
+// memory: its rows are read in any order, so that it has neither differences to the row before
 // nor texts, and it has no layout that files keep.
 #pragma once
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "trace/base/enum_count.h"
 #include "trace/query/snapshot.h"
 #include "ui/text.h"
 
@@ -42,7 +43,7 @@ enum class LaneKind : uint8_t {
   kStream,   // what the GPU did on one stream
   kThread,   // one level of the nested ranges that a thread marked
 };
-inline constexpr size_t kNumLaneKinds = static_cast<size_t>(LaneKind::kThread) + 1;
+inline constexpr size_t kNumLaneKinds = kCountOf<LaneKind>;
 // Kinds before kFolded: one column of spans each.
 inline constexpr size_t kNumColumns = static_cast<size_t>(LaneKind::kFolded);
 // Copies of ops are a strip in it.

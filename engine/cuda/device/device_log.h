@@ -1,4 +1,4 @@
-// DeviceLog: where the executor says which host call belongs to which op, and learns when the GPU
+// DeviceLog: where the executor says which host call belongs to which op, and asks when the GPU
 // really worked for it. With CUPTI there is one (engine/cuda/recording/cupti_log.h); without, op
 // times come from CUDA events.
 #pragma once

@@ -5,7 +5,7 @@
 namespace shardscope::cuda {
 namespace {
 
-// Looks functions up one by one; remembers the first that is missing.
+// Looks functions up one by one; keeps the first that is missing.
 class Resolver {
  public:
   explicit Resolver(void* library) : library_(library) {}

@@ -68,7 +68,7 @@ class RuntimeError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// cudaEventQuery. "Not yet" is no error, but the runtime remembers it as the thread's last one, and
+// cudaEventQuery. "Not yet" is no error, but the runtime keeps it as the thread's last one, and
 // a check after the next launch would take it for that launch's: it is cleared here.
 Code QueryEvent(const RuntimeApi& api, Event event);
 

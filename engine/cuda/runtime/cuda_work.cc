@@ -96,7 +96,7 @@ int64_t CudaWork::Finish() {
   rank_context_.transport->ThrowIfAborted();
   OnDevice([&] {
     outcome_.loss = outcome_.tokens > 0 ? loss_.item<double>() : 0;
-    if (updates_on_host_) return;  // which knows the others
+    if (updates_on_host_) return;  // which has the others
     outcome_.grad_norm = norm_.item<double>();
     outcome_.found_inf = found_inf_.item<double>() > 0;
   });

@@ -1,6 +1,6 @@
 // CudaWork: what the ops of one rank do on a device, with LibTorch. The counterpart of
 // runtime::CpuWork, which computes on the CPU; what is the same is RankOps. Every op only puts
-// work on its stream, the host waits for nothing, and what the host needs to know of a step it
+// work on its stream, the host waits for nothing, and what the host needs of a step it
 // reads when the step has ended.
 //
 // Offload: gradients, state and weights that the host updates lie in pinned memory of the host.

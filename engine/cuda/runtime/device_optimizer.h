@@ -35,7 +35,7 @@ struct UpdateScalars {
 UpdateScalars ScalarsOf(const DeviceUpdate& update);
 
 // LibTorch's fused AdamW, Adam or SGD, with the clipping in it. A gradient that is not finite
-// changes nothing: the host sees that when it reads the norm. `unit`'s gradient is overwritten by
+// changes nothing: that is found when the host reads the norm. `unit`'s gradient is overwritten by
 // its clipped self. State in blocks is not for devices (footprint::CheckDeviceLimits()).
 void UpdateFused(const runtime::UpdateArgs& args, const UpdateScalars& scalars,
                  runtime::ShardedUnit* unit);

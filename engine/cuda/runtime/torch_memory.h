@@ -27,8 +27,8 @@ class DeviceMemory {
 };
 
 // LibTorch's CUDA caching allocator, heard block by block, and the driver. Nothing of CUDA's side
-// of LibTorch is linked: its allocator is found in the library that is loaded. One a process: who
-// listens to the allocator listens to its end.
+// of LibTorch is linked: its allocator is found in the library that is loaded. One a process: what
+// listens to the allocator does so to its end.
 class TorchMemory final : public DeviceMemory {
  public:
   // Once LibTorch has initialised CUDA, and before it allocates anything.

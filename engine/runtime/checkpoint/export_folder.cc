@@ -30,7 +30,7 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kMostConfigBytes = size_t{1} << 20;
 constexpr size_t kMostTokenizerBytes = size_t{1} << 30;
 
-// What transformers and tokenizers call the files of a tokenizer; who needs which differs.
+// What transformers and tokenizers call the files of a tokenizer; which are needed differs.
 constexpr const char* kTokenizerFiles[] = {"tokenizer.json",
                                            "tokenizer_config.json",
                                            "special_tokens_map.json",

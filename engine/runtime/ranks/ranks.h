@@ -22,7 +22,7 @@ class Ranks {
                                              std::unique_ptr<transport::Transport> transport,
                                              executor::ExecutionSink* sink, Device* device);
   // The same without ranks, so without the memory and the time that their initial state takes:
-  // whoever finds that the run fits then calls AddRanks(), once.
+  // once it is found that the run fits, AddRanks() is called, once.
   static Result<std::unique_ptr<Ranks>> Prepare(Job job,
                                                 std::unique_ptr<transport::Transport> transport,
                                                 Device* device);
@@ -75,7 +75,7 @@ class Ranks {
 
  private:
   struct Rank {
-    // Goes last: LibTorch's allocator of pinned memory remembers the streams of its copies, and
+    // Goes last: LibTorch's allocator of pinned memory keeps the streams of its copies, and
     // puts an event on each when `work` gives the memory back.
     std::unique_ptr<executor::StepRunner> runner;
     std::unique_ptr<RankWork> work;

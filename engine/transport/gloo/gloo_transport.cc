@@ -452,7 +452,7 @@ void GlooTransport::Fail(const Call& call, OpKind kind, std::vector<int> missing
   std::sort(missing.begin(), missing.end());
   missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
   // A rank that closed the connection on purpose says why. One that has waited too long may have
-  // run ahead itself: those that it left behind know that.
+  // run ahead itself: those that it left behind can tell.
   const int64_t until_ns = MonotonicNs() + std::min(kReasonNs, timeout_ns_) / (timed_out ? 2 : 1);
   do {
     if (const std::optional<std::string> said = stop_reason_.WaitFor(0)) {

@@ -263,7 +263,7 @@ void GroupReader::FindPending() {
   hang_.pending = std::move(pending);
 }
 
-// "send 0->1" or "recv 1<-0": places in the group, as those that pass it know them.
+// "send 0->1" or "recv 1<-0": places in the group, as those that pass it count them.
 struct Pair {
   bool is_send = false;
   int32_t self = 0;
@@ -440,7 +440,7 @@ enum class Weight : uint8_t {
   kPeer,
   kUnknown,
   kCycle,
-  kNobody,
+  kAllIssued,
   kNone
 };
 
@@ -454,7 +454,7 @@ Weight WeightOf(const GroupHang& group, const std::map<int32_t, int>& waits_of) 
     if (stuck == std::ssize(pending.not_issued)) return Weight::kCycle;
     return stuck == 0 ? Weight::kCulprits : Weight::kSomeCulprits;
   }
-  return pending.without_dump.empty() ? Weight::kNobody : Weight::kUnknown;
+  return pending.without_dump.empty() ? Weight::kAllIssued : Weight::kUnknown;
 }
 
 }  // namespace
@@ -478,11 +478,11 @@ std::string_view Name(Mismatch::Kind kind) {
   return "";
 }
 
-std::string RankList(const std::vector<int32_t>& ranks) {
+std::string RankList(const std::vector<int32_t>& ranks, std::string_view to) {
   std::vector<std::string> parts;
   for (const NumberRun& run : RunsOf(ranks)) {
     if (run.last - run.first > 2) {
-      parts.push_back(fmt::format("{} to {}", run.first, run.last));
+      parts.push_back(fmt::format("{}{}{}", run.first, to, run.last));
     } else {
       for (int32_t one = run.first; one <= run.last; ++one) parts.push_back(std::to_string(one));
     }

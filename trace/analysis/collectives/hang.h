@@ -3,7 +3,7 @@
 // agree on, and the ranks that have not asked for the one that others wait in. Pure functions.
 //
 // A recorder keeps the newest entries of a rank only, so that ranks are compared where both
-// remember. It looks for begun and ended collectives now and then: what has begun may be called
+// have some. It looks for begun and ended collectives now and then: what has begun may be called
 // scheduled. What comes before a collective that has ended, has ended: a group's run in order.
 #pragma once
 
@@ -42,7 +42,7 @@ struct Mismatch {
 struct PendingCollective {
   int64_t sequence = 0;
   std::string name;
-  int64_t created_ns = 0;             // by the first that remembers
+  int64_t created_ns = 0;             // by the first that has it
   std::vector<int32_t> waiting;       // asked for it, and have not seen its end
   std::vector<int32_t> not_started;   // of these: not on the GPU yet, as far as was seen
   std::vector<int32_t> not_issued;    // have not asked for it
@@ -89,7 +89,7 @@ std::string_view Name(Mismatch::Kind kind);
 // "all_gather" of "nccl:all_gather".
 std::string_view CollectiveName(std::string_view recorded);
 
-// "0, 2, 5 to 9"
-std::string RankList(const std::vector<int32_t>& ranks);
+// "0, 2, 5 to 9"; `to` stands between the ends of a run of four or more.
+std::string RankList(const std::vector<int32_t>& ranks, std::string_view to = " to ");
 
 }  // namespace shardscope::analysis

@@ -270,6 +270,7 @@ TEST_F(HangTest, ListsOfRanksAreShort) {
   EXPECT_EQ(RankList({5}), "5");
   EXPECT_EQ(RankList({0, 1, 2}), "0, 1, 2");
   EXPECT_EQ(RankList({0, 1, 2, 3, 7, 9, 10}), "0 to 3, 7, 9, 10");
+  EXPECT_EQ(RankList({0, 1, 2, 3, 7}, "-"), "0-3, 7");
 }
 
 }  // namespace

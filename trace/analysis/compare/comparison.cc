@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "trace/analysis/compare/sentence.h"
+#include "trace/base/enum_count.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -179,7 +180,7 @@ ComparedSide SideOf(const ComparedRun& run, const MeasuredSide& measured) {
 std::string_view Name(ComparisonVerdict verdict) {
   static constexpr auto kNames =
       std::to_array<std::string_view>({"better", "worse", "within_noise", "not_comparable"});
-  static_assert(kNames.size() == kNumComparisonVerdicts);
+  static_assert(kNames.size() == kCountOf<ComparisonVerdict>);
   return kNames[static_cast<size_t>(verdict)];
 }
 

@@ -20,8 +20,6 @@
 namespace shardscope::analysis {
 
 enum class ComparisonVerdict : uint8_t { kBetter, kWorse, kWithinNoise, kNotComparable };
-inline constexpr size_t kNumComparisonVerdicts =
-    static_cast<size_t>(ComparisonVerdict::kNotComparable) + 1;
 // Of B: "better", "worse", "within_noise", "not_comparable".
 std::string_view Name(ComparisonVerdict verdict);
 

@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "trace/analysis/compare/comparison.h"
 #include "trace/analysis/compare/gate.h"
 #include "trace/analysis/report/text_table.h"
+#include "trace/base/enum_count.h"
 #include "trace/base/signed_text.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
@@ -87,6 +89,7 @@ const char* NameOf(DoneFact fact) {
                                         "sent by a rank a step",
                                         "memory peak",
                                         "memory of the GPU's driver"};
+  static_assert(kNames.size() == kCountOf<DoneFact>);
   return kNames[static_cast<size_t>(fact)];
 }
 

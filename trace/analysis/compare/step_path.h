@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "trace/analysis/row_index.h"
+#include "trace/base/enum_count.h"
 #include "trace/base/interval.h"
 
 namespace shardscope::analysis {
 
 // compute + exposed + exposed copy + idle == step (trace/analysis/steps/time_split.h).
 enum class StepPart : uint8_t { kCompute, kExposed, kExposedCopy, kIdle };
-inline constexpr size_t kNumStepParts = static_cast<size_t>(StepPart::kIdle) + 1;
+inline constexpr size_t kNumStepParts = kCountOf<StepPart>;
 
 // "compute", "exposed communication", "exposed copy", "idle".
 std::string_view Name(StepPart part);

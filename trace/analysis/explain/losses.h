@@ -9,6 +9,7 @@
 #include "trace/analysis/explain/front.h"
 #include "trace/analysis/steps/breakdown.h"
 #include "trace/analysis/steps/stalls.h"
+#include "trace/base/enum_count.h"
 
 namespace shardscope::analysis {
 
@@ -28,7 +29,7 @@ enum class LossKind : uint8_t {
   kHost,  // the device had nothing to do
   kCopy,
 };
-inline constexpr int kNumLossKinds = static_cast<int>(LossKind::kCopy) + 1;
+inline constexpr int kNumLossKinds = kCountOf<LossKind>;
 // "slow_rank", "uneven_ranks", "late_issue", ...
 std::string_view Name(LossKind kind);
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trace/analysis/explain/losses.h"
+#include "trace/base/enum_count.h"
 
 namespace shardscope::analysis {
 
@@ -23,7 +24,7 @@ enum class Bound : uint8_t {
   kCopies,
   kCores,
 };
-inline constexpr size_t kNumBounds = static_cast<size_t>(Bound::kCores) + 1;
+inline constexpr size_t kNumBounds = kCountOf<Bound>;
 // "unknown", "compute", "communication", ...
 std::string_view Name(Bound bound);
 Bound BoundOf(LossKind kind);

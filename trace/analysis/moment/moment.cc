@@ -9,6 +9,7 @@
 #include "trace/analysis/no_such_steps.h"
 #include "trace/analysis/op_share.h"
 #include "trace/analysis/scope.h"
+#include "trace/base/enum_count.h"
 #include "trace/base/units.h"
 #include "trace/query/step_times.h"
 
@@ -69,7 +70,7 @@ std::optional<int64_t> ParseOffset(std::string_view text) {
 std::string_view Name(RankState state) {
   static constexpr auto kNames = std::to_array<std::string_view>(
       {"nothing", "between_steps", "computes", "waits", "waits_for_slot", "no_compute"});
-  static_assert(kNames.size() == kNumRankStates);
+  static_assert(kNames.size() == kCountOf<RankState>);
   return kNames[static_cast<size_t>(state)];
 }
 

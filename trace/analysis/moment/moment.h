@@ -40,7 +40,6 @@ enum class RankState : uint8_t {
   kWaitsForSlot,  // an op is ready, and waits for a core
   kNoCompute,     // no op computes, and no stall is known: copies, communication or nothing
 };
-inline constexpr size_t kNumRankStates = static_cast<size_t>(RankState::kNoCompute) + 1;
 std::string_view Name(RankState state);
 
 struct RankMoment {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "trace/analysis/moment/moment.h"
+#include "trace/base/enum_count.h"
 
 namespace shardscope::analysis {
 
@@ -32,7 +33,7 @@ enum class MomentPhrase : uint8_t {
   kExposed,       // clause
   kBecause,       // sentence, cause
 };
-inline constexpr size_t kNumMomentPhrases = static_cast<size_t>(MomentPhrase::kBecause) + 1;
+inline constexpr size_t kNumMomentPhrases = kCountOf<MomentPhrase>;
 
 // How a language says it; `{}` and `{1}` are fmt placeholders.
 struct MomentWords {

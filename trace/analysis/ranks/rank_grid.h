@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trace/analysis/steps/breakdown.h"
+#include "trace/base/enum_count.h"
 #include "trace/query/snapshot.h"
 
 namespace shardscope::analysis {
@@ -31,7 +32,7 @@ struct RankCell {
 
 // What a cell is looked at for.
 enum class RankFigure : uint8_t { kExposedShare, kLateness, kStepTime, kMemory };
-inline constexpr int kNumRankFigures = 4;
+inline constexpr int kNumRankFigures = kCountOf<RankFigure>;
 // A share of the step, ns a collective, ns, bytes; nullopt: not finished, or without collectives.
 std::optional<double> ValueOf(const RankCell& cell, RankFigure figure);
 

@@ -1,5 +1,5 @@
-// RankStep: the stalls and collectives of one rank's step, for who asks of a single op: of hundreds
-// of ranks all of them would take longer than a frame.
+// RankStep: the stalls and collectives of one rank's step, where a single op is asked for: of
+// hundreds of ranks all of them would take longer than a frame.
 #pragma once
 
 #include <cstdint>

@@ -106,7 +106,7 @@ class Document {
   std::optional<int64_t> Whole(const Value& value, std::string_view key) const;
   std::string_view Text(const Value& value, std::string_view key) const;
 
-  // --- for those who read one ---
+  // --- for what reads one ---
   void SetRoot(Value root) { root_ = root; }
   // Errors: there are too many.
   Result<Value> AddContainer(ValueKind kind);

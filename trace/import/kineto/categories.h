@@ -27,7 +27,7 @@ EventClass ClassOf(std::string_view category);
 // Whether the category was one of those of ClassOf.
 bool IsKnownCategory(std::string_view category);
 
-// "Memcpy HtoD (Pageable -> Device)" and its likes.
+// "Memcpy HtoD (Pageable -> Device)" and others of its kind.
 words::GpuWorkKind CopyKindOf(std::string_view name);
 
 }  // namespace shardscope::imports

@@ -31,7 +31,7 @@ struct DecodeResult {
   int64_t decoded = 0;
   int64_t ignored = 0;   // of kinds that nothing here uses
   bool damaged = false;  // the walk ended before the buffer did: the rest of it is lost
-  // What records of overhead point to, which CUPTI hands over with them: whoever had the buffer
+  // What records of overhead point to, which CUPTI hands over with them: what had the buffer
   // from CUPTI itself calls free() on each. In a dump they are pointers of another process.
   std::vector<void*> overhead_data;
 };

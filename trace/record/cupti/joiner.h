@@ -3,7 +3,7 @@
 // Records come in no order, so nothing is joined before the owner declares that all of a time is
 // there (a fence); work whose call is still missing then waits a little longer. The join is by
 // fact, never by name:
-//   work -> call    by correlation id; a copy may know only the runtime call's
+//   work -> call    by correlation id; a copy may have only the runtime call's
 //   call -> op      the innermost op of the same thread that was open when the call started
 //   work -> rank    the owner of its stream
 //   wait -> record  by the id of the one recording that was waited for, so a re-recorded event is
@@ -38,7 +38,7 @@ struct Work {
   Kernel kernel;  // if it is one
   Copy copy;      // if it is one
   StreamId stream;
-  uint32_t correlation = 0;  // once joined that of its call, which a copy may know as another
+  uint32_t correlation = 0;  // once joined that of its call, which a copy may have as another
   int64_t start_ns = 0;
   int64_t end_ns = 0;
   int64_t op = kNoOp;
@@ -109,8 +109,8 @@ class Joiner {
   void Add(const Batch& batch);
 
   // Joins all ops that ended before `fence_ns` and all work whose call started before it. The
-  // caller is sure that their records are there; what comes later all the same joins with the next
-  // fence.
+  // caller has found that their records are there; what comes later all the same joins with the
+  // next fence.
   Joined Take(int64_t fence_ns);
 
   // Whether all that `thread` issued before `until_ns` is here: a later call of it has come, and

@@ -271,7 +271,7 @@ bool Session::DecodeFull() {
     for (void* const data : done.overhead_data) std::free(data);
     on_batch_(std::move(batch), names_);
   }
-  // Takes time, which whoever waits for the records need not have.
+  // Takes time, which nothing that waits for the records need spend.
   for (const BufferPool::Full& full : buffers) pool_.Recycle(full);
   pool_.Refill(SpareBuffers());
   size_t dropped = 0;

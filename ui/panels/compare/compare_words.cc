@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "trace/analysis/compare/sentence.h"
+#include "trace/base/enum_count.h"
 #include "trace/base/signed_text.h"
 #include "trace/base/units.h"
 #include "ui/text.h"
@@ -29,6 +30,7 @@ std::string WithinWords(ui::Language language, const analysis::Shift& shift) {
 const char* PartWord(ui::Language language, analysis::StepPart part) {
   static constexpr std::array kWords = {Text::kCompareCompute, Text::kCompareExposed,
                                         Text::kCompareCopy, Text::kCompareIdle};
+  static_assert(kWords.size() == analysis::kNumStepParts);
   return Tr(language, kWords[static_cast<size_t>(part)]);
 }
 
@@ -37,6 +39,7 @@ const char* FactWord(ui::Language language, analysis::DoneFact fact) {
                                         Text::kCompareGatheredAgain, Text::kCompareCollectives,
                                         Text::kCompareSent,          Text::kComparePeak,
                                         Text::kCompareDriver};
+  static_assert(kWords.size() == kCountOf<analysis::DoneFact>);
   return Tr(language, kWords[static_cast<size_t>(fact)]);
 }
 

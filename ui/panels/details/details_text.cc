@@ -7,6 +7,7 @@
 
 #include "trace/analysis/from_start.h"
 #include "trace/analysis/names.h"
+#include "trace/base/enum_count.h"
 #include "trace/base/units.h"
 #include "ui/panels/details/detail_terms.h"
 #include "ui/panels/details/stall_texts.h"
@@ -380,10 +381,11 @@ std::string WorkMeaning(const WorkFacts& facts, ui::Language language) {
 
 std::string WorkKindName(const WorkFacts& facts, ui::Language language) {
   if (facts.kind == WorkFacts::Kind::kRange) return ui::Tr(language, Text::kWorkRange);
-  constexpr std::array<Text, 7> kNames = {Text::kWorkKernel,     Text::kWorkCopyToDevice,
-                                          Text::kWorkCopyToHost, Text::kWorkCopyOnDevice,
-                                          Text::kWorkCopyToPeer, Text::kWorkCopy,
-                                          Text::kWorkSet};
+  constexpr std::array kNames = {Text::kWorkKernel,     Text::kWorkCopyToDevice,
+                                 Text::kWorkCopyToHost, Text::kWorkCopyOnDevice,
+                                 Text::kWorkCopyToPeer, Text::kWorkCopy,
+                                 Text::kWorkSet};
+  static_assert(kNames.size() == kCountOf<query::GpuWorkKind>);
   return ui::Tr(language, kNames[static_cast<size_t>(facts.work.kind)]);
 }
 

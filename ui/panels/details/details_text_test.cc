@@ -5,6 +5,7 @@
 #include <set>
 
 #include "tests/lesson/lesson_snapshot.h"
+#include "trace/base/enum_count.h"
 #include "trace/base/time.h"
 
 namespace shardscope::panels {
@@ -133,7 +134,7 @@ TEST(DetailsTextTest, EveryCauseHasItsOwnRemedyInBothLanguages) {
       EXPECT_NE(meaning.find("28.0 ms"), std::string::npos);
       meanings.insert(meaning);
     }
-    EXPECT_EQ(meanings.size(), static_cast<size_t>(analysis::StallCause::kOther) + 1);
+    EXPECT_EQ(meanings.size(), kCountOf<analysis::StallCause>);
   }
 }
 

@@ -17,7 +17,7 @@ struct LoadedFonts {
   bool has_cjk = false;  // false: Chinese would be drawn as boxes
 };
 
-// One of the three, for who writes text by other means than Dear ImGui's.
+// One of the three, for what writes text by other means than Dear ImGui's.
 struct FontFace {
   const char* family = "";
   bool bold = false;

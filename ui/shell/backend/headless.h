@@ -19,7 +19,7 @@ class HeadlessSurface : public Surface {
   virtual Image Read() = 0;
 };
 
-// Draws nothing, for tests that only care for state: acknowledges textures and gives a fixed size
+// Draws nothing, for tests of state alone: acknowledges textures and gives a fixed size
 // and clock.
 class NullSurface : public Surface {
  public:

@@ -1,5 +1,5 @@
 // ControlLink: the app's connection to a run's training: connects in the background while the run
-// is live, keeps its status fresh, and remembers what was asked and not yet answered.
+// is live, keeps its status fresh, and keeps what was asked and not yet answered.
 //
 // Owner's thread only; ControlClient has the socket's thread.
 #pragma once

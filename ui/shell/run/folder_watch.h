@@ -1,4 +1,4 @@
-// FolderWatch: remembers which folder, or which single trace file, a run was opened as, and tells
+// FolderWatch: keeps which folder, or which single trace file, a run was opened as, and tells
 // whether its path still leads there. What else is in a folder does not matter: segments come and
 // go, a trace is renamed when it is finished, a checkpoint is written.
 //

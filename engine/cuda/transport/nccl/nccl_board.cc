@@ -82,7 +82,7 @@ NcclBoard::NcclBoard(std::shared_ptr<transport::Transport> host, NcclBoardOption
     try {
       shared->Run();
     } catch (const std::exception&) {
-      // Then the others learn nothing of this rank.
+      // Then the others have nothing of this rank.
     }
     const MutexLock lock(shared->mutex);
     shared->host.reset();

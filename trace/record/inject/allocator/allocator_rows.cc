@@ -107,9 +107,9 @@ void AllocatorRows::Settle(const ShardscopeAllocatorEvent& event, Device* device
   const bool is_old_free = rest_bytes < 0 && -rest_bytes <= device->old_bytes;
   if (is_old_free) device->old_bytes += rest_bytes;
   if (!is_old_free && event.action != kShardscopeAttached) ++unexplained_;
-  schema::AllocationRow nobodys;
-  nobodys.category = kUnattributed;
-  WriteMemory(*device, nobodys, event.time_ns, event.time_ns, rest_bytes);
+  schema::AllocationRow of_no_block;
+  of_no_block.category = kUnattributed;
+  WriteMemory(*device, of_no_block, event.time_ns, event.time_ns, rest_bytes);
   device->active_bytes = event.active_bytes;
 }
 

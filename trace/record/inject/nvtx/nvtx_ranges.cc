@@ -27,7 +27,7 @@ void CountUnrecorded(ProcessRecording& recording) {
   recording.CountLost("nvtx", reasons::kNvtxRanges, 1);
 }
 
-constexpr size_t kMaxCached = 1 << 12;  // names that a thread remembers
+constexpr size_t kMaxCached = 1 << 12;  // names that a thread keeps
 constexpr size_t kMaxRangeNameBytes = 1 << 10;
 
 // On the heap behind a plain pointer: destructors of thread_local objects run before those of the

@@ -105,7 +105,7 @@ struct OpenRange {
   schema::StringId name;
 };
 
-// What one thread of the program has open of pushed ranges, and what it remembers of
+// What one thread of the program has open of pushed ranges, and what it keeps of
 // them.
 //
 // Threads: its own, and the one that ends the recording. States of all threads are in one list,
