@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -112,6 +113,23 @@ TEST_F(LessonStepsTest, AClickIntoTheChartLeadsToAStep) {
   Press(ImGuiKey_T);
   Click("bar:20");
   EXPECT_TRUE(ShowsStep(20));
+}
+
+// In front or not, the list is where the timeline is.
+TEST_F(LessonStepsTest, TheStepInViewIsMarkedAndInSight) {
+  Press(ImGuiKey_T);
+  for (const int32_t step : {2, 28, 3}) {
+    harness_.shell().Post(ui::ShowStep{step});
+    ASSERT_TRUE(ShowsStep(step));
+    harness_.Frames(4);
+    const ui::DrawnItem* mark = Drawn("in_view");
+    ASSERT_NE(mark, nullptr);
+    EXPECT_EQ(std::get<int64_t>(mark->value), step);
+    const ui::DrawnItem* bar = Drawn("bar:" + std::to_string(step));
+    ASSERT_NE(bar, nullptr);
+    EXPECT_LE(std::abs(mark->box.x0 - bar->box.x0), 1.0F);
+    EXPECT_NE(Drawn("row:" + std::to_string(step)), nullptr) << step;
+  }
 }
 
 TEST_F(LessonStepsTest, ChineseIsComplete) {

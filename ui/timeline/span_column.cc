@@ -110,6 +110,10 @@ void DensityPyramid::ShrinkToFit() {
   for (Level& level : levels_) level.shrink_to_fit();
 }
 
+void DensityPyramid::AddShare(const float* busy, float share, SlotBusy* column) const {
+  for (size_t slot = 0; slot < num_slots_; ++slot) (*column)[slot] += share * busy[slot];
+}
+
 std::vector<SlotBusy> DensityPyramid::Columns(Range range, int num_columns) const {
   std::vector<SlotBusy> columns(static_cast<size_t>(std::max(num_columns, 0)), SlotBusy{});
   if (!has_origin_ || range.length_ns() <= 0 || num_columns <= 0) return columns;
@@ -121,22 +125,28 @@ std::vector<SlotBusy> DensityPyramid::Columns(Range range, int num_columns) cons
   }
   const int shift = finest_shift_ + static_cast<int>(level);
   const Level& bins = levels_[level];
-  const size_t num_bins = bins.size() / num_slots_;
   const int64_t from_ns = std::max(range.start_ns, origin_ns_);
-  for (auto bin = static_cast<size_t>((from_ns - origin_ns_) >> shift); bin < num_bins; ++bin) {
-    const int64_t bin_start = origin_ns_ + (static_cast<int64_t>(bin) << shift);
-    if (bin_start >= range.end_ns) break;
-    // The bin as an interval of columns; its busy time is spread evenly over it.
-    const double first = static_cast<double>(bin_start - range.start_ns) / column_ns;
-    const double last = first + std::ldexp(1.0, shift) / column_ns;
-    const int to = std::min(static_cast<int>(std::ceil(last)), num_columns);
-    for (int column = std::max(static_cast<int>(first), 0); column < to; ++column) {
+  const auto first_bin = static_cast<size_t>((from_ns - origin_ns_) >> shift);
+  const int64_t until_ns = range.end_ns - origin_ns_ + (int64_t{1} << shift) - 1;
+  const size_t last_bin = std::min(bins.size() / num_slots_,
+                                   static_cast<size_t>(std::max<int64_t>(until_ns, 0) >> shift));
+  // Bins as intervals of columns; the busy time of each is spread evenly over its own.
+  const double bin_columns = std::ldexp(1.0, shift) / column_ns;
+  const double bins_a_column = 1 / bin_columns;
+  const double origin = static_cast<double>(origin_ns_ - range.start_ns) / column_ns;
+  for (size_t bin = first_bin; bin < last_bin; ++bin) {
+    const float* const busy = &bins[bin * num_slots_];
+    const double first = origin + static_cast<double>(bin) * bin_columns;
+    const double last = first + bin_columns;
+    int column = std::max(static_cast<int>(first), 0);
+    if (last <= column + 1 && first >= 0 && column < num_columns) {  // as mostly: in one column
+      AddShare(busy, 1, &columns[static_cast<size_t>(column)]);
+      continue;
+    }
+    for (; column < num_columns && column < last; ++column) {
       const double part = std::min(last, column + 1.0) - std::max<double>(first, column);
-      const auto share = static_cast<float>(part / (last - first));
-      SlotBusy& busy = columns[static_cast<size_t>(column)];
-      for (size_t slot = 0; slot < num_slots_; ++slot) {
-        busy[slot] += share * bins[bin * num_slots_ + slot];
-      }
+      AddShare(busy, static_cast<float>(part * bins_a_column),
+               &columns[static_cast<size_t>(column)]);
     }
   }
   return columns;

@@ -196,13 +196,35 @@ void DrawLabels(const Chart& chart, const ui::Box& box, ui::DrawLog* log) {
                          last);
 }
 
+// The bar from top to bottom; its box.
+ui::Box Shade(const Chart& chart, size_t at) {
+  const float x = chart.X(at);
+  const ui::Box box{x, chart.times.y0, x + chart.pitch, chart.losses.y1};
+  ImGui::GetWindowDrawList()->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1},
+                                            ui::WithAlpha(chart.look.theme.ink.text, 0.12F));
+  return box;
+}
+
+// The bar of the step that the timeline shows, with a mark under it.
+void DrawInView(const Chart& chart, int32_t step, ui::DrawLog* log) {
+  const auto bar = std::ranges::find_if(chart.bars, [&](const StepBar& one) {
+    return chart.rows[one.first].step <= step && step <= chart.rows[one.last].step;
+  });
+  if (bar == chart.bars.end()) return;
+  const ui::Box box = Shade(chart, static_cast<size_t>(bar - chart.bars.begin()));
+  const float x = (box.x0 + box.x1) / 2;
+  const float size = chart.look.Px(4);
+  ImGui::GetWindowDrawList()->AddTriangleFilled(
+      {x, box.y1 + chart.look.Px(1)}, {x + size, box.y1 + size + chart.look.Px(1)},
+      {x - size, box.y1 + size + chart.look.Px(1)}, chart.look.theme.ink.text);
+  log->Int("in_view", "", step, "step", box);
+}
+
 void DrawHover(const Chart& chart, size_t at) {
   const Look& look = chart.look;
   const StepBar& bar = chart.bars[at];
   const StepRow& row = chart.rows[bar.slowest];
-  const float x = chart.X(at);
-  ImGui::GetWindowDrawList()->AddRectFilled({x, chart.times.y0}, {x + chart.pitch, chart.losses.y1},
-                                            ui::WithAlpha(look.theme.ink.text, 0.12F));
+  Shade(chart, at);
   std::string detail =
       ui::TrFormat(chart.context.language, Text::kStepsBarTip, ui::FormatDuration(row.step_ns),
                    row.slowest_rank, ui::FormatDuration(row.exposed_ns), LossText(row.loss));
@@ -270,6 +292,7 @@ void DrawStepsChart(const ui::Context& context, const std::vector<StepRow>& rows
   chart.bars = MakeStepBars(rows, static_cast<size_t>((box.x1 - left) / look.Px(kLeastBar)));
   chart.pitch =
       std::min((box.x1 - left) / static_cast<float>(chart.bars.size()), look.Px(kMostBar));
+  DrawInView(chart, context.focus.step, log);
   DrawTimes(chart, log);
   DrawLosses(chart, log);
   DrawEvents(chart, log);

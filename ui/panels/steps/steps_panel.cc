@@ -8,6 +8,7 @@
 #include <cmath>
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "trace/base/text.h"
 #include "trace/base/units.h"
@@ -89,7 +90,8 @@ std::string StepEvents(ui::Language language, const StepRow& row) {
   return Join(words, ", ");
 }
 
-void DrawStep(const StepsFrame& frame, const StepRow& row) {
+// `leads`: scrolls to the row if it is out of sight.
+void DrawStep(const StepsFrame& frame, const StepRow& row, bool leads) {
   ImGui::TableNextRow();
   ImGui::PushID(row.step);
   ImGui::TableSetColumnIndex(0);
@@ -99,6 +101,7 @@ void DrawStep(const StepsFrame& frame, const StepRow& row) {
     frame.commands->push_back(ui::ShowStep{row.step});
     frame.commands->push_back(ui::FocusPanel{ui::panel_ids::kTimeline});
   }
+  if (leads && !ImGui::IsItemVisible()) ImGui::SetScrollHereY(0.5F);
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal)) {
     ImGui::SetTooltip("%s", frame.Tr(Text::kStepsRowTip));
   }
@@ -164,6 +167,19 @@ void StepsPanel::Update(const StepsFrame& frame) {
                    [&](size_t a, size_t b) { return key(a) < key(b); });
 }
 
+// While the timeline follows the run, its step is the newest, and the list may stand elsewhere.
+bool StepsPanel::LeadsToAnotherStep(const ui::Context& context) {
+  const int32_t before = std::exchange(led_to_, context.focus.step);
+  return before != context.focus.step && !context.view.follow;
+}
+
+int StepsPanel::PlaceOfStep(const std::vector<StepRow>& rows) const {
+  for (size_t at = 0; at < rows.size(); ++at) {
+    if (rows[order_.empty() ? at : order_[at]].step == led_to_) return static_cast<int>(at);
+  }
+  return -1;
+}
+
 void StepsPanel::DrawTable(const StepsFrame& frame, float height) {
   const auto columns = TableColumnsOf(frame);
   if (!widgets::BeginTable("steps", columns, widgets::kSortedTable, {0, height})) return;
@@ -175,15 +191,18 @@ void StepsPanel::DrawTable(const StepsFrame& frame, float height) {
   widgets::HeaderRow(frame.look, columns, sorted_.column, frame.log);
   // A list that stands at its end follows the run.
   const bool follows = sorted_.column < 0 && ImGui::GetScrollY() >= ImGui::GetScrollMaxY() - 1;
+  const bool leads = LeadsToAnotherStep(frame.context);
+  const int wanted = leads ? PlaceOfStep(frame.rows()) : -1;
   ImGuiListClipper clipper;
   clipper.Begin(static_cast<int>(frame.rows().size()));
+  if (wanted >= 0) clipper.IncludeItemByIndex(wanted);
   while (clipper.Step()) {
     for (int at = clipper.DisplayStart; at < clipper.DisplayEnd; ++at) {
       const auto index = static_cast<size_t>(at);
-      DrawStep(frame, frame.rows()[order_.empty() ? index : order_[index]]);
+      DrawStep(frame, frame.rows()[order_.empty() ? index : order_[index]], at == wanted);
     }
   }
-  if (follows) ImGui::SetScrollHereY(1);
+  if (follows && !leads) ImGui::SetScrollHereY(1);
   ImGui::EndTable();
 }
 

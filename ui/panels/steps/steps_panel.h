@@ -1,5 +1,6 @@
 // Steps: every step of the run over all ranks, as a chart and a table that can be sorted: what it
-// took, what was exposed, what it trained, and what was changed at it. A click leads to the step.
+// took, what was exposed, what it trained, and what was changed at it. A click leads to the step;
+// the one that the timeline shows is marked and kept in sight.
 #pragma once
 
 #include <cstddef>
@@ -24,10 +25,15 @@ class StepsPanel : public ui::Panel {
  private:
   void Update(const StepsFrame& frame);
   void DrawTable(const StepsFrame& frame, float height);
+  // Whether the timeline came to show another step than in the last frame.
+  bool LeadsToAnotherStep(const ui::Context& context);
+  // The row of `led_to_` as the table has them; -1: none.
+  int PlaceOfStep(const std::vector<analysis::StepRow>& rows) const;
 
   std::shared_ptr<const std::vector<analysis::StepRow>> made_of_;
   widgets::TableOrder sorted_;  // by none: by step
   std::vector<size_t> order_;   // of made_of_; empty: as they are
+  int32_t led_to_ = -1;         // the step that the timeline showed last
 };
 
 }  // namespace shardscope::panels
