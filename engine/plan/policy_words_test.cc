@@ -37,11 +37,11 @@ TEST(PolicyWords, NobodyChoosesToOverlapNoStages) {
 TEST(PolicyWords, ATableThatLacksAValueIsNotComplete) {
   constexpr PolicyWords<Preset, 2> kLacking = {
       {{"fsdp2", Preset::kFsdp2}, {"double_buffer", Preset::kDoubleBuffer}}};
-  EXPECT_FALSE(IsComplete(kLacking, Preset::kFsdp2, Preset::kDoubleBuffer));
+  EXPECT_FALSE(IsComplete(kLacking));
   constexpr PolicyWords<Preset, 3> kTwice = {{{"fsdp2", Preset::kFsdp2},
                                               {"fsdp2", Preset::kFsdp1},
                                               {"double_buffer", Preset::kDoubleBuffer}}};
-  EXPECT_FALSE(IsComplete(kTwice, Preset::kFsdp2, Preset::kDoubleBuffer));
+  EXPECT_FALSE(IsComplete(kTwice));
 }
 
 }  // namespace
