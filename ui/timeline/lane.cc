@@ -21,19 +21,19 @@ DensityRun LookOf(const SlotBusy& busy, float exposed, float column_ns, const La
   constexpr std::array<OpClass, kNumSlots> kClasses = {OpClass::kForward, OpClass::kBackward,
                                                        OpClass::kOptimizer, OpClass::kCopy,
                                                        OpClass::kRecompute};
+  DensityRun run;
   size_t dominant = 0;
-  float total = exposed;
-  for (size_t slot = 0; slot < kNumSlots; ++slot) {
+  float total = exposed + busy[0];
+  for (size_t slot = 1; slot < kNumSlots; ++slot) {
     total += busy[slot];
     if (busy[slot] > busy[dominant]) dominant = slot;
   }
-  DensityRun run;
+  const float share = std::min(total / column_ns, 1.0F);
+  if (share <= 0.002F) return run;
   run.op_class = dominant == 0 ? lane.op_class : kClasses[dominant];
   run.exposed = lane.kind == LaneKind::kExposed || exposed > busy[dominant];
-  const float share = std::min(total / column_ns, 1.0F);
-  run.level = share <= 0.002F ? uint8_t{0}
-                              : static_cast<uint8_t>(std::max(
-                                    1.0F, std::round(share * static_cast<float>(kDensityLevels))));
+  const auto level = static_cast<int>(share * static_cast<float>(kDensityLevels) + 0.5F);
+  run.level = static_cast<uint8_t>(std::max(level, 1));
   return run;
 }
 

@@ -19,7 +19,8 @@ using query::IsCommunication;
 using query::IsCompute;
 using query::OpClass;
 
-// Of a loaded run: the intervals of all its ops at once would be tens of megabytes.
+// Of a loaded run: the intervals of all its ops at once would be tens of megabytes. And of so many
+// the longest is kept.
 constexpr size_t kStepsAtATime = 64;
 
 constexpr size_t kRowsToLookAhead = 16;  // cheaper than a search
@@ -74,24 +75,6 @@ std::pair<int32_t, int32_t> StepsIn(const query::Snapshot& snapshot, Range range
       steps.first = std::min(steps.first, unfinished);
       steps.second = std::max(steps.second, unfinished);
     }
-  }
-  return steps;
-}
-
-// Of StepsIn() those that take at least `least_ns` on some rank, ascending; of a step that goes on
-// is not known yet.
-std::set<int32_t> LongStepsIn(const query::Snapshot& snapshot, Range range, int64_t least_ns) {
-  const auto [first_step, last_step] = StepsIn(snapshot, range);
-  std::set<int32_t> steps;
-  for (const query::RankRows& rows : snapshot.ranks) {
-    auto step = std::partition_point(
-        rows.steps.begin(), rows.steps.end(),
-        [first = first_step](const query::Step& row) { return row.step < first; });
-    for (; step != rows.steps.end() && step->step <= last_step; ++step) {
-      if (step->end_ns - step->start_ns >= least_ns) steps.insert(step->step);
-    }
-    const int32_t unfinished = rows.steps.empty() ? 0 : rows.steps.back().step + 1;
-    if (unfinished >= first_step && unfinished <= last_step) steps.insert(unfinished);
   }
   return steps;
 }
@@ -171,6 +154,7 @@ size_t RunIndex::TakeRank(const query::Snapshot& snapshot, size_t at, size_t max
     ++taken;
   }
   for (SpanColumn& column : rank->columns) column.UpdateDensity();
+  TakeSteps(rows, &consumed);
   *complete = *complete && consumed.op_runs == rows.op_runs.size();
   // Before the next rank's columns grow.
   if (consumed.op_runs == rows.op_runs.size()) ShrinkToFit(snapshot, rank);
@@ -335,6 +319,41 @@ void RunIndex::UpdateExposed(const query::Snapshot& snapshot, size_t at) {
   if (settled_step_ >= 0) SettleExposed(EndOfStep(snapshot.ranks[at], settled_step_), at);
   UpdateExposedTail(&ranks_[at], consumed_[at].exposed_until_ns);
   ShrinkToFit(snapshot, &ranks_[at]);
+}
+
+void RunIndex::TakeSteps(const query::RankRows& rows, Consumed* consumed) {
+  for (; consumed->steps < rows.steps.size(); ++consumed->steps) {
+    const query::Step& step = rows.steps[consumed->steps];
+    if (consumed->steps % kStepsAtATime == 0) consumed->longest_step_ns.push_back(0);
+    int64_t& longest_ns = consumed->longest_step_ns.back();
+    longest_ns = std::max(longest_ns, step.end_ns - step.start_ns);
+  }
+}
+
+std::set<int32_t> RunIndex::LongStepsIn(const query::Snapshot& snapshot, Range range,
+                                        int64_t least_ns) const {
+  const auto [first_step, last_step] = StepsIn(snapshot, range);
+  std::set<int32_t> long_steps;
+  const size_t num_ranks = std::min(ranks_.size(), snapshot.ranks.size());
+  for (size_t rank = 0; rank < num_ranks; ++rank) {
+    const query::RowList<query::Step>& steps = snapshot.ranks[rank].steps;
+    const Consumed& consumed = consumed_[rank];
+    const auto first = std::partition_point(
+        steps.begin(), steps.end(),
+        [from = first_step](const query::Step& step) { return step.step < from; });
+    for (auto at = static_cast<size_t>(first - steps.begin()); at < steps.size();) {
+      const query::Step& step = steps[at];
+      if (step.step > last_step) break;
+      // Thousands of steps are in view when each of them is short.
+      const bool are_short = at % kStepsAtATime == 0 && at + kStepsAtATime <= consumed.steps &&
+                             consumed.longest_step_ns[at / kStepsAtATime] < least_ns;
+      if (!are_short && step.end_ns - step.start_ns >= least_ns) long_steps.insert(step.step);
+      at += are_short ? kStepsAtATime : 1;
+    }
+    const int32_t unfinished = steps.empty() ? 0 : steps.back().step + 1;
+    if (unfinished >= first_step && unfinished <= last_step) long_steps.insert(unfinished);
+  }
+  return long_steps;
 }
 
 // What was never looked at first, then what was looked at longest ago, so that while a run grows

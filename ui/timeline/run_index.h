@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <unordered_map>
@@ -121,6 +122,8 @@ class RunIndex {
     size_t gpu_work = 0;                      // looked at for NCCL's kernels
     std::vector<uint32_t> early_work;         // NCCL's row for these has not come yet
     int64_t exposed_until_ns = INT64_MIN;
+    size_t steps = 0;
+    std::vector<int64_t> longest_step_ns;  // of every 64 steps, the last ones may be fewer
   };
   // Stalls of a step, of all ranks; good for this generation only if later rows may change them.
   struct StepStalls {
@@ -144,8 +147,13 @@ class RunIndex {
                 Consumed* consumed);
   bool TakeNcclKernel(const query::RankRows& rows, uint32_t row, RankIndex* rank);
   void Arrive(uint64_t key, int64_t arrived_ns, int32_t rank);
+  static void TakeSteps(const query::RankRows& rows, Consumed* consumed);
   void UpdateSettled(const query::Snapshot& snapshot);
   void UpdateExposed(const query::Snapshot& snapshot, size_t at);  // once its rank is taken
+  // Steps of any rank in `range` that take at least `least_ns` on some rank, ascending; of one that
+  // goes on is not known yet.
+  std::set<int32_t> LongStepsIn(const query::Snapshot& snapshot, Range range,
+                                int64_t least_ns) const;
   std::vector<int32_t> StepsToLookAt(const query::Snapshot& snapshot, Range range,
                                      int64_t least_ns) const;
   void LookForStalls(const query::Snapshot& snapshot, int32_t first_step, int32_t last_step);

@@ -110,10 +110,6 @@ void DensityPyramid::ShrinkToFit() {
   for (Level& level : levels_) level.shrink_to_fit();
 }
 
-void DensityPyramid::AddShare(const float* busy, float share, SlotBusy* column) const {
-  for (size_t slot = 0; slot < num_slots_; ++slot) (*column)[slot] += share * busy[slot];
-}
-
 std::vector<SlotBusy> DensityPyramid::Columns(Range range, int num_columns) const {
   std::vector<SlotBusy> columns(static_cast<size_t>(std::max(num_columns, 0)), SlotBusy{});
   if (!has_origin_ || range.length_ns() <= 0 || num_columns <= 0) return columns;
@@ -134,19 +130,23 @@ std::vector<SlotBusy> DensityPyramid::Columns(Range range, int num_columns) cons
   const double bin_columns = std::ldexp(1.0, shift) / column_ns;
   const double bins_a_column = 1 / bin_columns;
   const double origin = static_cast<double>(origin_ns_ - range.start_ns) / column_ns;
+  const auto add = [&bins, &columns, num_slots = num_slots_](size_t bin, float share, int column) {
+    SlotBusy& busy = columns[static_cast<size_t>(column)];
+    const size_t at = bin * num_slots;
+    busy[0] += share * bins[at];  // mostly the only one
+    for (size_t slot = 1; slot < num_slots; ++slot) busy[slot] += share * bins[at + slot];
+  };
   for (size_t bin = first_bin; bin < last_bin; ++bin) {
-    const float* const busy = &bins[bin * num_slots_];
     const double first = origin + static_cast<double>(bin) * bin_columns;
     const double last = first + bin_columns;
     int column = std::max(static_cast<int>(first), 0);
     if (last <= column + 1 && first >= 0 && column < num_columns) {  // as mostly: in one column
-      AddShare(busy, 1, &columns[static_cast<size_t>(column)]);
+      add(bin, 1, column);
       continue;
     }
     for (; column < num_columns && column < last; ++column) {
       const double part = std::min(last, column + 1.0) - std::max<double>(first, column);
-      AddShare(busy, static_cast<float>(part * bins_a_column),
-               &columns[static_cast<size_t>(column)]);
+      add(bin, static_cast<float>(part * bins_a_column), column);
     }
   }
   return columns;

@@ -61,8 +61,6 @@ class DensityPyramid {
   void DropFinest();
   // Bins from `first` on of the level above: pairs of this one's, added up.
   void AddPairs(const Level& level, size_t first, Level* coarser) const;
-  // `share` of a bin's `busy` ns per slot.
-  void AddShare(const float* busy, float share, SlotBusy* column) const;
 
   size_t num_slots_ = 1;
   size_t num_spans_ = 0;
