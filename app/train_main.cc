@@ -234,27 +234,20 @@ void PrintDevice(const Setting& setting) {
   for (const std::string& warning : setting.choice.warnings) Print(warning + "\n");
 }
 
-// `setting` outlives the call.
-Result<int> TrainSharded(const Arguments& arguments, const Setting& setting, runtime::Job job) {
+// `setting` outlives the call. `is_awaited`: whether this process ends before the others, which
+// wait for it to come, could be told why.
+Result<int> TrainSharded(const Arguments& arguments, const Setting& setting, runtime::Job job,
+                         bool* is_awaited) {
   const config::Config& config = setting.config;
   const std::string named = NamedFolder(arguments, config);
   const std::string folder = named.empty() ? FolderOfNow("") : named;
   const auto if_taken = named.empty() ? runtime::IfTaken::kNumber : runtime::IfTaken::kRefuse;
   const int64_t steps = job.training.steps;
   LossFile losses;
-  if (arguments.is_leader()) {
-    // With a launch only once the other processes can be told.
-    if (!arguments.launch) {
-      SHARDSCOPE_RETURN_IF_ERROR(runtime::RunFolder::CheckFree(folder, if_taken));
-    }
-    SHARDSCOPE_RETURN_IF_ERROR(losses.Open(arguments.losses));
-    PrintData(job);
-  }
   TrainProgress progress([] { StopBy(SIGPIPE); });
   runtime::TrainerOptions options;
   options.device = setting.device.get();
   DescribeDevice(setting, &options);
-  if (arguments.is_leader()) PrintDevice(setting);
   options.config = config;
   options.folder = arguments.launch ? std::filesystem::absolute(folder).string() : folder;
   options.if_taken = if_taken;
@@ -268,6 +261,14 @@ Result<int> TrainSharded(const Arguments& arguments, const Setting& setting, run
     losses.Add(report);
   };
   options.on_message = [&](const std::string& text) { progress.OnMessage(text); };
+  if (arguments.is_leader()) {
+    *is_awaited = arguments.launch.has_value();
+    SHARDSCOPE_RETURN_IF_ERROR(runtime::Trainer::CheckFiles(options));
+    SHARDSCOPE_RETURN_IF_ERROR(losses.Open(arguments.losses));
+    *is_awaited = false;
+    PrintData(job);
+    PrintDevice(setting);
+  }
   const FinishingTold told(arguments.is_leader() ? &progress : nullptr);
   Result<std::unique_ptr<runtime::Trainer>> trainer =
       runtime::Trainer::Start(std::move(options), std::move(job));
@@ -296,7 +297,7 @@ Status CheckLaunch(const Arguments& arguments) {
                        " needs all ranks in one process: start without the launcher");
 }
 
-Result<int> Train(const Arguments& arguments) {
+Result<int> Train(const Arguments& arguments, bool* is_awaited) {
   SHARDSCOPE_RETURN_IF_ERROR(CheckLaunch(arguments));
   const Result<Setting> setting = ReadSetting(arguments);
   if (!setting.ok()) return setting.status();
@@ -311,7 +312,7 @@ Result<int> Train(const Arguments& arguments) {
       });
   if (!job.ok()) return job.status();
   if (arguments.reference) return TrainReference(arguments, setting->config, *job);
-  return TrainSharded(arguments, *setting, *std::move(job));
+  return TrainSharded(arguments, *setting, *std::move(job), is_awaited);
 }
 
 int Main(int argc, char** argv) {
@@ -337,13 +338,16 @@ int Main(int argc, char** argv) {
     arguments.launch->say = Say;
     IgnoreLostPeers();
   }
-  const Result<int> exit_code = launch.ok() ? Train(arguments) : launch.status();
+  bool is_awaited = false;
+  const Result<int> exit_code = launch.ok() ? Train(arguments, &is_awaited) : launch.status();
   if (exit_code.ok()) return *exit_code;
   const Status& status = exit_code.status();
   // Processes of one run often share a terminal.
   const bool says_who = !arguments.launch || status.message().starts_with("rank ");
   const std::string who = says_who ? "" : fmt::format("rank {}: ", arguments.launch->rank);
   Say(fmt::format("error: {}{}", who, status.message()));
+  // After it is said here: who comes late keeps this process for a moment.
+  if (is_awaited) runtime::Trainer::TellOthers(*arguments.launch, status.message());
   return 1;
 }
 

@@ -1,5 +1,5 @@
 """Folders of torch.distributed.checkpoint as PyTorch 2.11 writes them, without PyTorch: the same pickles of the same classes, and one
-torch.save() archive a chunk."""
+torch.save() archive a chunk. And how torchtitan names and orders what Hugging Face's Llama has."""
 
 import contextlib
 import io
@@ -12,6 +12,11 @@ import zipfile
 
 METADATA = "torch.distributed.checkpoint.metadata"
 FILESYSTEM = "torch.distributed.checkpoint.filesystem"
+
+# Of the layers of Hugging Face's Llama.
+TORCHTITAN = {"input_layernorm": "attention_norm", "post_attention_layernorm": "ffn_norm", "self_attn.q_proj": "attention.wq",
+              "self_attn.k_proj": "attention.wk", "self_attn.v_proj": "attention.wv", "self_attn.o_proj": "attention.wo",
+              "mlp.gate_proj": "feed_forward.w1", "mlp.up_proj": "feed_forward.w3", "mlp.down_proj": "feed_forward.w2"}
 
 
 def class_of(module, name, base=object):
@@ -180,3 +185,31 @@ class Folder:
                            storage_meta=self.record(METADATA, "StorageMeta", checkpoint_id=pathlib.PosixPath("/a/b"), save_id="x"), **more)
         with stand_ins():
             (self.path / ".metadata").write_bytes(pickle.dumps(root, protocol=4))
+
+
+def in_pairs(rows, heads):
+    """Rows of queries or keys in torchtitan's order, of those in Hugging Face's: _reverse_permute() of its llama3/state_dict_adapter.py."""
+    head = len(rows) // heads
+    return [rows[at * head + of * head // 2 + pair] for at in range(heads) for pair in range(head // 2) for of in range(2)]
+
+
+def fused(queries, keys, values, heads, kv_heads):
+    """_merge_qkv_on_load() of torchtitan's FusedQKVLinear."""
+    head, each = len(queries) // heads, heads // kv_heads
+    rows = []
+    for at in range(kv_heads):
+        rows += queries[at * each * head:(at + 1) * each * head] + keys[at * head:(at + 1) * head] + values[at * head:(at + 1) * head]
+    return rows
+
+
+def torchtitan_name(name, newer):
+    """Of Hugging Face's. `newer`: as of 2026."""
+    fixed = {"model.embed_tokens.weight": "tok_embeddings.weight", "model.norm.weight": "norm.weight",
+             "lm_head.weight": "lm_head.weight" if newer else "output.weight"}
+    if name in fixed:
+        return fixed[name]
+    _, _, layer, *module, kind = name.split(".")
+    theirs = TORCHTITAN[".".join(module)]
+    if newer and theirs[-2:] in ("wq", "wk", "wv"):
+        theirs = theirs.replace("attention.", "attention.qkv_linear.")
+    return f"layers.{layer}.{theirs}.{kind}"

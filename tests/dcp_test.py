@@ -1,6 +1,7 @@
 """shardscope-train import --dcp: what PyTorch saved is read bit for bit and trained on, and nothing but data is read.
 
-The folders are made by dcp_folders.py; a folder that PyTorch 2.11 itself had written with two ranks gave the same metadata and elements.
+The folders are made by dcp_folders.py; a folder that PyTorch 2.11 itself had written with two ranks gave the same metadata and elements, and
+scripts/compare_transformers --live imports what it writes now.
 """
 
 import json
@@ -10,10 +11,11 @@ import zipfile
 
 import hugging_face
 import llama_cases
-from dcp_folders import Folder, Size, product
+from dcp_folders import Folder, Size, fused, in_pairs, product, torchtitan_name
 from programs import TINY, TRAIN, ProgramTest
 
 DIM, LAYERS, VOCAB = 24, 2, 256
+STATES = {"parameter": "", "exp_avg": "m", "exp_avg_sq": "v"}  # what is added to a parameter's name for state_of()
 
 
 def shapes():
@@ -30,6 +32,12 @@ def shapes():
 def values_of(name, shape, scale=0.01):
     seed = sum(name.encode())
     return [struct.unpack("<f", struct.pack("<f", scale * (((seed + at * 37) % 199) / 100 - 1)))[0] for at in range(product(shape))]
+
+
+def state_of(name, tensor, shape):
+    """The values of a parameter, or of what Adam keeps of it."""
+    values = values_of(name + STATES[tensor], shape)
+    return [abs(one) for one in values] if tensor == "exp_avg_sq" else values
 
 
 def shift_second_chunk(folder):
@@ -158,6 +166,80 @@ class DcpTest(ProgramTest):
         self.assertIn("lm_head.weight and model.embed_tokens.weight differ", done.stderr)
         self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
         self.assertFalse(list(self.root.glob("other*")))
+
+    def trained_llama(self, name, config, prefix="", style="transformers", change=None):
+        """Weights, moments and counters of one training, as transformers, torchtitan, or torchtitan of 2026 (`newer`) name and order them."""
+        folder = Folder(self.root / name)
+        heads, kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
+        together = {}
+        for parameter, shape in hugging_face.tensor_shapes(config):
+            theirs = parameter if style == "transformers" else torchtitan_name(parameter, style == "newer")
+            for tensor in STATES:
+                flat = state_of(parameter, tensor, shape)
+                width = product(shape[1:])
+                rows = [flat[at:at + width] for at in range(0, len(flat), width)]
+                if style != "transformers" and ("q_proj" in parameter or "k_proj" in parameter):
+                    rows = in_pairs(rows, heads if "q_proj" in parameter else kv_heads)
+                is_fused = style == "newer" and tensor != "parameter" and any(one in theirs for one in (".wq.", ".wk.", ".wv."))
+                if is_fused:
+                    together.setdefault((theirs.replace(theirs.split(".")[-2], "wqkv"), tensor), []).append(rows)
+                    continue
+                at = f"{prefix}{theirs}" if tensor == "parameter" else f"optimizer.state.{theirs}.{tensor}"
+                folder.add(at, tuple(shape), [value for row in rows for value in row], cut=3)
+            if not (style == "newer" and "self_attn" in parameter and "o_proj" not in parameter):
+                folder.add(f"optimizer.state.{theirs}.step", (), [5.0])
+                folder.add_object(f"optimizer.param_groups.{theirs}.lr")
+        for (theirs, tensor), parts in together.items():
+            rows = fused(*parts, heads, kv_heads)
+            folder.add(f"optimizer.state.{theirs}.{tensor}", (len(rows), len(rows[0])), [value for row in rows for value in row], cut=3)
+        folder.add("train_state.step", (), [5.0])
+        folder.add_object("dataloader.dp_rank_0")
+        folder.add_object("lr_scheduler.last_epoch")
+        if change:
+            change(folder)
+        folder.write()
+        return folder.path
+
+    def grouped(self):
+        """A config.json of grouped queries and heads that are wider than dim/heads, and a folder with it."""
+        config = {**next(one.config for one in llama_cases.CASES if one.name == "grouped"), "vocab_size": 256}
+        return config, hugging_face.write_folder(self.root / "grouped", config)
+
+    def test_hugging_faces_and_torchtitans_names_are_one_model(self):
+        config, model = self.grouped()
+        parameters = dict(hugging_face.tensor_shapes(config))
+        for number, (style, prefix) in enumerate((("transformers", ""), ("transformers", "model."), ("torchtitan", ""), ("torchtitan", "model."),
+                                                  ("torchtitan", "model._orig_mod."), ("newer", ""), ("newer", "model."))):
+            with self.subTest(style=style, prefix=prefix):
+                out = self.root / f"imported {number}"
+                done = self.run_import(self.trained_llama(f"dcp {number}", config, prefix, style), out, f"model.path={model}")
+                # Three that are not the optimizer's, and a group of each parameter, or of three in one.
+                *named, more = done.stdout.split("left out, as no part of the model: ")[1].split(", ")
+                groups = len(parameters) - (3 * config["num_hidden_layers"] if style == "newer" else 0)
+                self.assertEqual(len(named) + int(more.split()[1]), 3 + groups, done.stdout)
+                for parameter, shape in parameters.items():
+                    for tensor in STATES:
+                        self.assertEqual(self.element(out, hugging_face.our_name(parameter), tensor), state_of(parameter, tensor, shape),
+                                         (parameter, tensor))
+        rows = list(range(60))  # what is read from torchtitan's has another order, which none of these leaves as it is
+        self.assertEqual([in_pairs(rows, 6) == rows, fused(rows, rows[:20], rows[:20], 6, 2) == rows + rows[:20] + rows[:20]], [False, False])
+        done = self.run_program(TRAIN, "--resume", out, "--out", self.root / "run", "--set", f"data.path={self.data}", "model.seq=16", "train.batch=2",
+                                "train.steps=7")
+        self.assertIn("with step 5", done.stdout)
+        self.assertIn("finished after 7 of 7 steps", done.stdout)
+
+    def test_a_model_that_has_more_in_its_blocks_is_not_imported(self):
+        config, model = self.grouped()
+        for number, (style, name) in enumerate((("newer", "layers.0.attention.q_norm.weight"), ("torchtitan", "model.layers.1.moe.experts.w1"),
+                                                ("newer", "layers.1.attention.qkv_linear.wqkv.weight"),
+                                                ("transformers", "model.layers.0.self_attn.q_proj.lora_A.default.weight"))):
+            with self.subTest(name):
+                dcp = self.trained_llama(f"dcp {number}", config, "", style, lambda folder: folder.add(name, (4, 36), values_of(name, (4, 36))))
+                done = self.run_import(dcp, self.root / f"out {number}", f"model.path={model}", check=False)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(f"has {name}, which no model of this program has", done.stderr)
+                self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+                self.assertFalse(list(self.root.glob("out*")))
 
     def test_weights_of_another_model_are_not_imported(self):
         dcp, model = self.llama("qwen2", tie_word_embeddings=False)

@@ -86,12 +86,12 @@ def our_name(name):
     return f"block{layer}.{'attention' if part == 'self_attn' else 'mlp'}.{rest[0].removesuffix('_proj')}.{rest[1]}"
 
 
-def read_checkpoint(folder):
-    """name: (shape, values), of the weights."""
+def read_checkpoint(folder, kind_of_tensor="parameter"):
+    """name: (shape, values), of the weights or of what the optimizer keeps of them."""
     index = json.loads((folder / "index.json").read_text())
     result = {}
     for entry in index["parameters"]:
-        tensor, = [one for one in entry["tensors"] if one["name"] == "parameter"]
+        tensor, = [one for one in entry["tensors"] if one["name"] == kind_of_tensor]
         kind, size = FORMATS[tensor["dtype"]]
         values = [math.nan] * math.prod(entry["shape"])
         for part in tensor["parts"]:

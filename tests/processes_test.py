@@ -11,18 +11,20 @@ import threading
 import time
 import unittest
 
-from programs import Control, ProgramTest, free_port
+from programs import BIN, Control, ProgramTest, free_port
 
 ENDLESS = "train.steps=1000000"
+SHIM = BIN.parent / "tests" / "libdisk_shim.so"
 
 
 class LaunchedTest(ProgramTest):
-    def start(self, name, *settings, ranks=2, extra=(), environment=None, of_rank=None, folders=None):
-        """One process a rank, started in its folder of `folders`; those of `of_rank` get settings of their own. Killed when the test ends."""
+    def start(self, name, *settings, ranks=2, extra=(), environment=None, of_rank=None, folders=None, started=None):
+        """One process a rank, or of the ranks `started` alone, started in its folder of `folders`; those of `of_rank` get settings of their own.
+        Killed when the test ends."""
         out = self.root / name
         port = free_port()
         processes = []
-        for rank in range(ranks):
+        for rank in range(ranks) if started is None else started:
             command = self.train_command(out, *settings, *(of_rank or {}).get(rank, ()), ranks=ranks) + list(extra)
             variables = {"RANK": rank, "WORLD_SIZE": ranks, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": ranks,
                          "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, **(environment or {})}
@@ -221,6 +223,30 @@ class ProcessesTest(LaunchedTest):
                 self.assertIn(fragment, error)
                 self.assertEqual(len(error.splitlines()), 1, error)
                 self.assertFalse(out.exists())
+
+
+@unittest.skipIf("ASAN_OPTIONS" in os.environ, "the preloaded disk stands in front of the sanitizer's own log, and a process starts slowly")
+class ReadOnlyDiskTest(LaunchedTest):
+    def test_rank_0_ends_at_once_and_tells_those_who_wait_for_it(self):
+        disk, control = self.root / "disk", self.root / "control"
+        disk.mkdir()
+        control.write_text("read-only")
+        self.assertTrue(SHIM.exists(), SHIM)
+        shim = {"LD_PRELOAD": SHIM, "DISK_SHIM_FOLDER": disk, "DISK_SHIM_CONTROL": control}
+        read_only = f"a file system that can only be read holds {disk}"
+        for name, settings, extra, says in (("disk/run", (), (), f"--out {disk}/run: {read_only}; name a folder elsewhere"),
+                                            ("run", (f"checkpoint.path={disk}/checkpoints",), (),
+                                             f"cannot write checkpoints to {disk}/checkpoints: {read_only}; name another folder with checkpoint.path"),
+                                            ("run", (), ("--losses", disk / "losses"), f"{disk}")):
+            for started in ((0,), (0, 1)):
+                with self.subTest(says=says, started=started):
+                    # Long before comm.timeout, whether or not the other comes.
+                    out, processes = self.start(name, "train.steps=2", "comm.timeout=3000s", *settings, extra=extra, environment=shim, started=started)
+                    for error in self.finish(processes, code=1):
+                        self.assertIn(says, error)
+                        self.assertEqual(len(error.splitlines()), 1, error)
+                    self.assertFalse(out.exists())
+                    self.assertEqual(list(disk.iterdir()), [])
 
 
 @unittest.skipIf("ASAN_OPTIONS" in os.environ, "a process that starts under the sanitizer takes most of the time that ranks wait for each other")

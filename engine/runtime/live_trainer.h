@@ -57,7 +57,6 @@ class LiveTrainer : public Trainer {
   bool stops_without_trace() const { return options_.config.Get("record.on_error") == "stop"; }
 
   // live_trainer_start.cc
-  Status CheckFiles() const;
   Status OpenRest();
   // Of listed changes beyond the last step.
   void SayIdleChanges();

@@ -28,10 +28,15 @@ void LiveTrainer::DiscardFolder() const {
   if (is_leader() && folder_) folder_->Discard();
 }
 
-Status LiveTrainer::CheckFiles() const {
-  if (!is_leader()) return Status::Ok();
-  SHARDSCOPE_RETURN_IF_ERROR(RunFolder::CheckFree(options_.folder, options_.if_taken));
-  return CheckDumpPath(options_.dump_path);
+Status Trainer::CheckFiles(const TrainerOptions& options) {
+  if (!options.is_leader()) return Status::Ok();
+  SHARDSCOPE_RETURN_IF_ERROR(RunFolder::CheckFree(options.folder, options.if_taken));
+  SHARDSCOPE_RETURN_IF_ERROR(RunCheckpoints::CheckPath(options.config));
+  return CheckDumpPath(options.dump_path);
+}
+
+void Trainer::TellOthers(const config::Launch& launch, const std::string& why) {
+  transport::StayAway(GlooProcessOf(launch), why);
 }
 
 Status LiveTrainer::Open(Job job) {
@@ -45,7 +50,7 @@ Status LiveTrainer::Open(Job job) {
                                        wanted_bytes);
   };
   if (options_.launch) job.only_rank = options_.launch->rank;
-  Status fits = CheckFiles();
+  Status fits = CheckFiles(options_);
   if (fits.ok()) fits = checkpoints_.OpenResume(&job);
   if (fits.ok()) fits = options_.device->CheckFits(job);
   if (!fits.ok()) {

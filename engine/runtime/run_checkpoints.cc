@@ -24,9 +24,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
+Status CannotWrite(const std::string& path, const std::string& why) {
+  return Status::Error(fmt::format(
+      "cannot write checkpoints to {}: {}; name another folder with checkpoint.path", path, why));
+}
+
 int NumTakers(const Job& job) { return job.initial_layout.mesh.SizeOf(plan::kDataDimensions); }
 
 }  // namespace
+
+Status RunCheckpoints::CheckPath(const config::Config& config) {
+  const std::string& path = config.Get("checkpoint.path");
+  const std::string why = path.empty() ? "" : WhyNotWritable(path);
+  return why.empty() ? Status::Ok() : CannotWrite(path, why);
+}
 
 Status RunCheckpoints::OpenResume(Job* job) {
   const std::string& path = options_.config.Get("checkpoint.resume");
@@ -88,12 +99,7 @@ Status RunCheckpoints::OpenFolder(const RunFolder& folder) {
   if (!error && access(path_.c_str(), W_OK | X_OK) != 0) {
     error = std::error_code(errno, std::generic_category());
   }
-  if (error) {
-    return Status::Error(
-        fmt::format("cannot write checkpoints to {}: {}; name another folder with "
-                    "checkpoint.path",
-                    path_, error.message()));
-  }
+  if (error) return CannotWrite(path_, error.message());
   if (FolderLock::IsHeld(path_)) {
     return Status::Error(path_ +
                          " has the checkpoints of a run that is training: name another folder with "

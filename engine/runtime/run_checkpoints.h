@@ -45,6 +45,9 @@ class RunCheckpoints {
   // `options` is borrowed.
   explicit RunCheckpoints(const TrainerOptions& options) : options_(options) {}
 
+  // Whether checkpoints can be written where `config` says. Creates nothing.
+  static Status CheckPath(const config::Config& config);
+
   // The checkpoint to go on from, before anything is created, and what it says of the job; then
   // each rank's part of it.
   Status OpenResume(Job* job);

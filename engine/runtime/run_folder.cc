@@ -44,17 +44,20 @@ Status CheckUntouched(const std::string& path) {
   return touched->has_value() ? Taken(path, **touched) : Status::Ok();
 }
 
-// The nearest folder above `path` that exists.
-fs::path ExistingParent(fs::path path) {
-  std::error_code error;
-  path = fs::absolute(path, error).lexically_normal();
-  while (!fs::exists(path, error) && path.has_parent_path() && path != path.parent_path()) {
-    path = path.parent_path();
-  }
-  return path;
-}
-
 }  // namespace
+
+std::string WhyNotWritable(const std::string& path) {
+  std::error_code error;
+  fs::path there = fs::absolute(path, error).lexically_normal();
+  while (!fs::exists(there, error) && there.has_parent_path() && there != there.parent_path()) {
+    there = there.parent_path();
+  }
+  if (!fs::is_directory(there, error)) return there.string() + " is not a folder";
+  if (access(there.c_str(), W_OK | X_OK) == 0) return "";
+  return (errno == EROFS ? "a file system that can only be read holds "
+                         : "no permission to write in ") +
+         there.string();
+}
 
 Status CheckDumpPath(const std::string& path) {
   if (path.empty()) return Status::Ok();
@@ -82,17 +85,9 @@ Status RunFolder::CheckFree(const std::string& path, IfTaken if_taken) {
   if (if_taken == IfTaken::kRefuse && fs::exists(path, error)) {
     SHARDSCOPE_RETURN_IF_ERROR(CheckUntouched(path));
   }
-  const fs::path parent = ExistingParent(path);
-  if (!fs::is_directory(parent, error)) {
-    return Status::Error("--out " + path + ": " + parent.string() + " is not a folder");
-  }
-  if (access(parent.c_str(), W_OK | X_OK) != 0) {
-    const std::string why = errno == EROFS ? "a file system that can only be read holds "
-                                           : "no permission to write in ";
-    return Status::Error("--out " + path + ": " + why + parent.string() +
-                         "; name a folder elsewhere");
-  }
-  return Status::Ok();
+  const std::string why = WhyNotWritable(path);
+  if (why.empty()) return Status::Ok();
+  return Status::Error("--out " + path + ": " + why + "; name a folder elsewhere");
 }
 
 Result<RunFolder> RunFolder::Create(const std::string& path, IfTaken if_taken) {

@@ -13,6 +13,10 @@ namespace shardscope::runtime {
 // ended; a wrong path shall not cost that run.
 Status CheckDumpPath(const std::string& path);
 
+// Why no folder can be made at `path`, or nothing be written to the one that is there; empty: it
+// can.
+std::string WhyNotWritable(const std::string& path);
+
 // What becomes of a run whose folder is taken: the user named the folder, or the clock did.
 enum class IfTaken : uint8_t { kRefuse, kNumber };
 

@@ -57,6 +57,13 @@ struct RunSummary {
 
 class Trainer {
  public:
+  // Where rank 0 is: whether the run's folder, its checkpoints and its dump can be written. Creates
+  // nothing. Start() asks this too, but where ranks are processes only when all have come.
+  static Status CheckFiles(const TrainerOptions& options);
+  // Instead of Start(), where this process ends because of `why`: the others, which wait for it to
+  // come, are told. Returns when they have read it, or after a few seconds.
+  static void TellOthers(const config::Launch& launch, const std::string& why);
+
   // Creates the run folder, opens the trace and the control socket.
   static Result<std::unique_ptr<Trainer>> Start(TrainerOptions options, Job job);
   virtual ~Trainer() = default;

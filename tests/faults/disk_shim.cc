@@ -4,7 +4,7 @@
 // Acts on files below $DISK_SHIM_FOLDER, as the file $DISK_SHIM_CONTROL says at that moment:
 //   full           writing fails with ENOSPC
 //   room <bytes>   the folder's files may have so many bytes together, then as full
-//   read-only      writing, creating, renaming and removing fail with EROFS
+//   read-only      writing, creating, renaming and removing fail with EROFS, and access() says so
 //   slow <ms>      writing and syncing take that long
 //   anything else  nothing
 #include <dirent.h>
@@ -151,6 +151,10 @@ int open(const char* path, int flags, ...) {
   return open64(path, flags, mode);
 }
 
+int access(const char* path, int mode) noexcept {
+  if ((mode & W_OK) != 0 && ChangingFails(path)) return -1;
+  return static_cast<int>(syscall(SYS_faccessat, AT_FDCWD, path, mode));
+}
 int mkdir(const char* path, mode_t mode) noexcept {
   if (ChangingFails(path)) return -1;
   return static_cast<int>(syscall(SYS_mkdir, path, mode));

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import os
 import pathlib
 import struct
@@ -11,6 +12,7 @@ import tempfile
 
 import environment
 import llama_cases
+import number_cases
 
 sys.path.insert(0, str(environment.ROOT / "tests"))
 import hugging_face  # noqa: E402  (needs the path above)
@@ -27,16 +29,16 @@ def in_transformers(script: str, *arguments) -> dict:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def run(case: llama_cases.Case) -> dict:
-    """Transformers' own figures."""
-    return in_transformers("run_transformers.py", case.name)
+def run(case: llama_cases.Case, *vocabulary: int) -> dict:
+    """Transformers' own figures; with another size of the vocabulary where one is given."""
+    return in_transformers("run_transformers.py", case.name, *vocabulary)
 
 
 def settings() -> dict:
     """What the test has to train with."""
     return {"steps": llama_cases.STEPS, "ranks": llama_cases.RANKS, "batch": llama_cases.BATCH, "seq": llama_cases.SEQ,
             "learning_rate": llama_cases.LEARNING_RATE, "warmup_steps": llama_cases.WARM_UP_STEPS,
-            "tolerance": llama_cases.TOLERANCE}
+            "tolerance": llama_cases.TOLERANCE, "scaler": llama_cases.SCALER}
 
 
 def record() -> None:
@@ -64,14 +66,15 @@ def largest_difference(ours: list[float], theirs: list[float]) -> float:
 def live() -> bool:
     """Whether transformers still says what is recorded, which the tests compare the engine with."""
     agree = True
-    print("| model | logits | losses fp32 | losses bf16 |\n|---|---|---|---|")
+    print("| model | logits | losses fp32 | losses bf16 | losses fp16 |\n|---|---|---|---|---|")
     for case in llama_cases.CASES:
         recorded = json.loads(case.path.read_text())
         now = run(case)
         found = {"logits": largest_difference(now["logits"], recorded["logits"])}
-        found |= {name: largest_difference(now["losses"][name], recorded["losses"][name]) for name in ("fp32", "bf16")}
-        agree = agree and all(found[name] <= llama_cases.TOLERANCE["bf16" if name == "bf16" else "fp32"] for name in found)
-        print(f"| {case.name} | {found['logits']:.1e} | {found['fp32']:.1e} | {found['bf16']:.1e} |", flush=True)
+        found |= {name: largest_difference(now["losses"][name], recorded["losses"][name]) for name in llama_cases.TOLERANCE}
+        agree = agree and now["skipped"] == recorded["skipped"]
+        agree = agree and all(found[name] <= llama_cases.TOLERANCE.get(name, llama_cases.TOLERANCE["fp32"]) for name in found)
+        print(f"| {case.name} | {found['logits']:.1e} | {found['fp32']:.1e} | {found['bf16']:.1e} | {found['fp16']:.1e} |", flush=True)
     return agree
 
 
@@ -81,14 +84,40 @@ def train(*arguments) -> None:
         raise RuntimeError(f"shardscope-train failed:\n{done.stderr[-2000:]}")
 
 
-def train_from_folder(config: dict, root: pathlib.Path, *settings: str) -> list[list[int]]:
-    """A folder with this config.json is written, and trained from in `root / "run"`. The samples."""
+def train_from_folder(config: dict, root: pathlib.Path, *settings: str, rows: list[list[int]] | None = None) -> list[list[int]]:
+    """A folder with this config.json is written, and trained from in `root / "run"`. The samples, which are `rows` where these are given."""
     folder = hugging_face.write_folder(root / "from", config)
-    rows = [[llama_cases.mixed_bits(3, row * (llama_cases.SEQ + 1) + at) % 128 for at in range(llama_cases.SEQ + 1)] for row in range(SAMPLES)]
+    rows = rows or [[llama_cases.mixed_bits(3, row * (llama_cases.SEQ + 1) + at) % 128 for at in range(llama_cases.SEQ + 1)] for row in range(SAMPLES)]
     (root / "data").write_bytes(bytes(token for row in rows for token in row))
     train("--ranks", llama_cases.RANKS, "--out", root / "run", "--set", f"model.path={folder}", f"data.path={root / 'data'}",
-          f"model.seq={llama_cases.SEQ}", f"train.batch={llama_cases.BATCH}", f"train.steps={llama_cases.STEPS}", "checkpoint.every=1000", *settings)
+          f"model.seq={llama_cases.SEQ}", f"train.batch={llama_cases.BATCH}", f"train.steps={llama_cases.STEPS}", "checkpoint.every=1000", *settings,
+          "--losses", root / "run.losses")
     return rows
+
+
+# What the trainer is given beside transformers' losses in each dtype.
+PRECISIONS = {"fp32": (), "bf16": ("precision.param=bf16", "precision.reduce=fp32"),
+              "fp16": ("precision.param=fp16", "precision.reduce=fp32", *number_cases.SCALER)}
+BYTES = 256
+
+
+def live_trained() -> bool:
+    """Whether the trainer, from a folder of each kind, has transformers' losses now, and skips the steps that it skips."""
+    agree = True
+    print("\n| trained on 2 ranks, `preset=fsdp2` | fp32 | bf16 | fp16 |\n|---|---|---|---|")
+    for case in llama_cases.CASES:
+        theirs, apart = run(case, BYTES), {}
+        for name, settings in PRECISIONS.items():
+            with tempfile.TemporaryDirectory() as folder:
+                root = pathlib.Path(folder)
+                train_from_folder({**case.config, "vocab_size": BYTES}, root, "preset=fsdp2", f"train.lr={llama_cases.LEARNING_RATE}",
+                                  f"train.warmup_steps={llama_cases.WARM_UP_STEPS}", *settings, rows=llama_cases.tokens(BYTES))
+                lines = [[float(number) for number in line.split()] for line in (root / "run.losses").read_text().splitlines()]
+            apart[name] = max(abs(ours[1] - loss) / loss for ours, loss in zip(lines, theirs["losses"][name], strict=True))
+            skipped = [step for step, ours in enumerate(lines) if not math.isfinite(ours[2])]
+            agree = agree and apart[name] <= llama_cases.TOLERANCE[name] and skipped == theirs["skipped"][name]
+        print(f"| {case.name} | {apart['fp32']:.1e} | {apart['bf16']:.1e} | {apart['fp16']:.1e} |", flush=True)
+    return agree
 
 
 def exported(case: llama_cases.Case, root: pathlib.Path) -> dict:
@@ -175,12 +204,42 @@ def live_adapters() -> bool:
     return agree
 
 
+def imported(name: str, style: str, root: pathlib.Path) -> float:
+    """How far what is imported of a folder that PyTorch wrote (write_dcp.py) is from what PyTorch trained: weights, moments, step."""
+    expected = in_transformers("write_dcp.py", name, style, root / "dcp")
+    config = next(case for case in llama_cases.CASES if case.name == name).config
+    folder = hugging_face.write_folder(root / "from", config)
+    train("import", "--dcp", root / "dcp", "--out", root / "imported", "--set", f"model.path={folder}")
+    apart = float(json.loads((root / "imported" / "index.json").read_text())["step"] != 2)
+    for tensor, parameters in expected.items():
+        found = hugging_face.read_checkpoint(root / "imported", tensor)
+        if {hugging_face.our_name(one) for one in parameters} != set(found):
+            raise RuntimeError(f"{name}, {style}: the parameters of {tensor} are {', '.join(sorted(found))}")
+        for parameter, values in parameters.items():
+            apart = max(apart, *(abs(a - b) for a, b in zip(found[hugging_face.our_name(parameter)][1], values, strict=True)))
+    return apart
+
+
+def live_imported() -> bool:
+    """Whether what PyTorch saves, with transformers' names and with torchtitan's, is imported bit for bit."""
+    agree = True
+    print("\n| imported from torch.distributed.checkpoint | names | largest difference |\n|---|---|---|")
+    for name, style in (("grouped", "transformers"), ("tied", "transformers"), ("grouped", "torchtitan"), ("llama3_scaling", "torchtitan"),
+                        ("grouped", "newer"), ("llama3_scaling", "newer")):
+        with tempfile.TemporaryDirectory() as folder:
+            apart = imported(name, style, pathlib.Path(folder))
+        agree = agree and apart == 0
+        print(f"| {name} | {style} | {apart:.1e} |", flush=True)
+    return agree
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="compare_transformers", description=__doc__)
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--setup", action="store_true", help="fetch PyTorch and transformers (0.6 GB, once)")
     action.add_argument("--record", action="store_true", help="write tests/parity/transformers/*.json anew")
-    action.add_argument("--live", action="store_true", help="compare transformers with what is recorded, and let it load what is exported")
+    action.add_argument("--live", action="store_true", help="compare transformers with what is recorded and with the trainer, let it load what is "
+                                                           "exported, and import what PyTorch saves")
     options = parser.parse_args()
     try:
         if options.setup:
@@ -190,7 +249,9 @@ def main() -> int:
             record()
         else:
             agree = live()
+            agree = live_trained() and agree
             agree = live_exported() and agree
+            agree = live_imported() and agree
             return 0 if live_adapters() and agree else 1
     except (environment.SetupError, RuntimeError) as error:
         print(f"error: {error}", file=sys.stderr)

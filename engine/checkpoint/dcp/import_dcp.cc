@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <set>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -86,20 +87,42 @@ std::string ShapeText(const std::vector<int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
+// `count` rows, of which number i was number `from`(i).
+template <typename From>
+std::vector<std::byte> RowsFrom(const std::vector<std::byte>& rows, size_t row_bytes, int64_t count,
+                                const From& from) {
+  std::vector<std::byte> taken(static_cast<size_t>(count) * row_bytes);
+  for (int64_t row = 0; row < count; ++row) {
+    std::memcpy(taken.data() + static_cast<size_t>(row) * row_bytes,
+                rows.data() + static_cast<size_t>(from(row)) * row_bytes, row_bytes);
+  }
+  return taken;
+}
+
 // Rows of each head from pairs (0, 1), (2, 3), ... to halves: row j * half + k was row 2 * k + j
 // (transformers, convert_llama_weights_to_hf.py, permute()).
 std::vector<std::byte> InHalves(const std::vector<std::byte>& pairs, int64_t rows,
                                 int64_t head_rows) {
-  std::vector<std::byte> halves(pairs.size());
-  const size_t row_bytes = pairs.size() / static_cast<size_t>(rows);
   const int64_t half = head_rows / 2;
-  for (int64_t row = 0; row < rows; ++row) {
+  return RowsFrom(pairs, pairs.size() / static_cast<size_t>(rows), rows, [&](int64_t row) {
     const int64_t in_head = row % head_rows;
-    const int64_t from = row - in_head + 2 * (in_head % half) + in_head / half;
-    std::memcpy(halves.data() + static_cast<size_t>(row) * row_bytes,
-                pairs.data() + static_cast<size_t>(from) * row_bytes, row_bytes);
-  }
-  return halves;
+    return row - in_head + 2 * (in_head % half) + in_head / half;
+  });
+}
+
+// One part of a tensor that has all three (FusedPart), whose rows fit.
+std::vector<std::byte> PartOf(const std::vector<std::byte>& fused, FusedPart part,
+                              const AttentionRows& rows, int64_t head_rows) {
+  const int64_t queries = rows.queries / rows.keys;  // heads of them for one of keys
+  const bool is_queries = part == FusedPart::kQueries;
+  const int64_t heads = is_queries ? queries : 1;
+  const int64_t first = is_queries ? 0 : part == FusedPart::kKeys ? queries : queries + 1;
+  return RowsFrom(fused, fused.size() / static_cast<size_t>(rows.all()),
+                  is_queries ? rows.queries : rows.keys, [&](int64_t row) {
+                    const int64_t head = row / head_rows;
+                    const int64_t from = head / heads * (queries + 2) + first + head % heads;
+                    return from * head_rows + row % head_rows;
+                  });
 }
 
 }  // namespace
@@ -114,27 +137,23 @@ Result<DcpImport> DcpImport::Open(const std::string& folder) {
 
 Status DcpImport::Sort() {
   left_out_ = metadata_.objects;
+  std::string unknown;
   for (const auto& [name, tensor] : metadata_.tensors) {
-    std::optional<TranslatedName> to = Translate(name);
-    if (!to) {
+    std::vector<TranslatedName> translated = Translate(name);
+    if (translated.empty()) {
       left_out_.push_back(name);
-      continue;
+      if (unknown.empty() && IsUnknownOfBlock(name)) unknown = name;
     }
-    Source& source = parameters_[to->parameter][to->tensor];
-    if (source.tensor != nullptr) {
-      return Status::Error(fmt::format("{}: {} and {} are both {} of {}", folder_, source.name,
-                                       name, to->tensor, to->parameter));
+    for (TranslatedName& to : translated) {
+      Source& source = parameters_[to.parameter][to.tensor];
+      if (source.tensor != nullptr) {
+        return Status::Error(fmt::format("{}: {} and {} are both {} of {}", folder_, source.name,
+                                         name, to.tensor, to.parameter));
+      }
+      source = {name, std::move(to), &tensor};
     }
-    source = {name, *std::move(to), &tensor};
   }
-  std::vector<std::string> without;
-  for (const auto& [parameter, tensors] : parameters_) {
-    if (!tensors.contains(std::string(kParameter))) without.push_back(parameter);
-  }
-  for (const std::string& parameter : without) {
-    for (const auto& [tensor, source] : parameters_[parameter]) left_out_.push_back(source.name);
-    parameters_.erase(parameter);
-  }
+  LeaveOutWithoutParameter();
   if (!parameters_.contains("embedding.weight")) {
     std::vector<std::string> some(
         left_out_.begin(), left_out_.begin() + std::min<std::ptrdiff_t>(3, std::ssize(left_out_)));
@@ -143,7 +162,26 @@ Status DcpImport::Sort() {
         "its own; it has {}",
         folder_, some.empty() ? "nothing" : Join(some, ", ")));
   }
+  if (!unknown.empty()) {
+    return Status::Error(fmt::format(
+        "{} has {}, which no model of this program has: only Llama (of Hugging Face's names "
+        "Mistral and Qwen2, too), with queries, keys and values apart, and its own can be imported",
+        folder_, unknown));
+  }
   return Status::Ok();
+}
+
+void DcpImport::LeaveOutWithoutParameter() {
+  std::set<std::string> without;
+  for (auto entry = parameters_.begin(); entry != parameters_.end();) {
+    if (entry->second.contains(std::string(kParameter))) {
+      ++entry;
+      continue;
+    }
+    for (const auto& [tensor, source] : entry->second) without.insert(source.name);
+    entry = parameters_.erase(entry);
+  }
+  left_out_.insert(left_out_.end(), without.begin(), without.end());
 }
 
 std::map<std::string, std::string> DcpImport::ModelKeys(int64_t heads) const {
@@ -217,6 +255,29 @@ Status DcpImport::CheckParameters(const std::vector<plan::Parameter>& model) con
   return Status::Ok();
 }
 
+// Of the block's that `parameter` is one of.
+AttentionRows DcpImport::RowsOfAttention(std::string parameter) const {
+  const std::string_view attention = ".attention.";
+  const size_t letter = parameter.find(attention) + attention.size();
+  const auto rows = [&](char of) -> int64_t {
+    parameter[letter] = of;
+    const auto found = parameters_.find(parameter);
+    if (found == parameters_.end()) return 0;
+    const std::vector<int64_t>& shape = found->second.at(std::string(kParameter)).tensor->shape;
+    return shape.empty() ? 0 : shape.front();
+  };
+  return {.queries = rows('q'), .keys = rows('k'), .values = rows('v')};
+}
+
+// The shape of a tensor that has an element for each of a parameter of that shape, as "step" has
+// not.
+std::vector<int64_t> DcpImport::ShapeOf(const Source& source, std::vector<int64_t> shape) const {
+  if (source.to.part != FusedPart::kNone && !shape.empty()) {
+    shape.front() = RowsOfAttention(source.to.parameter).all();
+  }
+  return shape;
+}
+
 // Of any parameter: all have the same.
 Result<int64_t> DcpImport::ReadStep() const {
   for (const auto& [parameter, tensors] : parameters_) {
@@ -262,14 +323,24 @@ Result<std::vector<std::byte>> DcpImport::Read(const Source& source, int64_t hea
     if (!bytes.ok()) return cannot(bytes.message());
     PlaceBox(*bytes, chunk, tensor.shape, element_bytes, &whole);
   }
-  if (source.to.order == RotaryOrder::kHalves || tensor.shape.empty()) return whole;
-  if (head_rows < 2 || head_rows % 2 != 0 || tensor.shape.front() % head_rows != 0) {
+  if (tensor.shape.empty() || tensor.shape.front() == 0) return whole;
+  const bool is_paired = source.to.order == RotaryOrder::kPairs;
+  int64_t rows = tensor.shape.front();
+  const auto do_not_fit = [&] {
     return cannot(fmt::format(
         "its rows are in torchtitan's order, and {} rows a head do not fit: give the right "
         "model.heads",
         head_rows));
+  };
+  if (source.to.part != FusedPart::kNone) {
+    const AttentionRows all = RowsOfAttention(source.to.parameter);
+    if (!all.AreHeads(head_rows) || all.all() != rows) return do_not_fit();
+    whole = PartOf(whole, source.to.part, all, head_rows);
+    rows = source.to.part == FusedPart::kQueries ? all.queries : all.keys;
   }
-  return InHalves(whole, tensor.shape.front(), head_rows);
+  if (!is_paired) return whole;
+  if (head_rows < 2 || head_rows % 2 != 0 || rows % head_rows != 0) return do_not_fit();
+  return InHalves(whole, rows, head_rows);
 }
 
 Status DcpImport::Write(const std::string& out, const Settings& settings) const {
@@ -302,7 +373,7 @@ Status DcpImport::Write(const std::string& out, const Settings& settings) const 
       std::vector<std::vector<std::byte>> data;
       std::vector<TensorBytes> written;
       for (const auto& [tensor, source] : tensors) {
-        if (source.tensor->shape != shape) continue;  // "step"
+        if (source.tensor->shape != ShapeOf(source, shape)) continue;
         SHARDSCOPE_ASSIGN_OR_RETURN(std::vector<std::byte> bytes, Read(source, head_rows));
         entry.tensors.push_back({.name = tensor, .dtype = source.tensor->dtype});
         data.push_back(std::move(bytes));

@@ -16,6 +16,19 @@
 
 namespace shardscope::checkpoint {
 
+// How many rows the matrices of queries, keys and values have.
+struct AttentionRows {
+  int64_t queries = 0;
+  int64_t keys = 0;
+  int64_t values = 0;
+
+  int64_t all() const { return queries + keys + values; }
+  bool AreHeads(int64_t head_rows) const {
+    return head_rows > 0 && keys > 0 && keys == values && keys % head_rows == 0 &&
+           queries % keys == 0;
+  }
+};
+
 class DcpImport {
  public:
   // Errors: no such folder, nothing of a model in it, a model with parts of it missing.
@@ -51,6 +64,9 @@ class DcpImport {
   };
 
   Status Sort();
+  void LeaveOutWithoutParameter();
+  AttentionRows RowsOfAttention(std::string parameter) const;
+  std::vector<int64_t> ShapeOf(const Source& source, std::vector<int64_t> shape) const;
   Result<int64_t> ReadStep() const;
   Result<std::vector<std::byte>> Read(const Source& source, int64_t head_rows) const;
 

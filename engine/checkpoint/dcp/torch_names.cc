@@ -1,8 +1,9 @@
 #include "engine/checkpoint/dcp/torch_names.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
+#include <optional>
+#include <span>
 
 namespace shardscope::checkpoint {
 namespace {
@@ -11,6 +12,7 @@ struct Alias {
   std::string_view theirs;  // '#': the number of the block
   std::string_view ours;
   RotaryOrder order = RotaryOrder::kHalves;
+  FusedPart part = FusedPart::kNone;
 };
 
 // Each with .weight or .bias behind it.
@@ -28,13 +30,16 @@ constexpr Alias kAliases[] = {
     {"model.layers.#.mlp.down_proj", "block#.mlp.down"},
     {"model.norm", "head.norm"},
     {"lm_head", "head"},
-    // torchtitan, models/llama3/model/model.py
+    // torchtitan, models/llama3/state_dict_adapter.py
     {"tok_embeddings", "embedding"},
     {"layers.#.attention_norm", "block#.attention.norm"},
     {"layers.#.attention.wq", "block#.attention.q", RotaryOrder::kPairs},
     {"layers.#.attention.wk", "block#.attention.k", RotaryOrder::kPairs},
     {"layers.#.attention.wv", "block#.attention.v"},
     {"layers.#.attention.wo", "block#.attention.o"},
+    {"layers.#.attention.qkv_linear.wq", "block#.attention.q", RotaryOrder::kPairs},
+    {"layers.#.attention.qkv_linear.wk", "block#.attention.k", RotaryOrder::kPairs},
+    {"layers.#.attention.qkv_linear.wv", "block#.attention.v"},
     {"layers.#.ffn_norm", "block#.mlp.norm"},
     {"layers.#.feed_forward.w1", "block#.mlp.gate"},
     {"layers.#.feed_forward.w3", "block#.mlp.up"},
@@ -58,8 +63,36 @@ constexpr Alias kAliases[] = {
     {"head", "head"},
 };
 
-// What wrappers and the names of a state dictionary put in front.
-constexpr std::string_view kPrefixes[] = {"model.", "module.", "_orig_mod.", "state_dict."};
+// The same of one matrix, whose parts are apart everywhere but in the optimizer's state.
+constexpr Alias kFused[] = {
+    {"layers.#.attention.qkv_linear.wqkv", "block#.attention.q", RotaryOrder::kPairs,
+     FusedPart::kQueries},
+    {"layers.#.attention.qkv_linear.wqkv", "block#.attention.k", RotaryOrder::kPairs,
+     FusedPart::kKeys},
+    {"layers.#.attention.qkv_linear.wqkv", "block#.attention.v", RotaryOrder::kHalves,
+     FusedPart::kValues},
+};
+
+// What the names of a state dictionary put in front.
+constexpr std::string_view kPrefixes[] = {"model.", "module.", "state_dict."};
+// What wrappers put between modules, anywhere in a name.
+constexpr std::string_view kWrappers[] = {"_orig_mod.", "_checkpoint_wrapped_module.",
+                                          "_fsdp_wrapped_module."};
+constexpr std::string_view kStates[] = {".state.", "state."};
+
+std::string WithoutWrappers(std::string_view name) {
+  std::string bare(name);
+  for (const std::string_view wrapper : kWrappers) {
+    for (size_t at = bare.find(wrapper); at != std::string::npos; at = bare.find(wrapper, at)) {
+      if (at == 0 || bare[at - 1] == '.') {
+        bare.erase(at, wrapper.size());
+      } else {
+        ++at;
+      }
+    }
+  }
+  return bare;
+}
 
 // The number that stands in `name` for the '#' of `pattern`, if it is that otherwise.
 std::optional<std::string> Match(std::string_view name, std::string_view pattern) {
@@ -80,24 +113,39 @@ std::optional<std::string> Match(std::string_view name, std::string_view pattern
   return std::nullopt;
 }
 
-std::optional<TranslatedName> TranslateParameter(std::string_view name) {
+std::vector<TranslatedName> TranslateParameter(std::string_view name,
+                                               std::span<const Alias> aliases) {
   const size_t dot = name.rfind('.');
   const std::string_view ending = dot == std::string_view::npos ? "" : name.substr(dot);
-  if (ending != ".weight" && ending != ".bias") return std::nullopt;
+  if (ending != ".weight" && ending != ".bias") return {};
   const std::string_view module = name.substr(0, dot);
-  for (const Alias& alias : kAliases) {
+  std::vector<TranslatedName> found;
+  for (const Alias& alias : aliases) {
     const std::optional<std::string> number = Match(module, alias.theirs);
     if (!number) continue;
     std::string ours(alias.ours);
     if (const size_t mark = ours.find('#'); mark != std::string::npos) {
       ours.replace(mark, 1, *number);
     }
-    return TranslatedName{.parameter = ours + std::string(ending), .order = alias.order};
+    found.push_back(
+        {.parameter = ours + std::string(ending), .order = alias.order, .part = alias.part});
+    if (alias.part == FusedPart::kNone) return found;
   }
+  if (!found.empty()) return found;
   for (const std::string_view prefix : kPrefixes) {
-    if (name.starts_with(prefix)) return TranslateParameter(name.substr(prefix.size()));
+    if (name.starts_with(prefix)) return TranslateParameter(name.substr(prefix.size()), aliases);
   }
-  return std::nullopt;
+  return {};
+}
+
+// "optimizer.state.PARAMETER.TENSOR", "optim.state....", "state....": the first of PARAMETER.
+size_t StateBegin(std::string_view name) {
+  for (const std::string_view marker : kStates) {
+    const size_t at = name.find(marker);
+    const bool is_state = at != std::string_view::npos && (marker.front() == '.' || at == 0);
+    if (is_state) return at + marker.size();
+  }
+  return std::string_view::npos;
 }
 
 }  // namespace
@@ -112,19 +160,38 @@ std::string SafetensorsTypeOf(std::string_view torch_type) {
   return std::string(torch_type);
 }
 
-std::optional<TranslatedName> Translate(std::string_view name) {
-  // "optimizer.state.<parameter>.<tensor>", "optim.state....", "state....".
-  for (const std::string_view marker : {".state.", "state."}) {
-    const size_t at = name.find(marker);
-    const bool is_state = at != std::string_view::npos && (marker.front() == '.' || at == 0);
-    const size_t dot = name.rfind('.');
-    if (!is_state || dot < at + marker.size()) continue;
-    const size_t begin = at + marker.size();
-    std::optional<TranslatedName> translated = TranslateParameter(name.substr(begin, dot - begin));
-    if (translated) translated->tensor = name.substr(dot + 1);
-    return translated;
+std::vector<TranslatedName> Translate(std::string_view name) {
+  const std::string bare = WithoutWrappers(name);
+  const std::string_view all = bare;
+  const size_t begin = StateBegin(all);
+  const size_t dot = all.rfind('.');
+  if (begin == std::string_view::npos || dot < begin) return TranslateParameter(all, kAliases);
+  const std::string_view parameter = all.substr(begin, dot - begin);
+  std::vector<TranslatedName> found = TranslateParameter(parameter, kAliases);
+  if (found.empty()) found = TranslateParameter(parameter, kFused);
+  for (TranslatedName& one : found) one.tensor = all.substr(dot + 1);
+  return found;
+}
+
+bool IsUnknownOfBlock(std::string_view name) {
+  const std::string bare = WithoutWrappers(name);
+  std::string_view rest = bare;
+  if (StateBegin(rest) != std::string_view::npos) return false;
+  const bool is_parameter = rest.ends_with(".weight") || rest.ends_with(".bias") ||
+                            rest.find(".experts.") != std::string_view::npos ||
+                            rest.find(".moe.") != std::string_view::npos;
+  bool has_prefix = true;
+  while (has_prefix) {
+    has_prefix = false;
+    for (const std::string_view prefix : kPrefixes) {
+      if (!rest.starts_with(prefix)) continue;
+      rest.remove_prefix(prefix.size());
+      has_prefix = true;
+    }
   }
-  return TranslateParameter(name);
+  const size_t number = rest.starts_with("layers.") ? 7 : rest.starts_with("block") ? 5 : 0;
+  return is_parameter && number > 0 && rest.size() > number && rest[number] >= '0' &&
+         rest[number] <= '9';
 }
 
 }  // namespace shardscope::checkpoint

@@ -1,9 +1,10 @@
 // What PyTorch, Hugging Face, torchtitan and this program call the same things.
 #pragma once
 
-#include <optional>
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace shardscope::checkpoint {
 
@@ -27,15 +28,25 @@ std::string SafetensorsTypeOf(std::string_view torch_type);
 // here and in Hugging Face's Llama, or in turn, as in Meta's and torchtitan's.
 enum class RotaryOrder : uint8_t { kHalves, kPairs };
 
+// Which rows of a tensor are the parameter's: torchtitan's optimizer may have queries, keys and
+// values in one, in which each head of keys has the queries' that go with it, itself, and its
+// values' behind one another (FusedQKVLinear), while its state_dict() has their weights apart.
+enum class FusedPart : uint8_t { kNone, kQueries, kKeys, kValues };
+
 struct TranslatedName {
   std::string parameter;             // as this program calls it
   std::string tensor = "parameter";  // or what the optimizer keeps of it: "exp_avg", "step"
   RotaryOrder order = RotaryOrder::kHalves;
+  FusedPart part = FusedPart::kNone;
 };
 
 // Of a tensor of a checkpoint: "model.layers.0.self_attn.q_proj.weight",
-// "optimizer.state.layers.0.attention.wq.weight.exp_avg", "block0.mlp.up.weight". None: it is
-// nothing that this program has.
-std::optional<TranslatedName> Translate(std::string_view name);
+// "optimizer.state.layers.0.attention.wq.weight.exp_avg", "block0.mlp.up.weight"; of what an
+// optimizer keeps of a fused one three. Empty: it is nothing that this program has.
+std::vector<TranslatedName> Translate(std::string_view name);
+
+// Of a name that is nothing that this program has: whether it is a parameter of a block, without
+// which the model computes something else.
+bool IsUnknownOfBlock(std::string_view name);
 
 }  // namespace shardscope::checkpoint

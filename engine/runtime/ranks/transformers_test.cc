@@ -105,10 +105,13 @@ class TransformersTest : public testing::TestWithParam<std::string> {
     const std::vector<double> expected = recorded_["losses"][dtype];
     const double tolerance = settings()["tolerance"][dtype];
     ASSERT_EQ(result.losses.size(), expected.size());
+    std::vector<size_t> skipped;
     for (size_t step = 0; step < expected.size(); ++step) {
       EXPECT_NEAR(result.losses[step], expected[step], tolerance * expected[step])
           << "step " << step;
+      if (!std::isfinite(result.norms[step])) skipped.push_back(step);
     }
+    EXPECT_EQ(skipped, recorded_["skipped"][dtype].get<std::vector<size_t>>());
     EXPECT_LT(result.losses.back(), 0.9 * result.losses.front());
   }
 
@@ -136,6 +139,22 @@ TEST_P(TransformersTest, LossesAreEqualOverSteps) { ExpectLosses("fp32"); }
 TEST_P(TransformersTest, LossesInBf16AreEqualOverSteps) {
   run_.model.dtype = plan::DType::kBf16;
   ExpectLosses("bf16");
+}
+
+// The first step overflows and is skipped on both sides: the second has its loss once more.
+TEST_P(TransformersTest, LossesInFp16WithAScalerAreEqualOverSteps) {
+  const nlohmann::json& scaler = settings()["scaler"];
+  run_.model.dtype = plan::DType::kFp16;
+  run_.training.scaler = {.is_on = true,
+                          .init = scaler["init"],
+                          .growth = scaler["growth"],
+                          .backoff = scaler["backoff"],
+                          .interval = scaler["interval"]};
+  const std::vector<double> expected = recorded_["losses"]["fp16"];
+  ASSERT_EQ(recorded_["skipped"]["fp16"].size(), 1U);
+  EXPECT_EQ(expected[0], expected[1]);
+  EXPECT_NE(recorded_["losses"]["fp32"], recorded_["losses"]["fp16"]);
+  ExpectLosses("fp16");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TransformersTest,

@@ -38,4 +38,8 @@ std::unique_ptr<Transport> MakeGlooTransport(int num_ranks, int64_t timeout_ns);
 // than `timeout_ns`.
 std::unique_ptr<Transport> MakeGlooTransport(const GlooProcess& process, int64_t timeout_ns);
 
+// Instead of that, by a process that does not come: those that wait for it, or do so within a few
+// seconds, fail with `reason`. Returns when all have read it, or after these seconds.
+void StayAway(const GlooProcess& process, const std::string& reason);
+
 }  // namespace shardscope::transport

@@ -17,6 +17,8 @@ namespace {
 
 constexpr int64_t kLookNs = 50 * kNsPerMs;
 constexpr int64_t kSilenceNs = 5 * kNsPerSecond;
+// Of a process that does not come: in which others that were started with it find that out.
+constexpr int64_t kTellingNs = 5 * kNsPerSecond;
 constexpr const char* kNumCame = "meeting/came";  // processes, whatever they were told
 constexpr const char* kIsOver = "meeting/over";   // all have come; the run goes on without it
 
@@ -37,6 +39,8 @@ class Participant {
 
   int64_t NumCame() const { return store_->Add(kNumCame, 0); }
   bool IsOver() const { return !store_->Get(kIsOver).empty(); }
+  // Before Arrive(): whether a process of this rank has come.
+  bool HasNamesake() const { return store_->Add(OwnKey("processes"), 0) > 0; }
   void End() const {
     if (process_.rank == 0) store_->Set(kIsOver, "1");
   }
@@ -145,6 +149,25 @@ void Meet(const GlooProcess& process, Store* store, Patience* patience) {
       throw TransportError(wrong);
     }
     patience->Wait(RanksText(missing));
+  }
+}
+
+void Refuse(const GlooProcess& process, const std::string& reason, Store* store,
+            const Patience& patience) {
+  const Participant self(process, store);
+  // Others meet there without it, or train already.
+  if (self.HasNamesake() || self.IsOver()) return;
+  StopReason stop(store);
+  stop.Set(reason, true);
+  stop.WaitForReaders([&process] { return process.num_ranks; }, patience.LeftNs());
+}
+
+void StayAway(const GlooProcess& process, const std::string& reason) {
+  if (process.num_ranks == 1) return;
+  Patience patience(process, kTellingNs);
+  try {
+    Refuse(process, reason, Store::OfProcesses(process, &patience).get(), patience);
+  } catch (const TransportError&) {  // it has no port: nobody can be told
   }
 }
 

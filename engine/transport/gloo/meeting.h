@@ -38,4 +38,10 @@ std::string PlaceOf(const GlooProcess& process);
 // what is wrong: two WORLD_SIZEs, two processes with one RANK, ranks that do not come in time.
 void Meet(const GlooProcess& process, Store* store, Patience* patience);
 
+// Has those who are at the meeting, or come to it in time, leave it with `reason`: this process
+// does not come. Where it serves the store it waits for them. Nothing if another process of this
+// rank has come.
+void Refuse(const GlooProcess& process, const std::string& reason, Store* store,
+            const Patience& patience);
+
 }  // namespace shardscope::transport

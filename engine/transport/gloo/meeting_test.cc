@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/transport/gloo/stop_reason.h"
 #include "engine/transport/gloo/store.h"
 #include "trace/base/check.h"
 #include "trace/base/time.h"
@@ -23,15 +24,15 @@ using testing::Each;
 using testing::HasSubstr;
 
 // What each of those who come is told; empty: that all have come.
-std::vector<std::string> Met(const std::vector<GlooProcess>& processes, int64_t timeout_ns) {
-  const auto store = Store::InProcess();
+std::vector<std::string> Met(const std::vector<GlooProcess>& processes, int64_t timeout_ns,
+                             Store* store) {
   std::vector<std::string> said(processes.size());
   std::vector<std::thread> threads;
   for (size_t i = 0; i < processes.size(); ++i) {
     threads.emplace_back([&, i] {
       Patience patience(processes[i], timeout_ns);
       try {
-        Meet(processes[i], store.get(), &patience);
+        Meet(processes[i], store, &patience);
       } catch (const TransportError& error) {
         said[i] = error.what();
       }
@@ -39,6 +40,10 @@ std::vector<std::string> Met(const std::vector<GlooProcess>& processes, int64_t 
   }
   for (std::thread& thread : threads) thread.join();
   return said;
+}
+
+std::vector<std::string> Met(const std::vector<GlooProcess>& processes, int64_t timeout_ns) {
+  return Met(processes, timeout_ns, Store::InProcess().get());
 }
 
 GlooProcess Process(int rank, int num_ranks) {
@@ -66,6 +71,21 @@ TEST(Meeting, RanksThatDoNotComeAreNamed) {
                          HasSubstr("comm.timeout=200"), HasSubstr("WORLD_SIZE=4"))));
 }
 
+TEST(Meeting, WhoDoesNotComeIsNotWaitedFor) {
+  const auto store = Store::InProcess();
+  const GlooProcess leader = Process(0, 3);
+  Refuse(leader, "no disk", store.get(), Patience(leader, 60 * kNsPerSecond));
+  EXPECT_THAT(Met({Process(1, 3), Process(2, 3)}, 60 * kNsPerSecond, store.get()), Each("no disk"));
+}
+
+TEST(Meeting, WhoStaysAwayFromAnotherRunHarmsNobody) {
+  const auto store = Store::InProcess();
+  const GlooProcess leader = Process(0, 2);
+  EXPECT_THAT(Met({leader, Process(1, 2)}, 60 * kNsPerSecond, store.get()), Each(""));
+  Refuse(leader, "no disk", store.get(), Patience(leader, 60 * kNsPerSecond));
+  EXPECT_FALSE(StopReason(store.get()).WaitFor(0));
+}
+
 // A port that is free now.
 int FreePort() {
   const int server = socket(AF_INET, SOCK_STREAM, 0);
@@ -75,6 +95,26 @@ int FreePort() {
   SHARDSCOPE_CHECK(getsockname(server, reinterpret_cast<sockaddr*>(&address), &size) == 0);
   close(server);
   return ntohs(address.sin_port);
+}
+
+// Rank 0 serves the store until the other has read it, whichever of them is there first.
+TEST(Meeting, WhoStaysAwayTellsThoseWhoWait) {
+  GlooProcess leader = Process(0, 2);
+  leader.master_address = "127.0.0.1";
+  leader.master_port = FreePort();
+  GlooProcess other = leader;
+  other.rank = 1;
+  std::string said;
+  std::thread waits([&] {
+    try {
+      MakeGlooTransport(other, 60 * kNsPerSecond);
+    } catch (const TransportError& error) {
+      said = error.what();
+    }
+  });
+  StayAway(leader, "no disk");
+  waits.join();
+  EXPECT_EQ(said, "no disk");
 }
 
 TEST(Meeting, WhoComesWhenTheStoreIsGoneHasMetNobody) {

@@ -4,13 +4,11 @@
 #include <thread>
 
 #include "trace/base/mutex.h"
-#include "trace/base/time.h"
 
 namespace shardscope::transport {
 namespace {
 
-constexpr int64_t kPollNs = 5 * kNsPerMs;  // of the store
-constexpr int64_t kReadingNs = 2 * kNsPerSecond;
+constexpr int64_t kPollNs = 5 * kNsPerMs;          // of the store
 constexpr const char* kReasonKey = "abort";        // why the first rank stopped
 constexpr const char* kReadersKey = "abort_read";  // how many processes have it
 
@@ -52,9 +50,10 @@ std::optional<std::string> StopReason::WaitFor(int64_t longest_ns) {
   return std::nullopt;
 }
 
-void StopReason::WaitForReaders(const std::function<int64_t()>& num_there) const {
+void StopReason::WaitForReaders(const std::function<int64_t()>& num_there,
+                                int64_t longest_ns) const {
   if (!store_->is_server()) return;
-  const int64_t until_ns = MonotonicNs() + kReadingNs;
+  const int64_t until_ns = MonotonicNs() + longest_ns;
   while (MonotonicNs() < until_ns && store_->Add(kReadersKey, 0) < num_there() - 1) Pause();
 }
 

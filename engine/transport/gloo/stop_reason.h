@@ -8,6 +8,7 @@
 
 #include "engine/transport/gloo/store.h"
 #include "trace/base/mutex.h"
+#include "trace/base/time.h"
 
 namespace shardscope::transport {
 
@@ -26,9 +27,12 @@ class StopReason {
   bool is_set() const { return Get().has_value(); }
   // Where this process serves the store: until all that are in the run but the one that said it
   // have read why, or a moment has gone. `num_there` is asked again, as some may still come.
-  void WaitForReaders(const std::function<int64_t()>& num_there) const;
+  void WaitForReaders(const std::function<int64_t()>& num_there,
+                      int64_t longest_ns = kReadingNs) const;
 
  private:
+  static constexpr int64_t kReadingNs = 2 * kNsPerSecond;
+
   std::optional<std::string> Get() const;
 
   Store* const store_;
