@@ -158,7 +158,7 @@ Status DcpImport::Sort() {
     std::vector<std::string> some(
         left_out_.begin(), left_out_.begin() + std::min<std::ptrdiff_t>(3, std::ssize(left_out_)));
     return Status::Error(fmt::format(
-        "{} has no model that this program knows: Llama as Hugging Face or torchtitan name it, or "
+        "{} has no model that this program takes: Llama as Hugging Face or torchtitan name it, or "
         "its own; it has {}",
         folder_, some.empty() ? "nothing" : Join(some, ", ")));
   }
