@@ -68,6 +68,8 @@ function(shardscope_test)
   cmake_parse_arguments(ARG "" "NAME;TIMEOUT;PARTS;COST" "SOURCES;LINKS;ENVIRONMENT" ${ARGN})
   add_executable(${ARG_NAME} ${ARG_SOURCES})
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_LINKS} test_places shardscope_warnings shardscope_sanitizer GTest::gmock GTest::gtest_main)
+  # Half of what is compiled is tests, whose own speed does not count: a quarter less than with -O2.
+  target_compile_options(${ARG_NAME} PRIVATE $<$<CONFIG:Release>:-O1>)
   set_target_properties(${ARG_NAME} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   shardscope_note_torch(${ARG_NAME} ${ARG_LINKS})
   shardscope_precompile(${ARG_NAME} base_test <gmock/gmock.h> <gtest/gtest.h>)

@@ -361,6 +361,13 @@ size_t MemoryTimeline::FirstAt(int64_t time_ns, size_t first) const {
   return at;
 }
 
+size_t MemoryTimeline::FirstNear(int64_t time_ns, size_t first) const {
+  const auto begin = block_start_ns_.begin() + static_cast<std::ptrdiff_t>(first / kBlock);
+  const auto block = std::lower_bound(begin, block_start_ns_.end(), time_ns);
+  const size_t at = static_cast<size_t>(block - block_start_ns_.begin()) * kBlock;
+  return std::clamp(at, first, size());
+}
+
 size_t MemoryTimeline::Largest(size_t first, size_t last) const {
   size_t largest = first;
   int64_t largest_total = INT64_MIN;

@@ -60,6 +60,9 @@ void ExpectSearches(const MemoryTimeline& timeline,
     size_t at = first;
     while (at < points.size() && points[at].time_ns < time_ns) ++at;
     ASSERT_EQ(timeline.FirstAt(time_ns, first), at) << time_ns << " from " << first;
+    const size_t near = timeline.FirstNear(time_ns, first);
+    ASSERT_GE(near, at) << time_ns << " from " << first;
+    ASSERT_LE(near, std::min(at + 63, points.size())) << time_ns << " from " << first;
   }
 }
 

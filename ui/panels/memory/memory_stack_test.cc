@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <random>
 #include <vector>
 
 #include "tests/lesson/lesson_snapshot.h"
@@ -77,6 +81,37 @@ TEST(MemoryStackTest, NothingAfterTheEndAndNothingBeforeTheFirstPoint) {
   EXPECT_FLOAT_EQ(stack.boxes[0].x0, 30);
   EXPECT_FLOAT_EQ(stack.boxes[0].x1, 60);
   EXPECT_TRUE(StackOf({}, axis, 100).boxes.empty());
+}
+
+// A column of a thousand points may take an eighth of a neighbour's, no more.
+TEST(MemoryStackTest, ColumnsOfManyPointsShowTheirPeaks) {
+  constexpr int kColumns = 20;
+  constexpr int64_t kPoints = 1000;  // a column
+  std::mt19937 random(8);
+  std::vector<Live> moments;
+  for (int64_t at = 0; at < kColumns * kPoints; ++at) {
+    moments.push_back({at, 1, static_cast<int64_t>(random() % 100'000)});
+  }
+  const auto end_ns = static_cast<int64_t>(moments.size());
+  const timeline::Axis axis({0, end_ns}, 0, kColumns);
+  const MemoryStack stack = StackOf(moments, axis, end_ns);
+  const auto peak_of = [&](int64_t from, int64_t until) {
+    int64_t peak = 0;
+    for (int64_t at = std::max<int64_t>(from, 0); at < std::min(until, end_ns); ++at) {
+      peak = std::max(peak, moments[static_cast<size_t>(at)].activation + 1);
+    }
+    return peak;
+  };
+  int64_t seen = 0;
+  for (const StackBox& box : stack.boxes) {
+    if (box.category != MemoryCategory::kActivation) continue;
+    const int64_t from = std::llround(box.x0) * kPoints;
+    const int64_t until = std::llround(box.x1) * kPoints;
+    EXPECT_GE(box.high_bytes, peak_of(from + kPoints / 8, until));
+    EXPECT_LE(box.high_bytes, peak_of(from, until + kPoints / 8));
+    seen += std::llround(box.x1 - box.x0);
+  }
+  EXPECT_EQ(seen, kColumns);
 }
 
 // The heights drawn at any column add up to the total of the largest point in it.
