@@ -88,11 +88,11 @@ std::vector<Interval> Exposed(const RankIndex& rank, int64_t from_ns, int64_t un
     if (&column == &rank.column(LaneKind::kExposed)) continue;
     const size_t last = column.FirstStartingAt(until_ns);
     for (size_t at = column.FirstTouching(from_ns); at < last; ++at) {
-      if (column[at].instant) continue;
-      const Interval interval{std::max(column[at].start_ns, from_ns),
-                              std::min(column[at].end_ns, until_ns)};
-      if (IsCommunication(column[at].op_class)) communication.push_back(interval);
-      if (IsCompute(column[at].op_class)) compute.push_back(interval);
+      if (column.IsInstant(at)) continue;
+      const Span span = column[at];
+      const Interval interval{std::max(span.start_ns, from_ns), std::min(span.end_ns, until_ns)};
+      if (IsCommunication(span.op_class)) communication.push_back(interval);
+      if (IsCompute(span.op_class)) compute.push_back(interval);
     }
   }
   return Subtract(Union(std::move(communication)), Union(std::move(compute)));

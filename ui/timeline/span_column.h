@@ -91,7 +91,8 @@ class SpanColumn {
 
   size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }
-  Span operator[](size_t index) const;
+  Span operator[](size_t index) const;  // looks at its row
+  bool IsInstant(size_t index) const { return entries_[index].instant; }
 
   // Indices [first, last) of the spans that may touch `range`; the first few may end before it.
   size_t FirstTouching(int64_t time_ns) const;    // first whose end > time_ns
