@@ -72,7 +72,7 @@ class ChunkWriter {
         ColumnSource columns(select);
         rows.Read(&columns);
       }
-      const bool is_full = rows.size() == kMostRowsOfChunk;
+      const bool is_full = rows.size() == kRowsOfChunk;
       if (rows.size() == 0 || (more && !is_full)) continue;
       const std::string data = PackRows(rows);
       if (data.empty()) return ForgetTable(table);

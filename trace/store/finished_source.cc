@@ -19,7 +19,8 @@
 namespace shardscope::store {
 namespace {
 
-constexpr size_t kRowsAtATime = 100'000;  // of the large tables each
+constexpr size_t kRowsAtATime = 100'000;     // of the large tables each
+constexpr size_t kRowsAhead = kRowsOfChunk;  // likewise, by ReadNext()
 
 constexpr size_t kMostTracks = 1 << 16;  // each is searched on its own
 constexpr int64_t kFirstVersion = 4;     // older files have no step_range
@@ -239,7 +240,7 @@ class FinishedSource::OpRuns {
 
   Result<RowBatch> Read(RowBatch room) {
     Clear(&room);
-    size_t left = kRowsAtATime;
+    size_t left = kRowsAhead;
     room.Get<schema::OpRunRow>().reserve(left + (rows_.chunks ? kMostRowsOfChunk : 0));
     SHARDSCOPE_RETURN_IF_ERROR(DrainHot(&rows_, &left, &room));
     return room;
@@ -270,7 +271,7 @@ class FinishedSource::Others {
 
   Result<RowBatch> Read(RowBatch room) {
     Clear(&room);
-    size_t left = kRowsAtATime;
+    size_t left = kRowsAhead;
     for (HotRows& rows : tables_) SHARDSCOPE_RETURN_IF_ERROR(DrainHot(&rows, &left, &room));
     return room;
   }
