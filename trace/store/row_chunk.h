@@ -28,7 +28,7 @@ namespace shardscope::store {
 
 inline constexpr uint32_t kChunkFormat = 1;
 inline constexpr size_t kMostRowsOfChunk = 65'536;
-inline constexpr size_t kRowsOfChunk = 16'384;  // as written: reading ahead holds several
+inline constexpr size_t kRowsOfChunk = 16'384;        // as written: reading ahead holds several
 inline constexpr size_t kMostTextOfChunk = 64 << 20;  // bytes, with the rows that share a text
 
 enum class ChunkColumn : uint8_t {
