@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "app/say.h"
 #include "engine/config/config.h"
 #include "engine/footprint/device_limits.h"
 #include "engine/footprint/footprint.h"
@@ -48,12 +49,15 @@ Result<config::Config> ReadConfig(const MemoryPlanArguments& arguments) {
   for (const std::string& setting : arguments.settings) {
     SHARDSCOPE_RETURN_IF_ERROR(config::ApplySetting(setting, &config));
   }
-  config::SettleInherited(&config);
   config.ClearChanges();
   SHARDSCOPE_RETURN_IF_ERROR(footprint::ApplyFolders(&config));
+  const std::string gave_way = config::SettleInherited(&config);
   SHARDSCOPE_RETURN_IF_ERROR(config.Check());
   SHARDSCOPE_RETURN_IF_ERROR(config::CheckKeysOfStrategies(config));
   SHARDSCOPE_RETURN_IF_ERROR(footprint::CheckDeviceLimits(config));
+  if (!gave_way.empty()) {
+    Say("settings of the run that do not go with the given ones give way: " + gave_way);
+  }
   return config;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <malloc.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -73,13 +74,15 @@ Status ChooseDevice(const Arguments& arguments, const config::Config& config,
   return Status::Ok();
 }
 
-// `config`, for the device that was chosen, checked.
+// `config`, for the device that was chosen, checked. `gave_way`: of a checkpoint, as
+// config::SettleInherited() has it.
 Result<config::Config> ConfigFor(const cuda::DeviceChoice& choice, const Arguments& arguments,
-                                 config::Config config) {
+                                 config::Config config, std::string* gave_way) {
   Status status;
   if (choice.device != config::GetDevice(config))
     status = config.Set("run.device", config::Name(choice.device));
   if (status.ok() && arguments.launch) status = config::ApplyLaunch(*arguments.launch, &config);
+  if (status.ok()) *gave_way = config::SettleInherited(&config);
   if (status.ok()) status = config.Check();
   if (status.ok()) status = config::CheckKeysOfStrategies(config);
   if (status.ok()) return config;
@@ -103,7 +106,8 @@ Result<Setting> ReadSetting(const Arguments& arguments) {
   SHARDSCOPE_RETURN_IF_ERROR(footprint::ApplyFolders(&*given));
   Setting setting;
   SHARDSCOPE_RETURN_IF_ERROR(ChooseDevice(arguments, *given, &setting.choice));
-  Result<config::Config> config = ConfigFor(setting.choice, arguments, *given);
+  std::string gave_way;
+  Result<config::Config> config = ConfigFor(setting.choice, arguments, *given, &gave_way);
   if (!config.ok()) return config.status();
   Result<std::unique_ptr<runtime::Device>> device =
       cuda::OpenDevice({.config = *config, .launch = arguments.launch}, &setting.choice);
@@ -111,8 +115,11 @@ Result<Setting> ReadSetting(const Arguments& arguments) {
   setting.device = std::move(device).value();
   // It may have become the CPU only now.
   if (setting.choice.device != config::GetDevice(*config)) {
-    config = ConfigFor(setting.choice, arguments, *given);
+    config = ConfigFor(setting.choice, arguments, *given, &gave_way);
     if (!config.ok()) return config.status();
+  }
+  if (arguments.is_leader() && !gave_way.empty()) {
+    Say("settings of the checkpoint that do not go with the given ones give way: " + gave_way);
   }
   setting.config = std::move(config).value();
   return setting;
@@ -148,6 +155,26 @@ void PrintData(const runtime::Job& job) {
                     Counted(model::NumSamples(num_bytes, job.model.seq), "sample"),
                     job.model.seq + 1, model::UnigramEntropy(corpus.bytes), BrokenLinks(corpus)));
   FlushOutput();
+}
+
+// What of the settings is taken as it is, and may not be what was meant.
+void PrintDoubts(const config::Config& config, const model::ModelConfig& model) {
+  if (model.most_positions > 0 && model.seq > model.most_positions) {
+    Print(fmt::format(
+        "model.seq={} is longer than max_position_embeddings={} of {}/config.json: the model has "
+        "not learned the positions behind that\n",
+        model.seq, model.most_positions, config.Get("model.path")));
+  }
+  const bool keeps = config.IsGiven("checkpoint.keep") && config.GetInt("checkpoint.keep") > 0;
+  const bool comes_later = std::ranges::any_of(config.changes(), [](const config::Change& change) {
+    return change.set.contains("checkpoint.every");
+  });
+  if (keeps && config.GetInt("checkpoint.every") == 0 && !comes_later) {
+    Print(
+        fmt::format("checkpoint.keep={} has no effect with checkpoint.every=0, but on checkpoints "
+                    "that the control socket asks for: set checkpoint.every\n",
+                    config.Get("checkpoint.keep")));
+  }
 }
 
 // A file or folder that the run has written, while it is still at its place.
@@ -267,6 +294,7 @@ Result<int> TrainSharded(const Arguments& arguments, const Setting& setting, run
     SHARDSCOPE_RETURN_IF_ERROR(losses.Open(arguments.losses));
     *is_awaited = false;
     PrintData(job);
+    PrintDoubts(config, job.model);
     PrintDevice(setting);
   }
   const FinishingTold told(arguments.is_leader() ? &progress : nullptr);
@@ -301,6 +329,9 @@ Result<int> Train(const Arguments& arguments, bool* is_awaited) {
   SHARDSCOPE_RETURN_IF_ERROR(CheckLaunch(arguments));
   const Result<Setting> setting = ReadSetting(arguments);
   if (!setting.ok()) return setting.status();
+  if (arguments.reference && !setting->config.Get("checkpoint.resume").empty()) {
+    return Status::Error("--reference goes on from no checkpoint: leave checkpoint.resume away");
+  }
   if (arguments.reference && setting->config.GetInt("eval.every") > 0) {
     return Status::Error("--reference evaluates nothing: leave eval.every away");
   }

@@ -3,9 +3,12 @@
 import json
 import pathlib
 import re
+import shutil
 import struct
 import sys
 
+import hugging_face
+import llama_cases
 from programs import ProgramTest, TRAIN
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "tokenizer"))
@@ -90,6 +93,52 @@ class DataTest(ProgramTest):
         self.assertIn("its model is Unigram", self.error(f"data.tokenizer={self.root / 'unigram'}"))
         self.data.write_text(self.data.read_text() + '{"text": \n')
         self.assertRegex(self.error(*self.settings), r"chats.jsonl, line 61: it is no JSON")
+
+    def test_a_tokenizer_of_another_kind_is_an_error_and_no_reason_to_train_on_bytes(self):
+        model = hugging_face.write_folder(self.root / "llama", {**llama_cases.BASE, "vocab_size": 300, "num_key_value_heads": 2})
+        out = self.root / "run"
+
+        def run(*settings, check=False):
+            return self.run_program(TRAIN, "--ranks", 1, "--out", out, "--set", f"model.path={model}", "model.seq=16", "train.batch=1", "train.steps=2",
+                                    *settings, check=check)
+
+        text = self.root / "text.txt"
+        text.write_text("the quick brown fox jumps over the lazy dog. " * 20)
+        for files in (["tokenizer.model"], ["vocab.json", "merges.txt"]):
+            for name in files:
+                (model / name).write_text("{}")
+            shown = " and ".join(files)
+            for data in (self.data, text):
+                with self.subTest(shown, data=data.name):
+                    done = run(f"data.path={data}")
+                    self.assertEqual(done.returncode, 1, done.stdout)
+                    self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+                    self.assertIn(f"{model} has a tokenizer of another kind ({shown}), and no tokenizer.json", done.stderr)
+                    self.assertIn("set data.tokenizer=bytes", done.stderr)
+                    self.assertFalse(out.exists())
+            self.assertIn(f"({shown})", self.error(f"data.tokenizer={model}"))
+            run(f"data.path={text}", "data.tokenizer=bytes", check=True)
+            shutil.rmtree(out)
+            for name in files:
+                (model / name).unlink()
+        run(f"data.path={text}", check=True)  # a folder without any
+
+    def test_json_lines_are_not_learned_as_bytes_unless_that_is_said(self):
+        for settings in ([], ["data.tokenizer=bytes"]):
+            self.assertIn(f"{self.data} has JSON lines by its name, which need a tokenizer", self.error(*settings))
+        self.train("bytes", "data.format=text", "train.steps=2")
+
+    def test_eval_batches_are_of_all_ranks(self):
+        # Its answer is behind the first two samples, and not behind the first eight.
+        held_out = self.root / "held-out.jsonl"
+        chat = {"messages": [{"role": "user", "content": "a " * 24}, {"role": "assistant", "content": "the gradient is reduced " * 20}]}
+        held_out.write_text(json.dumps(chat) + "\n")
+        settings = [*self.settings, "train.batch=1", "train.steps=2", "eval.every=2", f"eval.path={held_out}"]
+        self.train("four", *settings, "eval.batches=2", ranks=4)
+        done = self.run_program(*self.train_command(self.root / "one", *settings, "eval.batches=2", ranks=1), check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"eval.path: of the first 2 samples of {held_out}, which eval.batches=2 takes, no token counts in the loss: raise eval.batches",
+                      done.stderr)
 
     def test_sampling_without_a_checkpoint_is_an_error(self):
         done = self.run_program(TRAIN, "sample", "--checkpoint", self.root, "--prompt", "a", check=False)

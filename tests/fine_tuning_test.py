@@ -69,7 +69,8 @@ class FineTuningTest(ProgramTest):
 
         more = self.root / "more"
         step = max(int(path.name.split("-")[1]) for path in (run / "checkpoints").glob("step-*"))
-        done = self.run_program(TRAIN, "--resume", run, "--ranks", 2, "--out", more, "--set", "strategy=zero2", "offload=none", f"train.steps={step + 12}")
+        done = self.run_program(TRAIN, "--resume", run, "--ranks", 2, "--out", more, "--set", "strategy=zero2", f"train.steps={step + 12}")
+        self.assertIn("give way: offload=all (now none)\n", done.stderr)
         self.assertRegex(done.stdout, rf"step {step}\b")
         # Over all ranks: the samples of one may be prompts alone, which are not in the loss.
         mean = "SELECT avg(loss) AS loss FROM (SELECT step, loss FROM step ORDER BY step {} LIMIT {})"

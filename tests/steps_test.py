@@ -52,7 +52,9 @@ class StepsTest(ProgramTest):
 
     def test_skipped_steps_are_marked(self):
         init, steps = 2**30, 24  # far too large for gradients in fp16, of which some fit in the end
-        run, _ = self.train("run", "precision.param=fp16", f"scaler.init={init}", f"train.steps={steps}")
+        losses = self.root / "losses"
+        run, _ = self.train("run", "precision.param=fp16", f"scaler.init={init}", f"train.steps={steps}", extra=["--losses", losses])
+        self.assertEqual(losses.read_text().splitlines()[0].split()[2], "nan")  # of a step that is skipped, without a sign
         marked = self.sql(run, "SELECT step, key, old_value, new_value FROM marker WHERE kind = 'skip' ORDER BY id")
         scales = [row["value"] for row in self.sql(run, """SELECT c.value FROM counter c JOIN string s ON s.id = c.name_string
 WHERE s.text = 'loss_scale' ORDER BY c.time_ns""")]

@@ -144,8 +144,14 @@ Result<config::Config> ReadSettings(const Arguments& arguments) {
     for (const std::string& reason : passed) Say("passed over: " + reason);
   }
   SHARDSCOPE_ASSIGN_OR_RETURN(config, SettingsOf(found, arguments));
+  // There lie the checkpoints of the run that it goes on from.
+  const std::string path_before = config.Get("checkpoint.path");
+  config.Unset("checkpoint.path");
   SHARDSCOPE_RETURN_IF_ERROR(ApplyGiven(arguments, &config));
-  config::SettleInherited(&config);
+  if (arguments.is_leader() && !path_before.empty() && config.Get("checkpoint.path").empty()) {
+    Say("checkpoints go into the folder of this run: checkpoint.path=" + path_before +
+        " is that of the run before, and taken only if it is given again");
+  }
   SHARDSCOPE_RETURN_IF_ERROR(config.Set("checkpoint.resume", found));
   return config;
 }

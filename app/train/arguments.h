@@ -32,8 +32,8 @@ struct Arguments {
 Result<std::optional<Arguments>> ParseArguments(int argc, const char* const* argv);
 
 // The defaults, over them the file, over that the settings in their order. Of a run that goes on
-// from a checkpoint the settings of that one stand in place of the defaults, and checkpoint.resume
-// is the checkpoint's path.
+// from a checkpoint the settings of that one, but checkpoint.path, stand in place of the defaults,
+// and checkpoint.resume is the checkpoint's path; config::SettleInherited() is still to be called.
 Result<config::Config> ReadSettings(const Arguments& arguments);
 
 }  // namespace shardscope::app

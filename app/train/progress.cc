@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -20,6 +21,11 @@ constexpr int kBarCells = 20;
 constexpr auto kFirstFinishing = std::chrono::seconds(1);
 constexpr auto kNextFinishing = std::chrono::seconds(5);  // of plain lines
 
+// Not "-nan", as fmt prints what a GPU's or CPU's arithmetic may give.
+double WithoutSign(double value) {
+  return std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value;
+}
+
 std::string Bar(int64_t done, int64_t all) {
   const auto cells = static_cast<size_t>(done * kBarCells / std::max<int64_t>(1, all));
   return "[" + std::string(cells, '#') + std::string(kBarCells - cells, '.') + "]";
@@ -28,7 +34,7 @@ std::string Bar(int64_t done, int64_t all) {
 }  // namespace
 
 std::string LossText(const runtime::StepReport& report) {
-  return report.counts ? fmt::format("loss {:.4f}", report.loss) : "no token counts";
+  return report.counts ? fmt::format("loss {:.4f}", WithoutSign(report.loss)) : "no token counts";
 }
 
 std::string ProgressText(const runtime::StepReport& report) {
@@ -111,7 +117,8 @@ void TrainProgress::Close() {
 
 std::string LossLine(const runtime::StepReport& report) {
   const double loss = report.counts ? report.loss : std::numeric_limits<double>::quiet_NaN();
-  return fmt::format("{} {:.17g} {:.17g}\n", report.step, loss, report.grad_norm);
+  return fmt::format("{} {:.17g} {:.17g}\n", report.step, WithoutSign(loss),
+                     WithoutSign(report.grad_norm));
 }
 
 Status LossFile::Open(const std::string& path) {

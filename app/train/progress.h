@@ -55,7 +55,8 @@ std::string ProgressText(const runtime::StepReport& report);
 // "loss 2.3450", or that no token counts.
 std::string LossText(const runtime::StepReport& report);
 
-// "step loss grad_norm", in full precision; the loss is nan where no token counts.
+// "step loss grad_norm", in full precision; the loss is nan where no token counts,
+// the norm where the step was skipped.
 std::string LossLine(const runtime::StepReport& report);
 
 // --losses FILE: one line a step, which others may read while the run goes on. One thread at a

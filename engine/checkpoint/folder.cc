@@ -134,6 +134,12 @@ Result<std::string> FindCheckpoint(const std::string& path, std::vector<std::str
       "step, and any run when its control socket is told 'checkpoint'");
 }
 
+std::optional<int64_t> LastStep(const std::string& root) {
+  const std::vector<std::string> newest_first = CheckpointsIn(root);
+  if (newest_first.empty()) return std::nullopt;
+  return StepOf(fs::path(newest_first.front()).filename().string());
+}
+
 std::string WholeBeside(const std::string& folder) {
   const fs::path path = fs::path(folder + "/").lexically_normal().parent_path();
   for (const std::string& candidate : CheckpointsIn(path.parent_path().string())) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,6 +28,9 @@ bool IsPartial(const std::string& folder);
 // folder of checkpoints; of those that were passed over because they are not whole, `passed` gets
 // the reasons. The path is absolute.
 Result<std::string> FindCheckpoint(const std::string& path, std::vector<std::string>* passed);
+
+// The highest step of which `root` has a folder, whole or not; none: it has no checkpoint.
+std::optional<int64_t> LastStep(const std::string& root);
 
 // Beside the checkpoint `folder` the newest other one that is whole, as far as that is known
 // without reading its data; empty: there is none.

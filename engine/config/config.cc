@@ -15,10 +15,24 @@
 namespace shardscope::config {
 namespace {
 
-Status UnknownKey(std::string_view name) {
+// "checkpointing=budget:1GB" of checkpointing.budget=1GB: where `name` is a key and a form that its
+// value can have. Empty: it is not.
+std::string AsFormOfValue(std::string_view name, std::string_view value) {
+  const size_t dot = name.rfind('.');
+  const KeyInfo* key = dot == std::string_view::npos ? nullptr : FindKey(name.substr(0, dot));
+  if (key == nullptr) return "";
+  const std::string form = std::string(name.substr(dot + 1)) + ":";
+  if ((" " + Allowed(*key)).find(" " + form) == std::string::npos) return "";
+  const Result<std::string> text = Canonical(*key, form + std::string(Trim(value)));
+  return key->name + "=" + (text.ok() ? *text : form + "...");
+}
+
+Status UnknownKey(std::string_view name, std::string_view value) {
   std::vector<std::string> names;
   for (const KeyInfo& key : AllKeys()) names.push_back(key.name);
   const std::string shown(name.substr(0, 80));
+  if (const std::string form = AsFormOfValue(name, value); !form.empty())
+    return Status::Error(fmt::format("unknown key {}; did you mean {}?", shown, form));
   if (const auto nearest = NearestName(shown, names))
     return Status::Error(fmt::format("unknown key {}; did you mean {}?", shown, *nearest));
   return Status::Error(
@@ -54,7 +68,7 @@ Config::Config() {
 
 Status Config::Set(std::string_view key, std::string_view value) {
   const KeyInfo* info = FindKey(key);
-  if (info == nullptr) return UnknownKey(key);
+  if (info == nullptr) return UnknownKey(key, value);
   if (!info->settable)
     return Status::Error(fmt::format("{} cannot be set: the trainer writes it", info->name));
   auto canonical = Canonical(*info, value);

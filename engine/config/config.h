@@ -203,8 +203,10 @@ int64_t GetComputeSlots(const Config& config);
 
 // Whether it is an error that the key has no effect: the user gave it, and not its default.
 bool MustHaveEffect(const Config& config, std::string_view key);
-// Drops what came with a checkpoint and would be refused beside the strategy that was given.
-void SettleInherited(Config* config);
+// Puts what came with a checkpoint back to its default where Check() would refuse it beside what
+// was given, as far as it only says how the work is arranged. Returns what that was, for people:
+// "offload=all (now none), ..."; empty: nothing.
+std::string SettleInherited(Config* config);
 
 // Relative paths become absolute; `bytes` in place of a tokenizer is none.
 void MakePathsAbsolute(Config* config);

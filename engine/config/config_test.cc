@@ -247,6 +247,10 @@ struct BadInput {
 const BadInput kBadInputs[] = {
     {{"prefetch.bakward=pre"}, {"unknown key prefetch.bakward", "prefetch.backward?"}},
     {{"train.step=3"}, {"unknown key train.step", "train.steps?"}},
+    {{"checkpointing.budget=1GB"},
+     {"unknown key checkpointing.budget", "did you mean checkpointing=budget:1GB?"}},
+    {{"checkpointing.every=x"}, {"unknown key checkpointing.every", "checkpointing=every:...?"}},
+    {{"unit.policy.size=1000"}, {"unknown key unit.policy.size", "unit.policy=size:1000?"}},
     {{"model.layer=3"}, {"model.layers?"}},
     {{"quite.something.else=1"}, {"unknown key quite.something.else", "--help"}},
     {{"=1"}, {"--set =1", "key=value"}},

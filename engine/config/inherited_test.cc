@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "engine/config/config.h"
 
@@ -75,6 +76,104 @@ TEST(Inherited, WhatTheGivenStrategyContradictsIsDropped) {
   EXPECT_EQ(ToPolicy(low).accumulation, plan::Accumulation());
   const Config kept = GoesOn({{"precision.keep_low_grads", "true"}}, {{"strategy", "grad_op"}});
   EXPECT_TRUE(kept.GetBool("precision.keep_low_grads"));
+}
+
+struct Move {
+  Settings inherited;
+  Settings given;
+  std::string gave_way;
+};
+
+// What is given is a run that can be trained, whatever the checkpoint's had.
+TEST(Inherited, WhatDoesNotGoWithTheGivenGivesWayAndIsNamed) {
+  const Settings hybrid = {{"strategy", "hybrid"}, {"mesh.replicate", "2"}};
+  const Settings shares = {{"strategy", "full"}, {"mesh.tensor", "2"}};
+  const Settings stages = {{"strategy", "full"}, {"mesh.pipeline", "2"}};
+  const Settings offloads = {{"strategy", "full"}, {"offload", "all"}};
+  const Settings splits = {{"mesh.tensor", "2"}, {"tensor.sequence_parallel", "true"}};
+  const std::string one_replica = "mesh.replicate=2 (now 1)";
+  const std::string one_part = "mesh.tensor=2 (now 1)";
+  const std::string one_stage = "mesh.pipeline=2 (now 1)";
+  const std::string on_device = "offload=all (now none)";
+  const std::vector<Move> moves = {
+      {hybrid, {{"strategy", "full"}}, one_replica},
+      {hybrid, {{"strategy", "zero2"}}, one_replica},
+      {hybrid, {{"strategy", "tensor"}}, one_replica},
+      {hybrid, {{"strategy", "pipeline"}}, one_replica},
+      {hybrid, {{"strategy", "single"}, {"run.ranks", "1"}}, one_replica},
+      {hybrid, {{"strategy", "ddp"}}, "mesh.replicate=2 (now auto)"},
+      {hybrid, {{"strategy", "ddp"}, {"run.ranks", "3"}}, "mesh.replicate=2 (now auto)"},
+      {hybrid, {{"strategy", "hybrid_grad_op"}}, ""},
+      {hybrid, {{"run.ranks", "3"}}, "mesh.replicate=2 (now 3)"},
+      {{{"strategy", "hybrid"}, {"mesh.replicate", "2"}, {"mesh.shard", "2"}},
+       {{"strategy", "ddp"}},
+       "mesh.replicate=2 (now auto), mesh.shard=2 (now 1)"},
+      {shares, {{"run.ranks", "3"}}, one_part},
+      {shares, {{"strategy", "zero2"}}, one_part},
+      {shares, {{"strategy", "pipeline"}, {"run.ranks", "3"}}, one_part},
+      {shares, {{"strategy", "single"}, {"run.ranks", "1"}}, one_part},
+      {shares, {{"strategy", "ddp"}}, ""},
+      {stages, {{"run.ranks", "1"}}, one_stage},
+      {stages, {{"strategy", "ddp"}, {"run.ranks", "3"}}, one_stage},
+      {stages, {{"strategy", "zero2"}, {"run.ranks", "3"}}, one_stage},
+      {stages, {{"strategy", "tensor"}}, one_stage},
+      {stages, {{"strategy", "single"}, {"run.ranks", "1"}}, one_stage},
+      {{{"preset", "double_buffer"}},
+       {{"strategy", "grad_op"}},
+       "preset=double_buffer (now fsdp2)"},
+      {{{"unit.root", "true"}}, {{"strategy", "pipeline"}}, "unit.root=true (now false)"},
+      {{{"unit.policy", "module"}},
+       {{"preset", "double_buffer"}},
+       "unit.policy=module (now block)"},
+      {offloads, {{"strategy", "ddp"}}, on_device},
+      {offloads, {{"strategy", "zero2"}}, on_device},
+      {offloads, {{"strategy", "tensor"}}, on_device},
+      {offloads, {{"strategy", "zero3"}}, ""},
+      {{{"strategy", "hybrid"}, {"accumulation", "reduce_scatter_only"}},
+       {{"strategy", "full"}},
+       "accumulation=reduce_scatter_only (now reduce)"},
+      {{{"accumulation", "no_sync"}},
+       {{"offload", "optimizer"}},
+       "accumulation=no_sync (now reduce)"},
+      {splits, {{"mesh.tensor", "1"}}, "tensor.sequence_parallel=true (now false)"},
+      {splits,
+       {{"run.ranks", "3"}},
+       "mesh.tensor=2 (now 1), tensor.sequence_parallel=true (now false)"},
+      {{{"reshard_after_forward", "2"}},
+       {{"run.ranks", "3"}},
+       "reshard_after_forward=2 (now true)"},
+      {{{"fault.delay", "3:20ms"}}, {{"run.ranks", "2"}}, "fault.delay=3:20ms (now empty)"},
+      // 2 shards go with 4 ranks as soon as the stages are back.
+      {{{"mesh.shard", "2"}, {"mesh.pipeline", "2"}, {"accumulation", "no_sync"}},
+       {{"offload", "all"}},
+       "accumulation=no_sync (now reduce)"},
+  };
+  for (const Move& move : moves) {
+    Config config;
+    ASSERT_TRUE(config.SetAll(move.inherited).ok());
+    config.Inherit();
+    ASSERT_EQ(Refusal(config), "");
+    ASSERT_TRUE(config.SetAll(move.given).ok());
+    SCOPED_TRACE(testing::PrintToString(move.inherited) + " " + testing::PrintToString(move.given));
+    EXPECT_EQ(SettleInherited(&config), move.gave_way);
+    EXPECT_EQ(Refusal(config), "");
+    for (const auto& [key, value] : move.given) EXPECT_EQ(config.Get(key), value);
+  }
+}
+
+// Its model, what it learns from, and what is given are never changed.
+TEST(Inherited, WhatIsLearnedDoesNotGiveWay) {
+  EXPECT_EQ(Refusal(GoesOn({{"model.heads", "4"}, {"mesh.tensor", "2"}}, {{"mesh.tensor", "4"}})),
+            "");
+  EXPECT_NE(Refusal(GoesOn({{"model.heads", "2"}, {"mesh.tensor", "2"}}, {{"mesh.tensor", "4"}})),
+            "");
+  EXPECT_NE(Refusal(GoesOn({{"strategy", "ddp"}}, {{"offload", "all"}})).find("strategy=ddp"),
+            std::string::npos);
+  // Of two errors the one that the user has made.
+  EXPECT_NE(Refusal(GoesOn({{"reshard_after_forward", "true"}, {"mesh.tensor", "2"}},
+                           {{"strategy", "grad_op"}, {"mesh.shard", "3"}}))
+                .find("mesh.shard=3"),
+            std::string::npos);
 }
 
 TEST(Inherited, AfterUnsetAKeyIsAsIfNeverSet) {

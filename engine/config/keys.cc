@@ -453,7 +453,7 @@ Keys ModelKeys() {
       PathKey(
           "data.tokenizer",
           "Folder with a tokenizer.json (byte-level BPE) that makes tokens of the text; empty = "
-          "that of model.path; bytes, or no such file there = a token is a byte."),
+          "that of model.path; bytes, or no tokenizer there = a token is a byte."),
       Choice("data.format", {"auto", "text", "jsonl"},
              "With a tokenizer: what files are. text = a file is a document, jsonl = a line is an "
              "object with \"text\", or with \"messages\", of which the loss counts the "

@@ -19,6 +19,12 @@ Result<std::vector<tokenizer::Message>> MessagesOf(const Json& list) {
     if (!fields.is_object() || !fields.contains("role") || !fields.contains("content")) {
       return Status::Error("a message is an object with \"role\" and \"content\"");
     }
+    if (fields["content"].is_null()) {
+      return Status::Error(fmt::format(
+          "\"content\" of message {} is null: give it a text, or leave the conversation out "
+          "(calls of tools are not supported)",
+          messages.size() + 1));
+    }
     tokenizer::Message& message = messages.emplace_back();
     for (const auto& [name, value] : fields.items()) {
       if (value.is_null()) continue;

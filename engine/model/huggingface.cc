@@ -291,6 +291,10 @@ Result<ModelConfig> ReadFolderConfig(const std::string& folder, int64_t seq) {
   config.tied = fields.Flag("tie_word_embeddings");
   config.qkv_bias = architecture == "Qwen2ForCausalLM";
   ReadRotary(place, &fields, &status, &config);
+  constexpr const char* kPositions = "max_position_embeddings";
+  if (fields.Has(kPositions) && fields.At(kPositions).is_number_integer()) {
+    config.most_positions = fields.Count(kPositions);
+  }
   CheckHeads(config, &fields);
   CheckWindow(architecture, seq, &fields);
   CheckRest(&fields);

@@ -2,6 +2,7 @@
 // same whatever the number of ranks and the grouping into units.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -38,6 +39,15 @@ class DrawnParameters final : public ParameterSource {
  private:
   const ModelConfig config_;
   const uint64_t seed_;
+};
+
+// Of a run whose parameters all come from a checkpoint before its first step.
+class ZeroParameters final : public ParameterSource {
+ public:
+  void Read(const plan::Parameter& /*parameter*/, int64_t /*first*/,
+            std::span<double> values) const override {
+    std::ranges::fill(values, 0.0);
+  }
 };
 
 // Weights that have no adapters, and adapters from elsewhere.

@@ -54,8 +54,9 @@ struct ModelConfig {
   double norm_epsilon = 1e-5;
   double rope_theta = 10000;
   std::optional<RopeScaling> rope_scaling;
-  bool tied = false;      // the head's matrix is the embedding's
-  bool qkv_bias = false;  // Qwen2
+  int64_t most_positions = 0;  // that it was made for, as its folder says; 0: it does not
+  bool tied = false;           // the head's matrix is the embedding's
+  bool qkv_bias = false;       // Qwen2
 
   // Columns of the logits that are there at a time, 16 or more; 0: all of them, which backward
   // finds as they are. Else it computes them again.

@@ -139,6 +139,8 @@ TEST_F(TokenFileTest, WhatIsWrongIsSaidWithFileAndLine) {
   has("{\"text\":1}", "an object with \"text\" or \"messages\"");
   has(R"({"messages":[{"role":"user","content":"q"}]})", "no message is the assistant's");
   has(R"({"messages":[{"role":"user"}]})", "\"role\" and \"content\"");
+  has(R"({"messages":[{"role":"user","content":"q"},{"role":"assistant","content":null}]})",
+      "\"content\" of message 2 is null");
   has(R"({"messages":[{"role":"user","content":["image"]}]})",
       "\"content\" of a message is no text");
   EXPECT_NE(ErrorOf("x.txt", "a\xff").find("no UTF-8 at byte 1"), std::string::npos);

@@ -126,6 +126,10 @@ TEST_F(FolderTest, ReadsWhatConfigJsonSays) {
   config_.erase("rope_scaling");
   WriteConfig();
   EXPECT_EQ(*Config(), *all);
+  EXPECT_EQ(all->most_positions, 0);
+  config_["max_position_embeddings"] = 8192;
+  WriteConfig();
+  EXPECT_EQ(Config()->most_positions, 8192);
 }
 
 TEST_F(FolderTest, KeyValueHeadsThatAreNotNamedAreThoseOfTransformers) {

@@ -105,6 +105,15 @@ Status RunCheckpoints::OpenFolder(const RunFolder& folder) {
                          " has the checkpoints of a run that is training: name another folder with "
                          "checkpoint.path");
   }
+  const int64_t first_step = from_ ? from_->index().step : 0;
+  const std::optional<int64_t> last_step = checkpoint::LastStep(path_);
+  if (last_step && *last_step > first_step) {
+    return Status::Error(fmt::format(
+        "{} has checkpoints of another run up to step {}, and this one begins with step {}: name "
+        "another folder with checkpoint.path, go on from the newest one (--resume {}), or move "
+        "those behind step {} away",
+        path_, *last_step, first_step, path_, first_step));
+  }
   lock_ = FolderLock(path_);
   std::vector<std::string> roots = {path_};
   // What the run that this one goes on from left when it was killed.

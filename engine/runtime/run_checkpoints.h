@@ -54,7 +54,8 @@ class RunCheckpoints {
   Status LoadResume(Ranks* ranks);
   // None: the run begins anew. Until Start().
   std::optional<ResumedFrom> resumed_from() const;
-  // Where checkpoints go. Removes what killed runs left there.
+  // Where checkpoints go. Removes what killed runs left there. Error: those of another run are
+  // there that this one would come to replace.
   Status OpenFolder(const RunFolder& folder);
   // After these, before the first step.
   void Start(Run run);

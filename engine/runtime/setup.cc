@@ -22,6 +22,18 @@ std::string DefaultTokenCache() {
   return std::string(home == nullptr ? "/tmp" : home) + "/.cache/shardscope/tokens";
 }
 
+// What of a tokenizer that is no tokenizer.json lies in `folder`, in words; empty: nothing.
+std::string OtherTokenizerIn(const std::string& folder) {
+  const auto has = [&](const char* name) {
+    std::error_code error;
+    return std::filesystem::exists(std::filesystem::path(folder) / name, error);
+  };
+  for (const char* name : {"tokenizer.model", "spiece.model", "tekken.json", "vocab.txt"}) {
+    if (has(name)) return name;
+  }
+  return has("vocab.json") && has("merges.txt") ? "vocab.json and merges.txt" : "";
+}
+
 model::RateSchedule RateScheduleOf(const config::Config& config) {
   const std::string& name = config.Get("train.schedule");
   if (name == "linear") return model::RateSchedule::kLinear;
@@ -73,13 +85,20 @@ Result<model::Sampler> SamplerOf(const config::Config& config, const model::Corp
 
 Result<std::shared_ptr<const tokenizer::Tokenizer>> TokenizerOf(const config::Config& config) {
   namespace fs = std::filesystem;
-  std::string path = config.Get("data.tokenizer");
-  std::error_code error;
-  if (path.empty() && !config.Get("model.path").empty() &&
-      fs::exists(fs::path(config.Get("model.path")) / "tokenizer.json", error)) {
-    path = config.Get("model.path");
-  }
+  const std::string& named = config.Get("data.tokenizer");
+  const std::string& path = named.empty() ? config.Get("model.path") : named;
   if (path.empty() || path == "bytes") return std::shared_ptr<const tokenizer::Tokenizer>();
+  std::error_code error;
+  if (fs::is_directory(path, error) && !fs::exists(fs::path(path) / "tokenizer.json", error)) {
+    const std::string other = OtherTokenizerIn(path);
+    if (!other.empty()) {
+      return Status::Error(fmt::format(
+          "{} has a tokenizer of another kind ({}), and no tokenizer.json: name the folder of one "
+          "(byte-level BPE) with data.tokenizer, or set data.tokenizer=bytes to train on bytes",
+          path, other));
+    }
+    if (named.empty()) return std::shared_ptr<const tokenizer::Tokenizer>();
+  }
   if (!fs::exists(path, error)) {
     return Status::Error("data.tokenizer: " + path +
                          " is not there: name a tokenizer.json, its folder, or bytes");
@@ -102,6 +121,12 @@ Result<model::Corpus> CorpusOf(const config::Config& config, const std::string& 
   if (tokenizer == nullptr) {
     if (config.Get("data.format") == "jsonl") {
       return Status::Error("data.format=jsonl needs a tokenizer: name its folder (data.tokenizer)");
+    }
+    if (config.Get("data.format") == "auto" && path.ends_with(".jsonl")) {
+      return Status::Error(
+          fmt::format("{}: {} has JSON lines by its name, which need a tokenizer: name its folder "
+                      "(data.tokenizer), or set data.format=text to learn the bytes of the file",
+                      key, path));
     }
     if (vocab >= 256) return model::LoadCorpus(path, key);
     return Status::Error(fmt::format(
@@ -127,23 +152,31 @@ Result<model::Corpus> CorpusOf(const config::Config& config, const std::string& 
        .on_progress = on_progress});
 }
 
+// A run that goes on has all parameters from its checkpoint: without them CheckResume() refuses it.
+bool GoesOn(const config::Config& config) { return !config.Get("checkpoint.resume").empty(); }
+
 // Of model.path; null without one.
-Result<std::shared_ptr<const model::WeightFolder>> WeightsOf(const config::Config& config,
-                                                             const model::ModelConfig& model) {
+Result<std::shared_ptr<const model::ParameterSource>> WeightsOf(const config::Config& config,
+                                                                const model::ModelConfig& model) {
   const std::string& folder = config.Get("model.path");
-  if (folder.empty()) return std::shared_ptr<const model::WeightFolder>();
+  if (folder.empty()) return std::shared_ptr<const model::ParameterSource>();
   if (config.GetInt("fault.init") >= 0) {
     return Status::Error(
         "fault.init has a rank draw its parameters, which model.path gives: leave one of them out");
   }
-  return model::WeightFolder::Open(folder, model);
+  if (GoesOn(config)) {
+    return std::shared_ptr<const model::ParameterSource>(
+        std::make_shared<const model::ZeroParameters>());
+  }
+  SHARDSCOPE_ASSIGN_OR_RETURN(auto weights, model::WeightFolder::Open(folder, model));
+  return std::shared_ptr<const model::ParameterSource>(std::move(weights));
 }
 
-// Of lora.path; null without one. A run that goes on has them from its checkpoint.
+// Of lora.path; null without one.
 Result<std::shared_ptr<const model::WeightFolder>> AdaptersOf(const config::Config& config,
                                                               const model::ModelConfig& model) {
   const std::string& folder = config.Get("lora.path");
-  if (folder.empty()) return std::shared_ptr<const model::WeightFolder>();
+  if (folder.empty() || GoesOn(config)) return std::shared_ptr<const model::WeightFolder>();
   return model::WeightFolder::OpenAdapters(folder, model);
 }
 
@@ -158,13 +191,23 @@ Result<std::shared_ptr<const HeldOut>> HeldOutOf(const config::Config& config,
   SHARDSCOPE_ASSIGN_OR_RETURN(model::Corpus corpus, CorpusOf(config, "eval.path", "", on_progress));
   held_out->num_samples = model::NumSamples(corpus.num_tokens(), held_out->seq);
   held_out->corpus = std::make_shared<const model::Corpus>(std::move(corpus));
-  const int64_t in_a_batch = config.GetInt("train.batch") * config.GetInt("train.micro_batches");
-  if (held_out->CountedTargets(held_out->ExtentOf(in_a_batch).samples) > 0) {
+  // Of all ranks that take samples, as EvaluationRunner has it.
+  const int64_t in_a_batch = config.GetInt("train.batch") * config.GetInt("train.micro_batches") *
+                             config::ToPolicy(config).mesh.SizeOf(plan::kDataDimensions);
+  const int64_t taken = held_out->ExtentOf(in_a_batch).samples;
+  if (held_out->CountedTargets(taken) > 0) {
     return std::shared_ptr<const HeldOut>(std::move(held_out));
+  }
+  const std::string& path = config.Get("eval.path");
+  if (taken < held_out->num_samples) {
+    return Status::Error(fmt::format(
+        "eval.path: of the first {} of {}, which eval.batches={} takes, no token counts in the "
+        "loss: raise eval.batches, or set it to 0 to take all",
+        Counted(taken, "sample"), path, held_out->most_batches));
   }
   return Status::Error(
       fmt::format("eval.path: {} has no {} whose loss counts: give more text, or lower model.seq",
-                  config.Get("eval.path"), Counted(held_out->seq + 1, "token")));
+                  path, Counted(held_out->seq + 1, "token")));
 }
 
 }  // namespace

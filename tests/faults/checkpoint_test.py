@@ -195,6 +195,33 @@ class CheckpointTest(ProgramTest):
         done = self.run_program(TRAIN, "--resume", away, "--out", self.root / "b", check=False)
         self.assertIn(f"its checkpoints are in {elsewhere}: --resume {elsewhere}", done.stderr)
 
+    def test_checkpoints_of_another_run_stay(self):
+        kept = self.root / "kept"
+
+        def steps(folder):
+            return sorted(int(path.name.removeprefix("step-")) for path in folder.iterdir())
+
+        self.train("a", "train.steps=8", "checkpoint.every=2", f"checkpoint.path={kept}")
+        self.assertEqual(steps(kept), [2, 4, 6, 8])
+        before = {path: path.read_bytes() for path in kept.rglob("*") if path.is_file()}
+        again = [TRAIN, "--resume", kept / "step-2", "--out"]
+        done = self.run_program(*again, self.root / "b", "--set", "train.lr=0.1", "checkpoint.keep=1")
+        self.assertIn(f"checkpoint.path={kept} is that of the run before", done.stderr)
+        self.assertEqual(steps(self.root / "b" / "checkpoints"), [8])
+        # Where it is told to write among them, and where a run begins anew among them.
+        for command, first in ((again + [self.root / "c", "--set", "train.lr=0.1", f"checkpoint.path={kept}"], 2),
+                               (self.train_command(self.root / "c", f"checkpoint.path={kept}"), 0)):
+            refused = self.run_program(*command, check=False)
+            self.assertEqual(refused.returncode, 1)
+            self.assertEqual(len(refused.stderr.strip().splitlines()), 1, refused.stderr)
+            self.assertIn(f"{kept} has checkpoints of another run up to step 8, and this one begins with step {first}: name another folder",
+                          refused.stderr)
+            self.assertFalse((self.root / "c").exists())
+        self.assertEqual({path: path.read_bytes() for path in kept.rglob("*") if path.is_file()}, before)
+        # Behind the newest it may go on there; checkpoint.keep counts its own.
+        self.run_program(TRAIN, "--resume", kept, "--out", self.root / "d", "--set", "train.steps=12", "checkpoint.keep=1", f"checkpoint.path={kept}")
+        self.assertEqual(steps(kept), [2, 4, 6, 8, 12])
+
     def test_two_runs_do_not_write_into_one_folder(self):
         folder = f"checkpoint.path={self.root / 'checkpoints'}"
         run, _ = self.start_training("a", "train.steps=1000000", folder)
@@ -203,6 +230,17 @@ class CheckpointTest(ProgramTest):
         self.assertEqual(done.returncode, 1)
         self.assertIn("has the checkpoints of a run that is training", done.stderr)
         self.assertFalse((self.root / "b").exists())
+
+    def test_settings_that_contradict_the_given_ones_give_way(self):
+        run = self.root / "a"
+        self.run_program(*self.train_command(run, "strategy=hybrid", "mesh.replicate=2", "offload=all", "train.steps=2", "checkpoint.every=2", ranks=4))
+        for ranks, strategy, said in ((3, "ddp", "mesh.replicate=2 (now auto), offload=all (now none)"), (3, "full", "mesh.replicate=2 (now 1)"),
+                                      (1, "single", "mesh.replicate=2 (now 1), offload=all (now none)"), (4, "hybrid_grad_op", "")):
+            with self.subTest(strategy):
+                done = self.run_program(TRAIN, "--resume", run, "--ranks", ranks, "--out", self.root / strategy, "--set", f"strategy={strategy}",
+                                        "train.steps=3")
+                self.assertEqual(said and f"settings of the checkpoint that do not go with the given ones give way: {said}\n", done.stderr)
+
 
 class FineTuningTest(ProgramTest):
     """A folder of a Llama with its tokenizer and conversations: what goes on from a checkpoint has the same weights, and the samples that come next."""
@@ -241,6 +279,29 @@ class FineTuningTest(ProgramTest):
         self.assertIn("step 0 (1 of 2)  no token counts", done.stdout)
         self.assertIn("finished after 2 of 2 steps, no token counts\n", done.stdout)
         self.assertEqual([line.split()[1] for line in losses.read_text().splitlines()], ["nan", "nan"])
+
+    def test_goes_on_where_the_folder_has_its_weights_no_more(self):
+        settings = [f"model.path={self.model}", f"data.path={self.data}", f"data.cache={self.root / 'cache'}", "model.seq=16", "train.batch=2",
+                    f"train.steps={self.STEPS}", f"checkpoint.every={self.STOP}"]
+        weights, moved = self.model / "model.safetensors", self.root / "moved"
+        for name, adapters in (("all", []), ("adapters", ["lora.rank=4"])):
+            with self.subTest(name):
+                whole = self.losses(name, "--ranks", 2, "--set", *settings, *adapters)
+                weights.rename(moved)
+                again = self.losses(f"{name} again", "--resume", self.root / name / "checkpoints" / f"step-{self.STOP}")
+                self.assertEqual(again, whole[self.STOP:])
+                self.assertEqual(self.written(f"{name} again", self.STEPS), self.written(name, self.STEPS))
+                moved.rename(weights)
+
+    def test_what_is_taken_as_it_is_and_may_not_be_meant_is_said(self):
+        settings = [f"model.path={self.model}", f"data.path={self.data}", f"data.cache={self.root / 'cache'}", "train.batch=1", "train.steps=1"]
+        longer = "model.seq=65 is longer than max_position_embeddings=64"
+        keeps = "checkpoint.keep=2 has no effect with checkpoint.every=0"
+        for name, more, said in (("longer", ["model.seq=65"], [longer]), ("keeps", ["model.seq=64", "checkpoint.keep=2"], [keeps]),
+                                 ("neither", ["model.seq=64", "checkpoint.keep=2", "checkpoint.every=1"], [])):
+            with self.subTest(name):
+                done = self.run_program(TRAIN, "--ranks", 1, "--out", self.root / name, "--set", *settings, *more)
+                self.assertEqual([text for text in (longer, keeps) if text in done.stdout], said)
 
     def test_another_arithmetic_is_another_model(self):
         run = self.root / "run"

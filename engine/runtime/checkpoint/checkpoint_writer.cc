@@ -211,6 +211,13 @@ void CheckpointWriter::TakeOthers(const std::string& partial, Written* written) 
 }
 
 Status CheckpointWriter::Complete(const std::string& partial, Written written) {
+  const std::string folder = checkpoint::StepFolder(options_.root, step_);
+  std::error_code error;
+  if (fs::exists(folder, error) && std::ranges::find(made_, folder) == made_.end()) {
+    return Status::Error(folder +
+                         " is there already, and not of this run: move it away, or name another "
+                         "folder with checkpoint.path");
+  }
   checkpoint::Index index = std::move(head_->index);
   index.files = std::move(written.index.files);
   index.parameters = std::move(written.index.parameters);
@@ -220,7 +227,7 @@ Status CheckpointWriter::Complete(const std::string& partial, Written written) {
   const Result<checkpoint::FileEntry> file = checkpoint::WriteText(
       partial + "/" + std::string(checkpoint::kIndexName), checkpoint::PrintIndex(index));
   if (!file.ok()) return file.status();
-  return checkpoint::Publish(partial, checkpoint::StepFolder(options_.root, step_));
+  return checkpoint::Publish(partial, folder);
 }
 
 // Only what this run has written, and only once there are newer ones.

@@ -9,6 +9,7 @@
 //   <root>/step-40                 all of it, by one rename
 //
 // A checkpoint that cannot be written costs that checkpoint, and is said; the training goes on.
+// What this run has not written itself is neither replaced nor removed.
 #pragma once
 
 #include <cstdint>

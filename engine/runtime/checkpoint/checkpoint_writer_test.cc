@@ -55,5 +55,16 @@ TEST_F(LostCheckpointTest, WhatFailedBehindAllRanksIsSaidAlone) {
   EXPECT_TRUE(std::filesystem::is_empty(root_));
 }
 
+TEST_F(LostCheckpointTest, WhatAnotherRunHasWrittenIsNotReplaced) {
+  const std::filesystem::path there = checkpoint::StepFolder(root_, 3);
+  std::filesystem::create_directories(there / "of another run");
+  const std::string said = Said("");
+  EXPECT_TRUE(said.starts_with("no checkpoint before step 3: " + there.string() +
+                               " is there already, and not of this run"))
+      << said;
+  EXPECT_TRUE(std::filesystem::exists(there / "of another run"));
+  EXPECT_FALSE(std::filesystem::exists(checkpoint::PartialFolder(root_, 3, 1)));
+}
+
 }  // namespace
 }  // namespace shardscope::runtime
