@@ -119,12 +119,6 @@ Status CheckFineTuning(const Config& config) {
     return refuse("tensor.async", "which makes gradients of whole layers under a collective",
                   "tensor.async=false");
   }
-  if (adapts && shares_layers && config.Get("offload") != "none" &&
-      config.Get("mesh.tensor") != "1") {
-    return refuse("offload",
-                  "as ranks that share layers add up gradients of adapters on the device",
-                  "offload=none");
-  }
   return Status::Ok();
 }
 

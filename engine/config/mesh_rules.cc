@@ -191,7 +191,6 @@ Status CheckReshardRanks(const Config& config) {
                       shown, policy.mesh.size(plan::MeshDimension::kShard)));
     case plan::Conflict::kNone:
     case plan::Conflict::kWholeParameters:
-    case plan::Conflict::kSequence:
     case plan::Conflict::kOffload:
       break;
   }

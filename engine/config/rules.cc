@@ -116,6 +116,18 @@ Status CheckUnits(const Config& config) {
                     {"module", "model.layers", std::move(modules), shown});
 }
 
+// The same ranks under a strategy that shards, over a group of one where nothing else is left.
+std::string RemedyOfOffload(const Config& config) {
+  const plan::Mesh mesh = ToPolicy(config).mesh;
+  const int32_t stages = mesh.size(plan::MeshDimension::kPipeline);
+  const int32_t tensor_ranks = mesh.size(plan::MeshDimension::kTensor);
+  if (stages == 1 && tensor_ranks == 1) return "strategy=zero1 or strategy=full";
+  std::string remedy = "strategy=full";
+  if (stages > 1) remedy += fmt::format(" mesh.pipeline={}", stages);
+  if (tensor_ranks > 1) remedy += fmt::format(" mesh.tensor={}", tensor_ranks);
+  return remedy;
+}
+
 Status CheckOffload(const Config& config) {
   if (config.Get("offload") == "none") return Status::Ok();
   const auto refuse = [&](std::string_view key, std::string_view why, std::string_view remedy) {
@@ -124,16 +136,13 @@ Status CheckOffload(const Config& config) {
   };
   switch (plan::ConflictOfOffload(ToPolicy(config))) {
     case plan::Conflict::kStrategy:
-      return refuse("strategy", "whose ranks all keep all of the optimizer's state",
-                    "strategy=zero1 or strategy=full");
+      return refuse("strategy", "which does not shard the optimizer's state",
+                    RemedyOfOffload(config));
     case plan::Conflict::kWholeParameters:
       return refuse("strategy", "which has no parameter shards to bring from the host",
                     "offload=optimizer, strategy=full");
     case plan::Conflict::kPreset:
       return refuse("preset", "whose units stay where they are", "preset=fsdp2");
-    case plan::Conflict::kSequence:
-      return refuse("tensor.sequence_parallel", "whose ranks add up gradients once more",
-                    "tensor.sequence_parallel=false");
     case plan::Conflict::kNone:
     case plan::Conflict::kStages:
     case plan::Conflict::kRanks:
@@ -181,8 +190,8 @@ Status CheckAccumulation(const Config& config) {
     }
     if (plan::ConflictOfAccumulation(policy) == plan::Conflict::kNone) continue;
     return Status::Error(fmt::format(
-        "{} takes every micro-batch's gradient to the host, and does not go with {}: set {}={}, or "
-        "offload=none",
+        "{} has gradients on the host in the type of the weights, and does not go with {}: set "
+        "{}={}, or offload=none",
         Shown(config, "offload"), Shown(config, key), key, FindKey(key)->default_value));
   }
   if (plan::ConflictOfScaler(policy) != plan::Conflict::kNone) {

@@ -10,8 +10,7 @@ Conflict ConflictOfOffload(const Policy& policy) {
   if (policy.offload == Offload::kAll && !policy.strategy->shards_parameters) {
     return Conflict::kWholeParameters;
   }
-  if (HasSlots(policy)) return Conflict::kPreset;
-  return policy.units.sequence_parallel ? Conflict::kSequence : Conflict::kNone;
+  return HasSlots(policy) ? Conflict::kPreset : Conflict::kNone;
 }
 
 Conflict ConflictOfSlots(const Policy& policy) {
@@ -37,8 +36,8 @@ Conflict ConflictOfReduceScatterOnly(const Policy& policy) {
 }
 
 Conflict ConflictOfAccumulation(const Policy& policy) {
-  const bool is_plain = policy.accumulation == Accumulation();
-  return !is_plain && policy.updates_on_host() ? Conflict::kOffload : Conflict::kNone;
+  const bool keeps_dtype = policy.accumulation.keeps_dtype;
+  return keeps_dtype && policy.updates_on_host() ? Conflict::kOffload : Conflict::kNone;
 }
 
 Conflict ConflictOfScaler(const Policy& policy) {

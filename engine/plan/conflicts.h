@@ -14,9 +14,8 @@ enum class Conflict : uint8_t {
   kStrategy,         // which has not what the choice is about
   kWholeParameters,  // of a strategy whose ranks keep all of them
   kPreset,
-  kStages,    // of a pipeline
-  kSequence,  // that ranks along mesh.tensor share
-  kRanks,     // their number
+  kStages,  // of a pipeline
+  kRanks,   // their number
   kOffload,
 };
 
@@ -33,8 +32,8 @@ Conflict ConflictOfPostForwardRanks(const Policy& policy, int ranks);
 // Of GradientSync::kReduceScatterOnly, where it is chosen: there have to be replicas that wait.
 Conflict ConflictOfReduceScatterOnly(const Policy& policy);
 
-// Of an accumulation that is not the plain one: with offload every micro-batch's gradient is
-// reduced and goes to the host, in the dtype of the shards.
+// Of gradients that stay in the reduce dtype: the host has them in that of the weights that it
+// updates (FSDP1's offload too: _cpu_grad is like the shard).
 Conflict ConflictOfAccumulation(const Policy& policy);
 
 // Of Update::has_scaler: all ranks have to see gradients.

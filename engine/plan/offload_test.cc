@@ -109,6 +109,74 @@ TEST(Offload, AddsUpMicroBatchesOnTheHost) {
   EXPECT_EQ(*read, schedule);
 }
 
+// What is not reduced with a micro-batch does not go to the host with it, and is the sum then.
+TEST(Offload, TakesWhatIsReducedToTheHost) {
+  constexpr int kMicroBatches = 3;
+  for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
+    for (const auto sync :
+         {GradientSync::kReduce, GradientSync::kNoSync, GradientSync::kReduceScatterOnly}) {
+      for (const DType reduce : {DType::kFp32, DType::kBf16}) {
+        for (const bool is_plain : {true, false}) {
+          for (const Offload offload : {Offload::kOptimizer, Offload::kAll}) {
+            Policy policy = Offloaded(preset);
+            policy.strategy = FindStrategy("hybrid");
+            policy.mesh = {{1, 2, 2, 1}};
+            policy.micro_batches = kMicroBatches;
+            policy.reduce_dtype = reduce;
+            policy.accumulation = {.sync = sync, .reshards = is_plain, .waits = is_plain};
+            Policy plain = policy;
+            plain.offload = Offload::kNone;
+            policy.offload = offload;
+            const Schedule schedule = Build(policy);
+            SCOPED_TRACE(schedule.name);
+            EXPECT_EQ(CollectiveQueue(schedule), CollectiveQueue(Build(plain)));
+            int copies = 0;
+            int added = 0;  // to what the host has already
+            for (const Op& op : schedule.programs.front().ops) {
+              if (op.kind == OpKind::kCopyToHost) ++copies;
+              const bool is_hosts = schedule.streams[static_cast<size_t>(op.stream)].role ==
+                                    StreamRole::kHostOptimizer;
+              if (is_hosts && op.kind == OpKind::kAccumulate && op.reads.size() > 1) ++added;
+            }
+            const int units = static_cast<int>(schedule.units.size());
+            const bool is_each = sync == GradientSync::kReduce;
+            EXPECT_EQ(copies, units * (is_each ? kMicroBatches : 1));
+            EXPECT_EQ(added, units * (is_each ? kMicroBatches - 1 : 0));
+          }
+        }
+      }
+    }
+  }
+}
+
+// Tensor ranks add up what all of them have once more: on the device, and then it goes to the host.
+TEST(Offload, WaitsForWhatTensorRanksAddUp) {
+  for (const bool clips : {true, false}) {
+    for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
+      Policy policy = Offloaded(preset, clips);
+      policy.mesh = {{1, 1, 2, 2}};
+      policy.units.tensor_ranks = 2;
+      policy.units.sequence_parallel = true;
+      policy.micro_batches = 2;
+      const Result<Schedule> schedule =
+          BuildSchedule(UniformModel(2, false, 1, 2, /*sequence_parallel=*/true), policy);
+      ASSERT_TRUE(schedule.ok()) << schedule.message();
+      const Program& program = schedule->programs.front();
+      int copies = 0;
+      for (OpIndex index = 0; index < std::ssize(program.ops); ++index) {
+        const Op& op = program.ops[static_cast<size_t>(index)];
+        if (op.kind != OpKind::kCopyToHost) continue;
+        ++copies;
+        const Op& sum = program.ops[static_cast<size_t>(op.dependencies.front().target)];
+        EXPECT_EQ(sum.kind, OpKind::kAllReduce);
+        EXPECT_TRUE(schedule->IsOfTensorRanks(sum.communicator));
+        EXPECT_EQ(sum.writes, op.reads);
+      }
+      EXPECT_EQ(copies, std::ssize(schedule->units));
+    }
+  }
+}
+
 // The optimizer's state alone, with what it updates: the rank gathers from a copy of its own.
 TEST(OffloadOptimizer, RenewsTheRanksCopyAfterTheUpdate) {
   Policy policy = Offloaded();

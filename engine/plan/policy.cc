@@ -35,8 +35,7 @@ Status CheckAccumulation(const Policy& policy) {
   const std::string name(policy.strategy->name);
   if (ConflictOfAccumulation(policy) != Conflict::kNone) {
     return Status::Error(
-        "gradients that go to the host's memory are reduced with every micro-batch, and "
-        "kept in the dtype of the shards");
+        "gradients that go to the host's memory are kept there in the dtype of the weights");
   }
   if (!policy.strategy->shards_as_fsdp() || HasSlots(policy)) {
     return Status::Error(
@@ -246,12 +245,12 @@ Status CheckOffload(const Policy& policy) {
   if (ConflictOfOffload(policy) == Conflict::kNone) return Status::Ok();
   if (policy.offload == Offload::kOptimizer) {
     return Status::Error(
-        "only strategies that shard optimizer state, without preset double_buffer and parallelism "
-        "of sequences, have it in the host's memory");
+        "only strategies that shard optimizer state, without preset double_buffer, have it in the "
+        "host's memory");
   }
   return Status::Error(
-      "only strategies that shard parameters, without preset double_buffer and parallelism of "
-      "sequences, have shards in the host's memory");
+      "only strategies that shard parameters, without preset double_buffer, have shards in the "
+      "host's memory");
 }
 
 // What is recomputed lies in one unit, which has its slot for that long.

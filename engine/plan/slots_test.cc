@@ -2,7 +2,10 @@
 // ahead by lists.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "engine/plan/policy.h"
@@ -90,6 +93,101 @@ TEST(Reshard, ToFewerRanksGathersTheBackwardAmongThese) {
     const std::vector<int32_t> of_last = RanksOf(schedule, MeetingOf(schedule, 3, op));
     EXPECT_EQ(of_last,
               in_backward ? (std::vector<int32_t>{2, 3}) : (std::vector<int32_t>{0, 1, 2, 3}));
+  }
+}
+
+void FreezeUnit(int32_t unit, ModelDescription* model) {
+  for (Parameter& parameter : model->units[static_cast<size_t>(unit)].parameters) {
+    parameter.is_frozen = true;
+  }
+  for (Segment& segment : model->segments) {
+    if (std::ranges::count(segment.units, unit) > 0) segment.frozen_units.push_back(unit);
+  }
+}
+
+// The first units.
+ModelDescription WithFrozen(ModelDescription model, int32_t num_units) {
+  for (int32_t unit = 0; unit < num_units; ++unit) FreezeUnit(unit, &model);
+  return model;
+}
+
+// All but an adapter in each block.
+ModelDescription WithAdapters(ModelDescription model) {
+  for (int32_t index = 0; index < std::ssize(model.units); ++index) {
+    Unit& unit = model.units[static_cast<size_t>(index)];
+    if (!unit.name.starts_with("block")) {
+      FreezeUnit(index, &model);
+      continue;
+    }
+    for (Parameter& parameter : unit.parameters) parameter.is_frozen = true;
+    unit.parameters.insert(unit.parameters.begin(), Parameter{unit.name + ".lora_a", {2, 64}});
+  }
+  return model;
+}
+
+// By unit and micro-batch, of the whole program.
+using UnitUses = std::set<std::pair<int32_t, int32_t>>;
+
+void ExpectAPartForEachGatherAmongFewer(const Schedule& schedule, bool embedding_is_alone) {
+  SCOPED_TRACE(schedule.name);
+  const Program& program = schedule.programs.front();
+  UnitUses parts;
+  UnitUses gathers;
+  for (const Op& op : program.ops) {
+    for (const BufferId id : op.allocates) {
+      const bool is_part =
+          program.buffers[static_cast<size_t>(id)].kind == BufferKind::kPostForwardShard;
+      if (!is_part) continue;
+      EXPECT_TRUE(parts.emplace(op.unit, op.micro_batch).second);
+    }
+    const bool is_gather = op.kind == OpKind::kAllGather && op.unit != kNone;
+    const bool is_among_fewer =
+        is_gather && schedule.communicators[static_cast<size_t>(op.communicator)].run > 0;
+    if (is_among_fewer) gathers.emplace(op.unit, op.micro_batch);
+    if (!is_gather || op.phase != Phase::kBackward) continue;
+    EXPECT_TRUE(is_among_fewer);
+  }
+  EXPECT_EQ(parts, gathers);
+  EXPECT_FALSE(parts.empty());
+  if (!embedding_is_alone) return;
+  EXPECT_FALSE(parts.contains({0, 0}));
+}
+
+// What has no backward is not gathered again, and leaves no part for that: frozen units before the
+// first that is trained.
+TEST(Reshard, ToFewerRanksLeavesNoPartOfWhatHasNoBackward) {
+  for (const char* strategy : {"full", "hybrid"}) {
+    for (const int tensor_ranks : {1, 2}) {
+      if (tensor_ranks > 1 && FindStrategy(strategy)->replicates_shards()) continue;
+      for (const bool root_unit : {false, true}) {
+        const ModelDescription whole = UniformModel(3, root_unit, 1, tensor_ranks);
+        for (const ModelDescription& model :
+             {WithFrozen(whole, 1), WithFrozen(whole, 2), WithAdapters(whole)}) {
+          for (const int ranks : {2, 4}) {
+            for (const int micro_batches : {1, 2}) {
+              for (const Offload offload : {Offload::kNone, Offload::kOptimizer, Offload::kAll}) {
+                Policy policy;
+                policy.strategy = FindStrategy(strategy);
+                policy.mesh = {{1, policy.strategy->replicates_shards() ? 2 : 1, 8, tensor_ranks}};
+                policy.units.tensor_ranks = tensor_ranks;
+                policy.post_forward_ranks = ranks;
+                policy.micro_batches = micro_batches;
+                policy.offload = offload;
+                const Result<Schedule> schedule = BuildSchedule(model, policy);
+                ASSERT_TRUE(schedule.ok()) << schedule.message();
+                ExpectAPartForEachGatherAmongFewer(*schedule, !root_unit);
+                EXPECT_TRUE(BuildEvaluation(model, policy).ok());
+                policy.accumulation.reshards = false;
+                policy.checkpointing.mode = Checkpointing::kEvery;
+                const Result<Schedule> keeps = BuildSchedule(model, policy);
+                ASSERT_TRUE(keeps.ok()) << keeps.message();
+                ExpectAPartForEachGatherAmongFewer(*keeps, !root_unit);
+              }
+            }
+          }
+        }
+      }
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 #include "tests/oracle/generator.h"
 
+#include <algorithm>
 #include <initializer_list>
 #include <string>
 
@@ -198,7 +199,7 @@ plan::ModelDescription Divided(plan::ModelDescription model, plan::Policy* polic
   if (strategy.shards_optimizer && !has_slots && random.OneIn(3)) {
     policy->offload = strategy.shards_parameters && random.OneIn(2) ? plan::Offload::kAll
                                                                     : plan::Offload::kOptimizer;
-    policy->accumulation = plan::Accumulation();
+    policy->accumulation.keeps_dtype = false;
   }
   policy->update.clips = random.OneIn(2) || policy->update.has_scaler;
   if (policy->preset == plan::Preset::kFsdp2 && random.OneIn(3)) {
@@ -207,9 +208,9 @@ plan::ModelDescription Divided(plan::ModelDescription model, plan::Policy* polic
   }
   if (policy->mesh.size(plan::MeshDimension::kTensor) > 1) {
     const int64_t choice = random.Below(4);
-    policy->units.sequence_parallel = choice % 2 == 0 && !policy->updates_on_host();
+    policy->units.sequence_parallel = choice % 2 == 0;
     policy->tensor_async = choice / 2 == 0;
-    model.has_partial_gradients = !policy->updates_on_host() && random.OneIn(3);
+    model.has_partial_gradients = random.OneIn(3);
     for (plan::Segment& segment : model.segments) {
       segment.is_split = !random.OneIn(3);
       segment.hidden_bytes = segment.output_bytes;

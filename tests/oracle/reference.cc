@@ -37,8 +37,7 @@ class Reference {
     for (size_t unit = 0; ReducesOnce() && unit < model_.units.size(); ++unit) {
       if (IsTrained(unit)) Reduce(unit, sums_[unit], 0);
     }
-    const bool has_parts = SharesSequence() || model_.has_partial_gradients;
-    for (size_t unit = 0; has_parts && unit < model_.units.size(); ++unit) {
+    for (size_t unit = 0; HasParts() && unit < model_.units.size(); ++unit) {
       // Each rank's is of its part of the sequence, or of a layer.
       if (HasWholeParameters(unit)) reduced_[unit] = Summed(reduced_[unit]);
     }
@@ -164,6 +163,8 @@ class Reference {
   }
 
   bool SharesSequence() const { return policy_.units.sequence_parallel; }
+  // Tensor ranks each have a part of the gradient of what all of them have.
+  bool HasParts() const { return SharesSequence() || model_.has_partial_gradients; }
   bool HasWholeParameters(size_t unit) const {
     return std::ranges::any_of(model_.units[unit].parameters, [](const auto& parameter) {
       return parameter.split == plan::TensorSplit::kWhole && !parameter.is_frozen;
@@ -409,11 +410,11 @@ class Reference {
           return OfUnit(kind, unit, Initial(kind, unit, static_cast<int>(rank)));
         };
         const Value gradient = reduced_[static_cast<size_t>(unit)][rank];
-        // Of the host's updates without clipping only the last one of a rank knows the norm, and
-        // those of what ranks keep whole.
+        // Of the host's updates without clipping only the last one of a rank knows the norm, those
+        // of what ranks keep whole, and those whose gradients tensor ranks add up at the end.
         const bool knows_norm = policy_.offload != plan::Offload::kAll || policy_.update.clips ||
                                 !IsTrained(static_cast<size_t>(unit)) ||
-                                unit == FirstUnitOf(unit) || KeepsWhole(unit);
+                                unit == FirstUnitOf(unit) || KeepsWhole(unit) || HasParts();
         updated[static_cast<size_t>(unit)].push_back(
             Symbol(Term::kOptimizer,
                    (knows_norm ? scalars : 0) + OfUnit(BufferKind::kGradientShard, unit, gradient) +

@@ -2,6 +2,7 @@
 // interleavings, without a finding, and always computes what the model's arithmetic gives.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <iostream>
 #include <map>
 #include <set>
@@ -116,6 +117,28 @@ TEST(RandomSchedules, ComputeTheSameInEveryInterleaving) {
   std::cout << tally.schedules << " schedules (" << tally.names.size()
             << " combinations of knobs), " << tally.interleavings << " interleavings, "
             << tally.actions << " actions\n";
+}
+
+// Units before the first that is trained have no backward, for which others leave a part.
+TEST(RandomSchedules, ReshardToFewerRanksWhereSomeUnitsHaveNoBackward) {
+  Random random(TestOptions().seed);
+  Tally tally;
+  const int wanted = std::max(20, TestOptions().schedules / 20);
+  while (tally.schedules < wanted && !HasFailure()) {
+    const plan::ModelDescription whole = RandomModel(random);
+    plan::Policy policy = RandomArithmetic(random);
+    if (plan::FirstTrainedSegment(whole.segments) == 0) continue;
+    policy.strategy = plan::FindStrategy(random.OneIn(3) ? "hybrid" : "full");
+    policy.mesh = {{1, policy.strategy->replicates_shards() ? 2 : 1, 4, random.OneIn(3) ? 2 : 1}};
+    policy.post_forward_ranks = 2;
+    policy.accumulation.reshards = random.OneIn(2);
+    const plan::ModelDescription model = Divided(whole, &policy, random);
+    const Result<plan::Schedule> schedule = plan::BuildSchedule(model, policy);
+    ASSERT_TRUE(schedule.ok()) << schedule.message();
+    EXPECT_EQ(RunAll(*schedule, random.Next(), &tally), ReferenceResult(model, policy))
+        << schedule->name << "\n"
+        << plan::PrintSchedule(*schedule);
+  }
 }
 
 }  // namespace

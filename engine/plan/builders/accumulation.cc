@@ -7,16 +7,18 @@
 namespace shardscope::plan {
 
 // _fsdp_collectives.py, foreach_reduce: partial_reduce_output, on the stream that reduces. In the
-// dtype of the shard that is the sum itself.
-StepBuilder::Reduced StepBuilder::AddToPartial(int32_t unit_index, const Reduced& reduced) {
+// dtype of a shard on the device that is the sum itself.
+StepBuilder::Reduced StepBuilder::AddToPartial(int32_t unit_index, StreamIndex stream,
+                                               const Reduced& reduced) {
   if (reduced.output == kNone) return reduced;
-  const bool is_shard = policy_.reduce_dtype == policy_.gradient_dtype();
+  const bool is_shard =
+      policy_.reduce_dtype == policy_.gradient_dtype() && !policy_.updates_on_host();
   BufferId& partial = is_shard ? state(unit_index).gradient_shard : state(unit_index).partial_shard;
   if (partial == kNone) {
     partial = reduced.output;
     return reduced;
   }
-  Op op = MakeAccumulate(unit_index, ReduceStream(), reduced.output, partial, true);
+  Op op = MakeAccumulate(unit_index, stream, reduced.output, partial, true);
   return {Emit(std::move(op)), is_shard ? kNone : partial};
 }
 

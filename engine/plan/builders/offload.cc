@@ -30,15 +30,15 @@ void StepBuilder::ReadShard(const Shard& shard, Op* op) {
   op->dependencies.push_back(AfterEvent(shard.brought));
 }
 
-void StepBuilder::EmitToHost(int32_t unit_index, const Reduced& reduced, OpIndex last) {
+void StepBuilder::EmitToHost(int32_t unit_index, BufferId reduced, Dependency ready) {
   const BufferId kept = state(unit_index).gradient_shard;
-  const bool is_first = IsFirstReduction(unit_index);
+  const bool adds = !SumsBeforeShard() && !IsFirstReduction(unit_index);
   Op copy = MakeOp(OpKind::kCopyToHost, unit_index, offload_stream_ + 1);
-  copy.reads = copy.frees = {reduced.output};
-  copy.dependencies = {AfterEvent(last)};
+  copy.reads = copy.frees = {reduced};
+  copy.dependencies = {ready};
   // As on the device: the first gradient becomes the shard, later ones are added, and another dtype
   // has to be cast.
-  const bool accumulates = !is_first || policy_.reduce_dtype != policy_.master_dtype;
+  const bool accumulates = adds || policy_.reduce_dtype != policy_.master_dtype;
   BufferId target = kept;
   if (accumulates) {
     target = NewBuffer(BufferKind::kHostReduced, unit_index,
@@ -50,7 +50,7 @@ void StepBuilder::EmitToHost(int32_t unit_index, const Reduced& reduced, OpIndex
   if (accumulates) {
     Op add = MakeOp(OpKind::kAccumulate, unit_index, UpdateStream());
     add.reads = {target};
-    if (!is_first) add.reads.push_back(kept);
+    if (adds) add.reads.push_back(kept);
     add.writes = {kept};
     add.frees = {target};
     add.dependencies = {AfterEvent(arrived)};

@@ -35,7 +35,8 @@ struct UnitState {
   BufferId post_forward_shard = kNone;  // where it waits for its backward
   BufferId gradient = kNone;  // allocated by the unit's first backward op of a micro-batch
   BufferId accumulated_gradient = kNone;  // of micro-batches so far, where they are not reduced
-  BufferId partial_shard = kNone;  // their sum, reduce-scattered, where replicas wait for the last
+  // Their sum, reduce-scattered, where replicas or the way to the host wait for the last.
+  BufferId partial_shard = kNone;
 
   // What the optimizer reads and updates: where ranks have no slice apart, theirs of the whole.
   BufferId reduced_gradient() const {
@@ -94,9 +95,10 @@ class StepBuilder {
   // first trained one have not.
   bool IsTrained(int32_t index) const { return plan::IsTrained(unit(index)); }
   bool HasBackward(int32_t index) const { return SpanOf(index).first_backward != kNone; }
-  // Whether that leaves a part of it, for a backward that gathers among fewer ranks.
+  // Whether that leaves a part of it, for a backward that gathers among fewer ranks: what has none
+  // is not gathered again.
   bool HasPostForwardShard(int32_t index) const {
-    return policy_.post_forward_ranks > 0 && ReshardsAfterForward(index);
+    return policy_.post_forward_ranks > 0 && ReshardsAfterForward(index) && HasBackward(index);
   }
   // Where its parts are gathered.
   CommunicatorIndex post_forward_communicator() const { return post_forward_communicator_; }
@@ -209,8 +211,13 @@ class StepBuilder {
   bool ReshardsAfterBackward(int32_t index) const;
   // Whether the gradient shard holds nothing of this step before this micro-batch.
   bool IsFirstReduction(int32_t unit_index);
-  // Adds it to those of micro-batches before, until replicas reduce the sum.
-  Reduced AddToPartial(int32_t unit_index, const Reduced& reduced);
+  // Adds it, on `stream`, to those of micro-batches before, until the sum goes on.
+  Reduced AddToPartial(int32_t unit_index, StreamIndex stream, const Reduced& reduced);
+  // Whether the gradient shard gets the sum of all micro-batches at once.
+  bool SumsBeforeShard() const {
+    return policy_.accumulation.sync == GradientSync::kReduceScatterOnly ||
+           (policy_.updates_on_host() && AddsUpWholeParameters());
+  }
   // `adds`: to what is there.
   Op MakeAccumulate(int32_t unit_index, StreamIndex stream, BufferId from, BufferId to, bool adds);
   // Whether gradients are finite, on all ranks; returns the op that has it.
@@ -219,11 +226,11 @@ class StepBuilder {
   // is there, `ready` is the one that made the rank's.
   OpIndex EmitScalarReduce(BufferId scalar, OpIndex ready);
   OpIndex EmitReplicaReduce(int32_t unit_index, const Reduced& reduced);
-  // Offload (offload.cc): the reduced gradient goes to the host, which may update the unit then.
-  void EmitToHost(int32_t unit_index, const Reduced& reduced, OpIndex last);
+  // Offload (offload.cc): `reduced` goes to the host, which may update the unit then.
+  void EmitToHost(int32_t unit_index, BufferId reduced, Dependency ready);
   bool UpdatesEarly(int32_t unit_index) const {
     return IsBroughtFromHost(unit(unit_index), policy_) && !policy_.update.clips &&
-           unit_index != trained_units_.front();
+           !AddsUpWholeParameters() && unit_index != trained_units_.front();
   }
   // Where gradients are added up and units updated.
   StreamIndex UpdateStream() const {

@@ -46,7 +46,9 @@ const FrozenCase kFrozenCases[] = {{"full", 1},
                                    {"ddp", 4, Preset::kFsdp2, 2, 2},
                                    {"tensor", 2},
                                    {"tensor", 3},
-                                   {"full", 4, Preset::kFsdp2, 1, 0, 2}};
+                                   {"full", 4, Preset::kFsdp2, 1, 0, 2},
+                                   {"full", 4, Preset::kFsdp2, 2, 0, 0, 2},
+                                   {"hybrid", 8, Preset::kFsdp2, 1, 0, 0, 2}};
 
 INSTANTIATE_TEST_SUITE_P(Strategies, FrozenTest, testing::ValuesIn(kFrozenCases), FrozenName);
 
@@ -196,6 +198,45 @@ TEST(Frozen, GoesWithOtherOptions) {
     const TestResult sharded = Train(run);
     const TestResult reference = TrainReference(run);
     EXPECT_NEAR(sharded.losses.back(), reference.losses.back(), 2e-2 * reference.losses.back());
+  }
+}
+
+// Ranks that share layers add up what each has of an adapter's gradient before it goes to the host.
+TEST(Frozen, AdaptersOfRanksThatShareLayersGoWithOffload) {
+  for (const Trains trains : {Trains::kAdapters, Trains::kGptAdapters, Trains::kSome}) {
+    for (const char* strategy : {"full", "hybrid"}) {
+      for (const plan::Offload offload : {plan::Offload::kOptimizer, plan::Offload::kAll}) {
+        const int ranks = strategy[0] == 'h' ? 8 : 4;
+        TestRun run = FrozenRun({strategy, ranks, Preset::kFsdp2, 2, 0, 2}, trains);
+        const TestResult plain = Train(run);
+        run.policy.offload = offload;
+        const TestResult offloaded = Train(run);
+        ExpectFrozen(run, offloaded);
+        EXPECT_TRUE(SameBits(offloaded, plain));
+        run.policy.preset = Preset::kFsdp1;
+        run.training.clip = 0;
+        run.policy.update.clips = offload != plan::Offload::kAll;
+        ExpectFrozen(run, Train(run));
+      }
+    }
+  }
+}
+
+// The norm too, wherever gradients lie.
+TEST(Frozen, OffloadChangesNoBits) {
+  for (const char* strategy : {"full", "hybrid", "zero1", "zero2", "zero3"}) {
+    for (const plan::DType dtype : {plan::DType::kFp32, plan::DType::kBf16}) {
+      for (const plan::Offload offload : {plan::Offload::kOptimizer, plan::Offload::kAll}) {
+        TestRun run = FrozenRun({strategy, strategy[0] == 'h' ? 4 : 2}, Trains::kAdapters);
+        const bool has_shards = run.policy.strategy->shards_parameters;
+        if (offload == plan::Offload::kAll && !has_shards) continue;
+        run.model.dtype = dtype;
+        SCOPED_TRACE(FrozenSchedule(run).name);
+        const TestResult plain = Train(run);
+        run.policy.offload = offload;
+        EXPECT_TRUE(SameBits(Train(run), plain));
+      }
+    }
   }
 }
 

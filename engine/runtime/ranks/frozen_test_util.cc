@@ -19,6 +19,7 @@ TestRun FrozenRun(const FrozenCase& tested, Trains trains) {
   run.policy.strategy = plan::FindStrategy(tested.strategy);
   run.policy.preset = tested.preset;
   run.policy.reshard_after_forward = run.policy.strategy->reshards_after_forward;
+  run.policy.post_forward_ranks = tested.post_forward_ranks;
   run.stages = tested.stages;
   run.tensor = tested.tensor;
   if (trains != Trains::kGptAdapters) MakeLlama(&run, trains == Trains::kTied);

@@ -34,6 +34,7 @@ struct FrozenCase {
   int64_t micro_batches = 2;
   int stages = 0;
   int tensor = 0;
+  int post_forward_ranks = 0;
 };
 
 // Of an instance of a parameterised test.
@@ -41,7 +42,8 @@ inline std::string FrozenName(const testing::TestParamInfo<FrozenCase>& instance
   const FrozenCase& tested = instance.param;
   return std::string(tested.strategy) + std::to_string(tested.ranks) + "preset" +
          std::to_string(static_cast<int>(tested.preset)) + "stages" +
-         std::to_string(tested.stages) + "tensor" + std::to_string(tested.tensor);
+         std::to_string(tested.stages) + "tensor" + std::to_string(tested.tensor) + "to" +
+         std::to_string(tested.post_forward_ranks);
 }
 
 TestRun FrozenRun(const FrozenCase& tested, Trains trains);

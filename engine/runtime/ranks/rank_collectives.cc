@@ -204,8 +204,7 @@ void RankOps::AllReduce(const OpContext& context) {
       scale = 1;
       break;
     case SummedPart::kShard:
-      if (kind == BufferKind::kGradientShard &&
-          context.schedule->IsOfTensorRanks(op.communicator)) {
+      if (context.schedule->IsOfTensorRanks(op.communicator)) {
         return AllReduce(context, WholeParameterPieces(GradientLayout(op.unit), memory), 1);
       }
       if (scatters_) scale = 1;  // replicas' shards, which the reduce-scatter has scaled

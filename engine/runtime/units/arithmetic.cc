@@ -72,14 +72,28 @@ void Scale(double factor, int64_t elements, T* values) {
   for (int64_t i = 0; i < elements; ++i) values[i] *= scale;
 }
 
+// In lanes that are named here: what a compiler makes of one sum may begin where memory is aligned,
+// and the last bit with it.
 double SumOfSquares(const void* values, DType dtype, int64_t elements) {
+  constexpr int64_t kLanes = 16;
   double sum = 0;
   WithFormat(dtype, values, [&](const auto* numbers, auto format) {
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < elements; ++i) {
+    std::array<double, kLanes> sums = {};
+    const auto square = [&](int64_t i) {
       const auto value = static_cast<double>(format.Load(numbers[i]));
-      sum += value * value;
+      return value * value;
+    };
+    const int64_t rest = elements % kLanes;
+    for (int64_t from = 0; from < elements - rest; from += kLanes) {
+#pragma omp simd
+      for (int64_t lane = 0; lane < kLanes; ++lane) {
+        sums[static_cast<size_t>(lane)] += square(from + lane);
+      }
     }
+    for (int64_t lane = 0; lane < rest; ++lane) {
+      sums[static_cast<size_t>(lane)] += square(elements - rest + lane);
+    }
+    for (const double of_lane : sums) sum += of_lane;
   });
   return sum;
 }

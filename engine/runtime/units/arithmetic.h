@@ -19,7 +19,7 @@ void AddNarrow(const void* from, plan::DType dtype, int64_t elements, float* to)
 template <typename T>
 void Scale(double factor, int64_t elements, T* values);
 
-// In fp64, whatever the dtype.
+// In fp64, whatever the dtype; the same bits wherever the values lie.
 double SumOfSquares(const void* values, plan::DType dtype, int64_t elements);
 
 // Whether none of them is infinite or NaN.

@@ -263,6 +263,25 @@ TEST(Arithmetic, KnowsEveryNarrowNumber) {
   }
 }
 
+// To the last bit: gradients lie where the strategy has them, in memory of any alignment.
+TEST(Arithmetic, AddsUpSquaresTheSameWhereverTheyLie) {
+  for (const DType dtype : {DType::kFp32, DType::kFp64, DType::kBf16, DType::kFp16}) {
+    const at::Tensor numbers = Numbers(7, model::ScalarTypeOf(dtype));
+    const at::Tensor memory = at::zeros({kElements + 8}, numbers.options());
+    for (const int64_t elements : {int64_t{1}, int64_t{15}, int64_t{16}, int64_t{999}, kElements}) {
+      const at::Tensor some = numbers.narrow(0, 0, elements);
+      const double sum = SumOfSquares(some.const_data_ptr(), dtype, elements);
+      const double expected = some.to(at::kDouble).square().sum().item<double>();
+      EXPECT_NEAR(sum, expected, 1e-12 * expected) << Name(dtype);
+      for (int64_t place = 0; place < 8; ++place) {
+        const at::Tensor moved = memory.narrow(0, place, elements);
+        moved.copy_(some);
+        EXPECT_EQ(SumOfSquares(moved.const_data_ptr(), dtype, elements), sum) << Name(dtype);
+      }
+    }
+  }
+}
+
 TEST(Arithmetic, FindsWhatIsNotFiniteAnywhere) {
   for (const size_t at : {size_t{0}, size_t{17}, size_t{999}}) {
     for (const double wrong :

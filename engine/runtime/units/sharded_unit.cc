@@ -238,15 +238,17 @@ at::Tensor ShardedUnit::OwnRows(const at::Tensor& whole, size_t index) const {
   return whole.narrow(0, offset / whole.element_size() + place_.shard_index * elements, elements);
 }
 
-ShardedUnit::Slice ShardedUnit::SliceOf(size_t index) const {
+at::Tensor ShardedUnit::PackedOrOwn(const at::Tensor& shard, const at::Tensor& whole,
+                                    size_t index) const {
+  if (!shard.defined()) return OwnRows(whole, index);
   const ParameterLayout& parameter = layout_.parameters()[index];
-  const auto packed = [&](const at::Tensor& shard) {
-    return shard.narrow(0, parameter.shard_offset, parameter.shard_elements());
-  };
-  Slice slice{
-      parameters_.defined() ? packed(parameters_) : OwnRows(whole_parameters_, index), {}, {}};
+  return shard.narrow(0, parameter.shard_offset, parameter.shard_elements());
+}
+
+ShardedUnit::Slice ShardedUnit::SliceOf(size_t index) const {
+  Slice slice{PackedOrOwn(parameters_, whole_parameters_, index), {}, {}};
   if (index >= num_trained()) return slice;
-  slice.gradient = gradient_.defined() ? packed(gradient_) : OwnRows(whole_gradient_, index);
+  slice.gradient = PackedOrOwn(gradient_, whole_gradient_, index);
   for (size_t tensor = 0; tensor < state_.size(); ++tensor) {
     slice.state.push_back(StateSliceOf(tensor, index));
   }
@@ -266,12 +268,16 @@ std::vector<ShardedUnit::Slice> ShardedUnit::Slices() const {
   return slices;
 }
 
+bool ShardedUnit::IsCounted(size_t index) const {
+  return place_.tensor_index == 0 ||
+         layout_.parameters()[index].parameter.split != plan::TensorSplit::kWhole;
+}
+
 std::vector<ShardedUnit::Slice> ShardedUnit::CountedSlices() const {
   if (place_.tensor_index == 0) return Slices();
   std::vector<Slice> slices;
   for (size_t index = 0; is_here() && index < num_trained(); ++index) {
-    const plan::Parameter& parameter = layout_.parameters()[index].parameter;
-    if (parameter.split != plan::TensorSplit::kWhole) slices.push_back(SliceOf(index));
+    if (IsCounted(index)) slices.push_back(SliceOf(index));
   }
   return slices;
 }
@@ -304,9 +310,10 @@ void ShardedUnit::ScaleGradient(double factor) {
 
 double ShardedUnit::GradientSquares() const {
   double sum = 0;
-  for (const Slice& slice : CountedSlices()) {
-    sum += SumOfSquares(slice.gradient.const_data_ptr(), DTypeOf(slice.gradient),
-                        slice.gradient.numel());
+  for (size_t index = 0; is_here() && index < num_trained(); ++index) {
+    if (!IsCounted(index)) continue;
+    const at::Tensor gradient = PackedOrOwn(gradient_, whole_gradient_, index);
+    sum += SumOfSquares(gradient.const_data_ptr(), DTypeOf(gradient), gradient.numel());
   }
   return sum;
 }

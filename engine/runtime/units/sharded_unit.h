@@ -118,7 +118,8 @@ class ShardedUnit {
   // The gradient's slice, in packed form.
   void ScaleGradient(double factor);
 
-  // Sum of squares of the gradient's counted slices.
+  // Sum of squares of what counts in the gradient's norm here, parameter by parameter, so that it
+  // is the same bits wherever the unit's gradient lies.
   double GradientSquares() const;
   // Whether all of it is finite.
   bool HasFiniteGradient() const;
@@ -134,6 +135,10 @@ class ShardedUnit {
   // All rows of a parameter there, without padding.
   at::Tensor AllRows(const at::Tensor& whole, size_t index) const;
   StateSlice StateSliceOf(size_t tensor, size_t index) const;
+  // The same in the unit's packed form, if it has `shard`.
+  at::Tensor PackedOrOwn(const at::Tensor& shard, const at::Tensor& whole, size_t index) const;
+  // Whether it counts in the gradient's norm here.
+  bool IsCounted(size_t index) const;
   size_t num_trained() const { return layout_.trained().parameters().size(); }
   bool HasBlocks() const;
 
