@@ -1,8 +1,9 @@
 #include "trace/analysis/names.h"
-#include "trace/base/enum_count.h"
 
 #include <algorithm>
 #include <array>
+
+#include "trace/base/enum_count.h"
 
 namespace shardscope::analysis {
 namespace {

@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <set>
 #include <stop_token>
+#include <utility>
+#include <vector>
 
 #include "tests/lesson/lesson_snapshot.h"
 #include "trace/analysis/snapshot_test_util.h"
@@ -248,6 +252,42 @@ TEST(RunIndexTest, PiecesGiveTheSameAsTheWhole) {
       EXPECT_EQ(a.gaps.size(), b.gaps.size());
     }
   }
+}
+
+// Of hundreds of steps in view: they are passed over by 64 where none is long.
+TEST(RunIndexTest, StallsOfShortStepsAreNotLookedFor) {
+  query::Snapshot run = *analysis::MakeLessonSnapshot(2, 210, 70);
+  const auto length_of = [](const query::Step& step) { return step.end_ns - step.start_ns; };
+  const query::RowList<query::Step> steps = std::exchange(run.ranks[1].steps, {});
+  const int64_t least_ns = (length_of(steps[20]) + length_of(steps[200])) / 2;
+  ASSERT_GT(least_ns, length_of(steps[200]));
+  for (query::Step step : steps) {
+    if (step.step == 190) step.start_ns = step.end_ns - least_ns;
+    run.ranks[1].steps.Append(step);
+  }
+  std::set<int32_t> long_steps;
+  for (const query::RankRows& rows : run.ranks) {
+    for (const query::Step& step : rows.steps) {
+      if (length_of(step) >= least_ns) long_steps.insert(step.step);
+    }
+  }
+  EXPECT_LT(long_steps.size(), 100U);
+  EXPECT_TRUE(long_steps.contains(190));
+
+  const auto stalls_of = [&](int64_t least) {
+    RunIndex index;
+    EXPECT_TRUE(index.Advance(run));
+    EXPECT_TRUE(index.FindStalls(run, {run.start_ns, run.end_ns}, least));
+    std::vector<std::pair<int32_t, int64_t>> stalls;
+    for (const analysis::Stall* stall : index.ranks()[0].stalls) {
+      if (long_steps.contains(stall->step)) stalls.emplace_back(stall->step, stall->start_ns);
+      if (least > 0) EXPECT_TRUE(long_steps.contains(stall->step)) << stall->step;
+    }
+    return stalls;
+  };
+  const auto found = stalls_of(least_ns);
+  EXPECT_EQ(found, stalls_of(0));
+  EXPECT_TRUE(std::ranges::any_of(found, [](const auto& stall) { return stall.first == 190; }));
 }
 
 TEST(RunIndexTest, RanksSideBySideGiveTheSameAsOneAfterTheOther) {

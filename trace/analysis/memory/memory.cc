@@ -361,11 +361,14 @@ size_t MemoryTimeline::FirstAt(int64_t time_ns, size_t first) const {
   return at;
 }
 
-size_t MemoryTimeline::FirstNear(int64_t time_ns, size_t first) const {
+size_t MemoryTimeline::FirstNear(int64_t time_ns, int64_t latest_ns, size_t first) const {
   const auto begin = block_start_ns_.begin() + static_cast<std::ptrdiff_t>(first / kBlock);
-  const auto block = std::lower_bound(begin, block_start_ns_.end(), time_ns);
+  const auto block = std::upper_bound(begin, block_start_ns_.end(), time_ns);
   const size_t at = static_cast<size_t>(block - block_start_ns_.begin()) * kBlock;
-  return std::clamp(at, first, size());
+  const bool is_near = block != block_start_ns_.end() && *block <= latest_ns;
+  if (!is_near || at == 0) return FirstAt(time_ns, first);
+  // Points in front of it may have the same time.
+  return changes_[at - 1].time_ns < *block ? std::max(at, first) : FirstAt(*block, first);
 }
 
 size_t MemoryTimeline::Largest(size_t first, size_t last) const {

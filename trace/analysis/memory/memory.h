@@ -108,8 +108,9 @@ class MemoryTimeline {
 
   // The first point with time_ns >= `time_ns`, from `first` on; size() if there is none.
   size_t FirstAt(int64_t time_ns, size_t first = 0) const;
-  // As FirstAt(), or up to 63 points behind it: found without a look at any.
-  size_t FirstNear(int64_t time_ns, size_t first) const;
+  // FirstAt() of a time in [time_ns, latest_ns]: where points are dense, one that is found without
+  // a look at any.
+  size_t FirstNear(int64_t time_ns, int64_t latest_ns, size_t first) const;
   // The first of the largest totals among the points [first, last); first < last <= size().
   size_t Largest(size_t first, size_t last) const;
 

@@ -60,9 +60,15 @@ void ExpectSearches(const MemoryTimeline& timeline,
     size_t at = first;
     while (at < points.size() && points[at].time_ns < time_ns) ++at;
     ASSERT_EQ(timeline.FirstAt(time_ns, first), at) << time_ns << " from " << first;
-    const size_t near = timeline.FirstNear(time_ns, first);
+    const int64_t latest_ns = time_ns + static_cast<int64_t>((*random)() % 20);
+    const size_t near = timeline.FirstNear(time_ns, latest_ns, first);
+    size_t most = at;
+    while (most < points.size() && points[most].time_ns < latest_ns) ++most;
     ASSERT_GE(near, at) << time_ns << " from " << first;
-    ASSERT_LE(near, std::min(at + 63, points.size())) << time_ns << " from " << first;
+    ASSERT_LE(near, most) << time_ns << " to " << latest_ns << " from " << first;
+    // Of points of one time all or none.
+    ASSERT_TRUE(near == first || near == points.size() ||
+                points[near - 1].time_ns < points[near].time_ns);
   }
 }
 

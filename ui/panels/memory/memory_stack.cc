@@ -12,7 +12,7 @@ namespace {
 
 using Point = analysis::MemoryTimeline::Point;
 
-constexpr float kManyPoints = 512;  // of a column: 64 are an eighth of it
+constexpr float kBlur = 0.25F;  // pixels that a column may take of its neighbour
 
 // Grows boxes column by column; a category's box ends where one of its edges changes.
 class StackBuilder {
@@ -158,14 +158,9 @@ MemoryStack MakeStack(const analysis::MemoryTimeline& memory, const timeline::Ax
   StackBuilder builder(&stack);
   const float right = std::min(axis.right(), axis.X(end_ns));
   size_t next = memory.FirstAt(axis.range().start_ns);
-  // Where a column is of so many points, a few of them belong to either of two neighbours.
-  const size_t in_view = memory.FirstAt(axis.range().end_ns, next) - next;
-  const bool are_many = static_cast<float>(in_view) > kManyPoints * axis.width();
   for (float x0 = axis.left(); x0 < right; x0 += 1) {
     const size_t first = next;
-    const int64_t until_ns = axis.Ns(x0 + 1);
-    const size_t last =
-        are_many ? memory.FirstNear(until_ns, first) : memory.FirstAt(until_ns, first);
+    const size_t last = memory.FirstNear(axis.Ns(x0 + 1), axis.Ns(x0 + 1 + kBlur), first);
     next = last;
     if (first < last) {
       builder.Column(memory.At(memory.Largest(first, last)), x0, std::min(x0 + 1, right));

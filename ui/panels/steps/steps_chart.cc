@@ -205,7 +205,7 @@ ui::Box Shade(const Chart& chart, size_t at) {
   return box;
 }
 
-// The bar of the step that the timeline shows, with a mark under it.
+// The bar of the step that the timeline shows, with a mark over its loss.
 void DrawInView(const Chart& chart, int32_t step, ui::DrawLog* log) {
   const auto bar = std::ranges::find_if(chart.bars, [&](const StepBar& one) {
     return chart.rows[one.first].step <= step && step <= chart.rows[one.last].step;
@@ -214,9 +214,9 @@ void DrawInView(const Chart& chart, int32_t step, ui::DrawLog* log) {
   const ui::Box box = Shade(chart, static_cast<size_t>(bar - chart.bars.begin()));
   const float x = (box.x0 + box.x1) / 2;
   const float size = chart.look.Px(4);
-  ImGui::GetWindowDrawList()->AddTriangleFilled(
-      {x, box.y1 + chart.look.Px(1)}, {x + size, box.y1 + size + chart.look.Px(1)},
-      {x - size, box.y1 + size + chart.look.Px(1)}, chart.look.theme.ink.text);
+  const float tip = chart.losses.y0 - chart.look.Px(2);
+  ImGui::GetWindowDrawList()->AddTriangleFilled({x - size, tip - size}, {x + size, tip - size},
+                                                {x, tip}, chart.look.theme.ink.text);
   log->Int("in_view", "", step, "step", box);
 }
 

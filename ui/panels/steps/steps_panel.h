@@ -1,6 +1,6 @@
 // Steps: every step of the run over all ranks, as a chart and a table that can be sorted: what it
 // took, what was exposed, what it trained, and what was changed at it. A click leads to the step;
-// the one that the timeline shows is marked and kept in sight.
+// the one that the timeline comes to show is marked and scrolled to.
 #pragma once
 
 #include <cstddef>
