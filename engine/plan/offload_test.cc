@@ -150,29 +150,47 @@ TEST(Offload, TakesWhatIsReducedToTheHost) {
 }
 
 // Tensor ranks add up what all of them have once more: on the device, and then it goes to the host.
+// All that is added up is so in the dtype of the shard, as without offload.
 TEST(Offload, WaitsForWhatTensorRanksAddUp) {
   for (const bool clips : {true, false}) {
     for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
-      Policy policy = Offloaded(preset, clips);
-      policy.mesh = {{1, 1, 2, 2}};
-      policy.units.tensor_ranks = 2;
-      policy.units.sequence_parallel = true;
-      policy.micro_batches = 2;
-      const Result<Schedule> schedule =
-          BuildSchedule(UniformModel(2, false, 1, 2, /*sequence_parallel=*/true), policy);
-      ASSERT_TRUE(schedule.ok()) << schedule.message();
-      const Program& program = schedule->programs.front();
-      int copies = 0;
-      for (OpIndex index = 0; index < std::ssize(program.ops); ++index) {
-        const Op& op = program.ops[static_cast<size_t>(index)];
-        if (op.kind != OpKind::kCopyToHost) continue;
-        ++copies;
-        const Op& sum = program.ops[static_cast<size_t>(op.dependencies.front().target)];
-        EXPECT_EQ(sum.kind, OpKind::kAllReduce);
-        EXPECT_TRUE(schedule->IsOfTensorRanks(sum.communicator));
-        EXPECT_EQ(sum.writes, op.reads);
+      for (const DType reduce : {DType::kFp32, DType::kBf16}) {
+        for (const auto sync :
+             {GradientSync::kReduce, GradientSync::kNoSync, GradientSync::kReduceScatterOnly}) {
+          Policy policy = Offloaded(preset, clips);
+          policy.strategy = FindStrategy("hybrid");
+          policy.mesh = {{1, 2, 2, 2}};
+          policy.units.tensor_ranks = 2;
+          policy.units.sequence_parallel = true;
+          policy.micro_batches = 2;
+          policy.reduce_dtype = reduce;
+          policy.accumulation.sync = sync;
+          const ModelDescription model = UniformModel(2, false, 1, 2, /*sequence_parallel=*/true);
+          const Result<Schedule> schedule = BuildSchedule(model, policy);
+          ASSERT_TRUE(schedule.ok()) << schedule.message();
+          SCOPED_TRACE(schedule->name);
+          Policy plain = policy;
+          plain.offload = Offload::kNone;
+          EXPECT_EQ(CollectiveQueue(*schedule), CollectiveQueue(*BuildSchedule(model, plain)));
+          const Program& program = schedule->programs.front();
+          int copies = 0;
+          for (OpIndex index = 0; index < std::ssize(program.ops); ++index) {
+            const Op& op = program.ops[static_cast<size_t>(index)];
+            if (op.kind == OpKind::kAccumulate) {
+              EXPECT_NE(schedule->streams[static_cast<size_t>(op.stream)].role,
+                        StreamRole::kHostOptimizer);
+            }
+            if (op.kind != OpKind::kCopyToHost) continue;
+            ++copies;
+            const Op& sum = program.ops[static_cast<size_t>(op.dependencies.front().target)];
+            EXPECT_EQ(sum.kind, OpKind::kAllReduce);
+            EXPECT_EQ(sum.dtype, DType::kFp32);
+            EXPECT_TRUE(schedule->IsOfTensorRanks(sum.communicator));
+            EXPECT_EQ(sum.writes, op.reads);
+          }
+          EXPECT_EQ(copies, std::ssize(schedule->units));
+        }
       }
-      EXPECT_EQ(copies, std::ssize(schedule->units));
     }
   }
 }

@@ -150,7 +150,7 @@ ENUMS = (
                Trait("summed", "SummedPart", "what an all-reduce or reduce adds up in it")),
               ("parameter_shard", "persistent: this rank's padded slice of each parameter of the unit, master dtype",
                "parameter_shard", "block", "parameter_shard", "shard", "master", False, "none"),
-              ("gradient_shard", "persistent: same shape, reduced gradient",
+              ("gradient_shard", "persistent: same shape, reduced gradient; one that is not persistent waits to go to the host",
                "gradient_shard", "block", "gradient_shard", "shard", "gradient", True, "shard"),
               ("optimizer_state", "persistent: what the optimizer keeps of each parameter, as AdamW's two moments",
                "optimizer", "block", "optimizer_state", "none", "none", True, "none"),

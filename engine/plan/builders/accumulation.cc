@@ -8,8 +8,7 @@ namespace shardscope::plan {
 
 // _fsdp_collectives.py, foreach_reduce: partial_reduce_output, on the stream that reduces. In the
 // dtype of a shard on the device that is the sum itself.
-StepBuilder::Reduced StepBuilder::AddToPartial(int32_t unit_index, StreamIndex stream,
-                                               const Reduced& reduced) {
+StepBuilder::Reduced StepBuilder::AddToPartial(int32_t unit_index, const Reduced& reduced) {
   if (reduced.output == kNone) return reduced;
   const bool is_shard =
       policy_.reduce_dtype == policy_.gradient_dtype() && !policy_.updates_on_host();
@@ -18,8 +17,28 @@ StepBuilder::Reduced StepBuilder::AddToPartial(int32_t unit_index, StreamIndex s
     partial = reduced.output;
     return reduced;
   }
-  Op op = MakeAccumulate(unit_index, stream, reduced.output, partial, true);
+  Op op = MakeAccumulate(unit_index, ReduceStream(), reduced.output, partial, true);
   return {Emit(std::move(op)), is_shard ? kNone : partial};
+}
+
+// As in the shard of a rank that updates on its device: the first gradient becomes the sum, later
+// ones are added, and another dtype has to be cast.
+OpIndex StepBuilder::AddToWaiting(int32_t unit_index, const Reduced& reduced) {
+  BufferId& waiting = state(unit_index).waiting_shard;
+  const bool adds = waiting != kNone;
+  if (!adds && policy_.reduce_dtype == policy_.gradient_dtype()) {
+    waiting = reduced.output;
+    return reduced.op;
+  }
+  std::vector<BufferId> allocates;
+  if (!adds) {
+    waiting = NewBuffer(BufferKind::kGradientShard, unit_index,
+                        TrainedShardBytes(unit_index, policy_.gradient_dtype()));
+    allocates = {waiting};
+  }
+  Op op = MakeAccumulate(unit_index, AccumulateStream(), reduced.output, waiting, adds);
+  op.allocates = std::move(allocates);
+  return Emit(std::move(op));
 }
 
 Op StepBuilder::MakeAccumulate(int32_t unit_index, StreamIndex stream, BufferId from, BufferId to,
@@ -34,11 +53,10 @@ Op StepBuilder::MakeAccumulate(int32_t unit_index, StreamIndex stream, BufferId 
 
 OpIndex StepBuilder::EmitAccumulate(int32_t unit_index, BufferId reduced) {
   const BufferId shard = state(unit_index).gradient_shard;
-  const StreamIndex stream = has_replicas() ? ReplicaStream() : ReduceStream();
   // A sum of all micro-batches overwrites.
   const bool adds =
       policy_.accumulation.sync == GradientSync::kReduce && !IsFirstReduction(unit_index);
-  return Emit(MakeAccumulate(unit_index, stream, reduced, shard, adds));
+  return Emit(MakeAccumulate(unit_index, AccumulateStream(), reduced, shard, adds));
 }
 
 BufferId StepBuilder::TakeGradient(int32_t unit_index) {

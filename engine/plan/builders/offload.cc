@@ -37,8 +37,9 @@ void StepBuilder::EmitToHost(int32_t unit_index, BufferId reduced, Dependency re
   copy.reads = copy.frees = {reduced};
   copy.dependencies = {ready};
   // As on the device: the first gradient becomes the shard, later ones are added, and another dtype
-  // has to be cast.
-  const bool accumulates = adds || policy_.reduce_dtype != policy_.master_dtype;
+  // has to be cast, unless it was on the device.
+  const bool casts = policy_.reduce_dtype != policy_.master_dtype && !WaitsOnDevice();
+  const bool accumulates = adds || casts;
   BufferId target = kept;
   if (accumulates) {
     target = NewBuffer(BufferKind::kHostReduced, unit_index,

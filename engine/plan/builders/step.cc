@@ -636,14 +636,14 @@ void StepBuilder::AddUpWholeParameters() {
   now_.phase = Phase::kBackward;
   const bool goes_to_host = policy_.updates_on_host();
   for (const int32_t index : trained_units_) {
-    const BufferId gradient = goes_to_host ? std::exchange(state(index).partial_shard, kNone)
+    const BufferId gradient = goes_to_host ? std::exchange(state(index).waiting_shard, kNone)
                                            : state(index).reduced_gradient();
     Dependency ready = AfterStream(kComputeStream);
     const int64_t elements = WholeShardElements(TrainedPart(unit(index)), shard_ranks());
     if (elements > 0) {
       Op op = MakeOp(OpKind::kAllReduce, index, tensor_.stream);
       op.communicator = tensor_.communicator;
-      op.dtype = goes_to_host ? policy_.reduce_dtype : policy_.gradient_dtype();
+      op.dtype = policy_.gradient_dtype();
       op.payload_bytes = elements * BytesOf(op.dtype);
       op.wire_bytes = WireBytes(op.kind, op.payload_bytes, schedule_.GroupSize(op.communicator));
       op.reads = op.writes = {gradient};
@@ -698,19 +698,14 @@ bool StepBuilder::IsFirstReduction(int32_t unit_index) {
 }
 
 OpIndex StepBuilder::FinishReduction(int32_t unit_index, const Reduced& reduced) {
-  const bool replicas_wait = policy_.accumulation.sync == GradientSync::kReduceScatterOnly;
   Reduced sum = reduced;
-  if (replicas_wait) {
-    sum = AddToPartial(unit_index, ReduceStream(), reduced);
+  if (policy_.accumulation.sync == GradientSync::kReduceScatterOnly) {
+    sum = AddToPartial(unit_index, reduced);
     if (!last_micro_batch()) return sum.op;
+    state(unit_index).partial_shard = kNone;
   }
   if (has_replicas()) sum.op = EmitReplicaReduce(unit_index, sum);
-  if (policy_.updates_on_host() && AddsUpWholeParameters()) {
-    // They are added up once more before they go there.
-    if (replicas_wait) return sum.op;
-    return AddToPartial(unit_index, has_replicas() ? ReplicaStream() : ReduceStream(), sum).op;
-  }
-  state(unit_index).partial_shard = kNone;
+  if (WaitsOnDevice()) return AddToWaiting(unit_index, sum);
   if (policy_.updates_on_host()) {
     EmitToHost(unit_index, sum.output, AfterEvent(sum.op));
     return sum.op;

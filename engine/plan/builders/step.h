@@ -35,8 +35,10 @@ struct UnitState {
   BufferId post_forward_shard = kNone;  // where it waits for its backward
   BufferId gradient = kNone;  // allocated by the unit's first backward op of a micro-batch
   BufferId accumulated_gradient = kNone;  // of micro-batches so far, where they are not reduced
-  // Their sum, reduce-scattered, where replicas or the way to the host wait for the last.
+  // Their sum, reduce-scattered, where replicas wait for the last.
   BufferId partial_shard = kNone;
+  // Their sum in the dtype of the shard, where the way to the host waits for the last.
+  BufferId waiting_shard = kNone;
 
   // What the optimizer reads and updates: where ranks have no slice apart, theirs of the whole.
   BufferId reduced_gradient() const {
@@ -211,13 +213,19 @@ class StepBuilder {
   bool ReshardsAfterBackward(int32_t index) const;
   // Whether the gradient shard holds nothing of this step before this micro-batch.
   bool IsFirstReduction(int32_t unit_index);
-  // Adds it, on `stream`, to those of micro-batches before, until the sum goes on.
-  Reduced AddToPartial(int32_t unit_index, StreamIndex stream, const Reduced& reduced);
+  // Adds it to those of micro-batches before, until the sum goes on.
+  Reduced AddToPartial(int32_t unit_index, const Reduced& reduced);
+  // The same of what replicas have reduced, where it WaitsOnDevice(); returns the last op that
+  // writes the sum.
+  OpIndex AddToWaiting(int32_t unit_index, const Reduced& reduced);
+  // Whether tensor ranks add up gradients once more before these go to the host.
+  bool WaitsOnDevice() const { return policy_.updates_on_host() && AddsUpWholeParameters(); }
   // Whether the gradient shard gets the sum of all micro-batches at once.
   bool SumsBeforeShard() const {
-    return policy_.accumulation.sync == GradientSync::kReduceScatterOnly ||
-           (policy_.updates_on_host() && AddsUpWholeParameters());
+    return policy_.accumulation.sync == GradientSync::kReduceScatterOnly || WaitsOnDevice();
   }
+  // Where what is reduced is added up, after the last op that reduces it.
+  StreamIndex AccumulateStream() const { return has_replicas() ? ReplicaStream() : ReduceStream(); }
   // `adds`: to what is there.
   Op MakeAccumulate(int32_t unit_index, StreamIndex stream, BufferId from, BufferId to, bool adds);
   // Whether gradients are finite, on all ranks; returns the op that has it.

@@ -222,6 +222,33 @@ TEST(Frozen, AdaptersOfRanksThatShareLayersGoWithOffload) {
   }
 }
 
+// Gradients of adapters are added up in the type of the weights, whatever the ranks reduce in.
+TEST(Frozen, OffloadOfAdaptersOfRanksThatShareLayersChangesNoBits) {
+  for (const char* strategy : {"full", "hybrid"}) {
+    for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
+      for (const plan::DType reduce : {plan::DType::kFp32, plan::DType::kBf16}) {
+        const bool has_replicas = strategy[0] == 'h';
+        TestRun run =
+            FrozenRun({strategy, has_replicas ? 8 : 4, preset, 3, 0, 2}, Trains::kAdapters);
+        run.model.dtype = plan::DType::kFp32;
+        run.policy.reduce_dtype = reduce;
+        for (const auto sync :
+             {plan::GradientSync::kReduce, plan::GradientSync::kReduceScatterOnly}) {
+          if (sync == plan::GradientSync::kReduceScatterOnly && !has_replicas) continue;
+          run.policy.accumulation.sync = sync;
+          run.policy.offload = plan::Offload::kNone;
+          SCOPED_TRACE(FrozenSchedule(run).name);
+          const TestResult plain = Train(run);
+          for (const plan::Offload offload : {plan::Offload::kOptimizer, plan::Offload::kAll}) {
+            run.policy.offload = offload;
+            EXPECT_TRUE(SameBits(Train(run), plain)) << Name(reduce);
+          }
+        }
+      }
+    }
+  }
+}
+
 // The norm too, wherever gradients lie.
 TEST(Frozen, OffloadChangesNoBits) {
   for (const char* strategy : {"full", "hybrid", "zero1", "zero2", "zero3"}) {

@@ -190,7 +190,15 @@ TEST(OffloadTest, Fp64WeightsOfShardsOfOneRankAreThoseOfTheReference) {
   }
 }
 
+// In whatever type they reduce, gradients are added up in that of the weights that are updated.
 TEST(BitsTest, OffloadOfRanksThatShareTheSequenceAgrees) {
+  struct Types {
+    plan::DType param;
+    plan::DType reduce;
+  };
+  constexpr Types kTypes[] = {{plan::DType::kFp32, plan::DType::kFp32},
+                              {plan::DType::kBf16, plan::DType::kFp32},
+                              {plan::DType::kBf16, plan::DType::kBf16}};
   TestRun run;
   run.model = {.layers = 2, .dim = 24, .heads = 4, .seq = 16};
   run.training.micro_batches = 2;
@@ -199,15 +207,18 @@ TEST(BitsTest, OffloadOfRanksThatShareTheSequenceAgrees) {
   for (const char* strategy : {"full", "grad_op", "hybrid"}) {
     run.training.num_ranks = strategy[0] == 'h' ? 8 : 4;
     for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
-      for (const auto sync : {plan::GradientSync::kReduce, plan::GradientSync::kNoSync}) {
-        for (const plan::DType type : {plan::DType::kFp32, plan::DType::kBf16}) {
-          run.model.dtype = type;
+      for (const auto sync : {plan::GradientSync::kReduce, plan::GradientSync::kNoSync,
+                              plan::GradientSync::kReduceScatterOnly}) {
+        for (const Types& types : kTypes) {
+          run.model.dtype = types.param;
           run.policy = {};
+          run.policy.reduce_dtype = types.reduce;
           run.policy.preset = preset;
           run.policy.strategy = FindStrategy(strategy);
           run.policy.reshard_after_forward = run.policy.strategy->reshards_after_forward;
           run.policy.accumulation.sync = sync;
           run.policy.units.sequence_parallel = true;
+          if (plan::ConflictOfReduceScatterOnly(run.policy) != plan::Conflict::kNone) continue;
           SCOPED_TRACE(plan::BuildSchedule(DescriptionOf(run), PolicyOf(run))->name);
           run.jitter = false;
           const TestResult expected = Train(run);

@@ -127,19 +127,21 @@ void RankOps::Accumulate(const OpContext& context) {
          GradientMemory(context, target));
     return;
   }
-  if (kind == BufferKind::kReduceScatterOutput) {
-    const int64_t elements = GradientLayout(op.unit).shard_elements();
-    FlatView(UnitMemoryOf(context, target, job_->reduce), 0, elements)
-        .add_(FlatView(UnitMemoryOf(context, source, job_->reduce), 0, elements));
-    return;
+  const UnitLayout& layout = GradientLayout(op.unit);
+  if (!context.buffer(target).persistent) {  // a sum that goes on from there
+    const bool is_shard = kind == BufferKind::kGradientShard;
+    const UnitMemory sum = UnitMemoryOf(context, target, is_shard ? job_->gradient : job_->reduce);
+    return TakeReduced(layout, UnitMemoryOf(context, source, job_->reduce), /*is_packed=*/true,
+                       adds, FlatView(sum, 0, layout.shard_elements()));
   }
   // no_shard without another reduce dtype: the gradient itself was all-reduced.
   const bool is_packed = context.buffer(source).kind != BufferKind::kGradient;
-  TakeReduced(UnitMemoryOf(context, source, is_packed ? job_->reduce : job_->model.dtype),
-              is_packed, adds, &units_[static_cast<size_t>(op.unit)]);
+  ShardedUnit& unit = units_[static_cast<size_t>(op.unit)];
+  TakeReduced(layout, UnitMemoryOf(context, source, is_packed ? job_->reduce : job_->model.dtype),
+              is_packed, adds, unit.gradient());
   // As a rule the reduction makes a mean of the sum.
   if (!reduces_ && op.micro_batch + 1 == job_->training.micro_batches) {
-    units_[static_cast<size_t>(op.unit)].ScaleGradient(GradientScale());
+    unit.ScaleGradient(GradientScale());
   }
 }
 

@@ -179,15 +179,15 @@ void Take(const UnitLayout& layout, const UnitMemory& from, bool adds, const Uni
   }
 }
 
-void TakeReduced(const UnitMemory& reduced, bool is_packed, bool adds, ShardedUnit* unit) {
-  const UnitLayout& layout = unit->layout().trained();
+void TakeReduced(const UnitLayout& layout, const UnitMemory& reduced, bool is_packed, bool adds,
+                 const at::Tensor& shard) {
   if (is_packed) {
-    Put(unit->gradient(), FlatView(reduced, 0, layout.shard_elements()), adds);
+    Put(shard, FlatView(reduced, 0, layout.shard_elements()), adds);
     return;
   }
   for (size_t index = 0; index < layout.parameters().size(); ++index) {
     const ParameterLayout& parameter = layout.parameters()[index];
-    Put(unit->gradient().narrow(0, parameter.shard_offset, parameter.shard_elements()),
+    Put(shard.narrow(0, parameter.shard_offset, parameter.shard_elements()),
         FlatView(reduced, layout.UnshardedOffset(index, reduced.element_bytes()),
                  parameter.shard_elements()),
         adds);

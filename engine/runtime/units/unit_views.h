@@ -64,8 +64,9 @@ std::vector<transport::ReducePiece> ReducePiecesInPlace(const UnitLayout& layout
 // One unsharded form into another of the same dtype: overwrites it, or adds to it.
 void Take(const UnitLayout& layout, const UnitMemory& from, bool adds, const UnitMemory& to);
 
-// A reduced gradient into the unit's gradient shard: overwrites it, or adds to it. `is_packed`: it
+// A reduced gradient into `shard`, of a gradient too: overwrites it, or adds to it. `is_packed`: it
 // has the form of a shard; else that of an unsharded unit of one rank, its padding left out.
-void TakeReduced(const UnitMemory& reduced, bool is_packed, bool adds, ShardedUnit* unit);
+void TakeReduced(const UnitLayout& layout, const UnitMemory& reduced, bool is_packed, bool adds,
+                 const at::Tensor& shard);
 
 }  // namespace shardscope::runtime
