@@ -49,11 +49,11 @@ Result<config::Config> ReadConfig(const MemoryPlanArguments& arguments) {
   for (const std::string& setting : arguments.settings) {
     SHARDSCOPE_RETURN_IF_ERROR(config::ApplySetting(setting, &config));
   }
-  config.ClearChanges();
   SHARDSCOPE_RETURN_IF_ERROR(footprint::ApplyFolders(&config));
   const std::string gave_way = config::SettleInherited(&config);
   SHARDSCOPE_RETURN_IF_ERROR(config.Check());
   SHARDSCOPE_RETURN_IF_ERROR(config::CheckKeysOfStrategies(config));
+  config.ClearChanges();  // settled and checked as in a run, whose start this is
   SHARDSCOPE_RETURN_IF_ERROR(footprint::CheckDeviceLimits(config));
   if (!gave_way.empty()) {
     Say("settings of the run that do not go with the given ones give way: " + gave_way);

@@ -315,9 +315,6 @@ Result<int> TrainSharded(const Arguments& arguments, const Setting& setting, run
 
 // What one process can do only if it has all ranks.
 Status CheckLaunch(const Arguments& arguments) {
-  if (arguments.reference && !arguments.resume.empty()) {
-    return Status::Error("--reference goes on from no checkpoint: leave --resume away");
-  }
   if (!arguments.launch || arguments.launch->num_ranks == 1) return Status::Ok();
   const char* alone = arguments.reference ? "--reference" : "--dump";
   if (!arguments.reference && arguments.dump.empty()) return Status::Ok();
@@ -330,7 +327,8 @@ Result<int> Train(const Arguments& arguments, bool* is_awaited) {
   const Result<Setting> setting = ReadSetting(arguments);
   if (!setting.ok()) return setting.status();
   if (arguments.reference && !setting->config.Get("checkpoint.resume").empty()) {
-    return Status::Error("--reference goes on from no checkpoint: leave checkpoint.resume away");
+    return Status::Error(
+        "--reference goes on from no checkpoint: leave --resume and checkpoint.resume away");
   }
   if (arguments.reference && setting->config.GetInt("eval.every") > 0) {
     return Status::Error("--reference evaluates nothing: leave eval.every away");

@@ -127,6 +127,29 @@ class DataTest(ProgramTest):
         for settings in ([], ["data.tokenizer=bytes"]):
             self.assertIn(f"{self.data} has JSON lines by its name, which need a tokenizer", self.error(*settings))
         self.train("bytes", "data.format=text", "train.steps=2")
+        # The same of files in a folder, but of those alone that are learned from.
+        folder = self.root / "texts"
+        (folder / ".hidden").mkdir(parents=True)
+        (folder / "notes.txt").write_text("the quick brown fox jumps over the lazy dog. " * 40)
+        shutil.copy(self.data, folder / ".hidden" / "chats.jsonl")
+        (folder / "binary.jsonl").write_bytes(b"\xff\x00" * 10)
+        self.train("folder", f"data.path={folder}", "train.steps=2")
+        shutil.copy(self.data, folder / "chats.jsonl")
+        for settings in ([], ["data.tokenizer=bytes"]):
+            self.assertIn(f"data.path: {folder / 'chats.jsonl'} has JSON lines by its name, which need a tokenizer",
+                          self.error(f"data.path={folder}", *settings))
+        self.train("folder of bytes", f"data.path={folder}", "data.format=text", "train.steps=2")
+        self.train("folder of tokens", *self.settings, f"data.path={folder}", "train.steps=2")
+
+    def test_a_broken_tokenizer_of_the_model_is_named_by_the_key_that_named_it(self):
+        model = hugging_face.write_folder(self.root / "llama", {**llama_cases.BASE, "vocab_size": 300, "num_key_value_heads": 2})
+        (model / "tokenizer.json").write_text("{")
+        settings = (f"model.path={model}", "model.seq=16", "train.batch=1", "train.steps=2", f"data.path={self.data}")
+        done = self.run_program(TRAIN, "--ranks", 1, "--out", self.root / "run", "--set", *settings, check=False)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertRegex(done.stderr, rf"error: model\.path: .*{re.escape(str(model))}.*with data\.tokenizer")
+        self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+        self.assertIn("error: data.tokenizer: ", self.error(f"data.tokenizer={model}"))
 
     def test_eval_batches_are_of_all_ranks(self):
         # Its answer is behind the first two samples, and not behind the first eight.

@@ -85,6 +85,21 @@ class DcpTest(ProgramTest):
         self.assertIn("with step 5", done.stdout)
         self.assertIn("finished after 8 of 8 steps", done.stdout)
 
+    def test_state_of_another_shape_is_named_and_left_out(self):
+        name = "optimizer.state.block0.attention.projection.weight"
+
+        def odd(folder):
+            folder.add(f"{name}.exp_avg_row", (DIM,), values_of("row", (DIM,)))
+            folder.add(f"{name}.max_exp_avg", (DIM + 1, DIM), values_of("max", (DIM + 1, DIM)))
+            folder.add(f"{name}.count", (1,), [5.0])  # a scalar, as its step
+
+        done = self.run_import(self.folder(change=odd), self.root / "imported")
+        named = done.stdout.split("left out, as no part of the model: ")[1].split("\n")[0].split(", ")
+        self.assertEqual(sorted(named), ["optimizer.param_groups.0.lr", f"{name}.exp_avg_row", f"{name}.max_exp_avg"])
+        entry, = [one for one in json.loads((self.root / "imported" / "index.json").read_text())["parameters"]
+                  if one["name"] == "block0.attention.projection.weight"]
+        self.assertEqual(sorted(one["name"] for one in entry["tensors"]), ["exp_avg", "exp_avg_sq", "parameter"])
+
     def test_what_cannot_be_read_is_named_and_nothing_is_left(self):
         def odd(**how):
             shape = (DIM, DIM)

@@ -18,11 +18,11 @@ SHIM = BIN.parent / "tests" / "libdisk_shim.so"
 
 
 class LaunchedTest(ProgramTest):
-    def start(self, name, *settings, ranks=2, extra=(), environment=None, of_rank=None, folders=None, started=None):
+    def start(self, name, *settings, ranks=2, extra=(), environment=None, of_rank=None, folders=None, started=None, port=None):
         """One process a rank, or of the ranks `started` alone, started in its folder of `folders`; those of `of_rank` get settings of their own.
         Killed when the test ends."""
         out = self.root / name
-        port = free_port()
+        port = port or free_port()
         processes = []
         for rank in range(ranks) if started is None else started:
             command = self.train_command(out, *settings, *(of_rank or {}).get(rank, ()), ranks=ranks) + list(extra)
@@ -238,11 +238,17 @@ class ReadOnlyDiskTest(LaunchedTest):
                                             ("run", (f"checkpoint.path={disk}/checkpoints",), (),
                                              f"cannot write checkpoints to {disk}/checkpoints: {read_only}; name another folder with checkpoint.path"),
                                             ("run", (), ("--losses", disk / "losses"), f"{disk}")):
-            for started in ((0,), (0, 1)):
-                with self.subTest(says=says, started=started):
-                    # Long before comm.timeout, whether or not the other comes.
-                    out, processes = self.start(name, "train.steps=2", "comm.timeout=3000s", *settings, extra=extra, environment=shim, started=started)
-                    for error in self.finish(processes, code=1):
+            for others in ((), (1,)):
+                with self.subTest(says=says, others=others):
+                    # Long before comm.timeout, whether or not the other comes. That one waits already: rank 0 tells for a few seconds only.
+                    port = free_port()
+                    how = {"extra": extra, "environment": shim, "port": port}
+                    arguments = (name, "train.steps=2", "comm.timeout=3000s", *settings)
+                    _, waiting = self.start(*arguments, started=others, **how)
+                    for process in waiting:
+                        self.assertEqual(process.stderr.readline(), f"rank 1: waiting for rank 0 at 127.0.0.1:{port}\n")
+                    out, processes = self.start(*arguments, started=(0,), **how)
+                    for error in self.finish(processes + waiting, code=1):
                         self.assertIn(says, error)
                         self.assertEqual(len(error.splitlines()), 1, error)
                     self.assertFalse(out.exists())

@@ -239,6 +239,13 @@ TEST_F(CheckpointTest, ADamagedOneNamesTheNextThatIsWhole) {
   EXPECT_TRUE(ErrorOf(newest).ends_with("take another checkpoint")) << ErrorOf(newest);
 }
 
+TEST_F(CheckpointTest, TheLastStepIsThatOfOneThatIsWhole) {
+  Write(8);
+  fs::remove(Write(9) + "/rank-1.safetensors");
+  EXPECT_EQ(LastStepBehind(checkpoints(), 7), 8);
+  EXPECT_EQ(LastStepBehind(checkpoints(), 8), std::nullopt);
+}
+
 TEST_F(CheckpointTest, OneOfTheSameNameIsReplaced) {
   const std::string before = Text(Write(3) + "/index.json");
   std::ofstream(StepFolder(checkpoints(), 3) + "/stale") << "x";

@@ -134,10 +134,36 @@ Result<std::string> FindCheckpoint(const std::string& path, std::vector<std::str
       "step, and any run when its control socket is told 'checkpoint'");
 }
 
-std::optional<int64_t> LastStep(const std::string& root) {
-  const std::vector<std::string> newest_first = CheckpointsIn(root);
-  if (newest_first.empty()) return std::nullopt;
-  return StepOf(fs::path(newest_first.front()).filename().string());
+std::optional<int64_t> LastStepBehind(const std::string& root, int64_t step) {
+  for (const std::string& newest : CheckpointsIn(root)) {
+    const std::optional<int64_t> last = StepOf(fs::path(newest).filename().string());
+    if (last <= step) break;
+    if (IsWhole(newest)) return last;
+  }
+  return std::nullopt;
+}
+
+bool IsWhole(const std::string& folder) { return Checkpoint::Open(folder).ok(); }
+
+Result<std::string> MoveAside(const std::string& folder) {
+  constexpr int kMost = 1000;
+  for (int number = 1; number <= kMost; ++number) {
+    const std::string aside =
+        number == 1 ? folder + ".aside" : fmt::format("{}.aside-{}", folder, number);
+    if (renameat2(AT_FDCWD, folder.c_str(), AT_FDCWD, aside.c_str(), RENAME_NOREPLACE) == 0) {
+      return aside;
+    }
+    int reason = errno;
+    std::error_code error;
+    if (fs::exists(fs::symlink_status(aside, error))) continue;
+    if (reason == EINVAL) {  // a file system without that flag
+      if (std::rename(folder.c_str(), aside.c_str()) == 0) return aside;
+      reason = errno;
+    }
+    return Status::Error(
+        fmt::format("cannot rename {} to {}: {}", folder, aside, std::strerror(reason)));
+  }
+  return Status::Error(fmt::format("{} has been moved aside {} times: remove some", folder, kMost));
 }
 
 std::string WholeBeside(const std::string& folder) {

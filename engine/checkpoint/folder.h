@@ -29,8 +29,15 @@ bool IsPartial(const std::string& folder);
 // the reasons. The path is absolute.
 Result<std::string> FindCheckpoint(const std::string& path, std::vector<std::string>* passed);
 
-// The highest step of which `root` has a folder, whole or not; none: it has no checkpoint.
-std::optional<int64_t> LastStep(const std::string& root);
+// The highest step above `step` of which `root` has a checkpoint that FindCheckpoint() would not
+// pass over; none: it has none.
+std::optional<int64_t> LastStepBehind(const std::string& root, int64_t step);
+
+// Whether there is such a one at `folder`.
+bool IsWhole(const std::string& folder);
+
+// Gives what lies at `folder` a name beside it that no checkpoint has, which is returned.
+Result<std::string> MoveAside(const std::string& folder);
 
 // Beside the checkpoint `folder` the newest other one that is whole, as far as that is known
 // without reading its data; empty: there is none.

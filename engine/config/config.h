@@ -67,6 +67,7 @@ struct Change {
   int64_t step = 0;   // first step it applies to
   std::string share;  // "1/3" of train.steps, rounded down; empty: `step` was given itself
   std::map<std::string, std::string> set;
+  bool is_inherited = false;  // Config::Inherit()
   bool operator==(const Change&) const = default;
 };
 
@@ -90,7 +91,7 @@ class Config {
   // Whether the user set it (as opposed to a default or what the preset implies).
   bool IsExplicit(std::string_view key) const;
 
-  // What was set so far came with a checkpoint: where it has no effect it is left alone.
+  // What was set and listed so far came with a checkpoint: where it has no effect it is left alone.
   void Inherit();
   // Whether the user set it, and no checkpoint.
   bool IsGiven(std::string_view key) const;
@@ -204,8 +205,9 @@ int64_t GetComputeSlots(const Config& config);
 // Whether it is an error that the key has no effect: the user gave it, and not its default.
 bool MustHaveEffect(const Config& config, std::string_view key);
 // Puts what came with a checkpoint back to its default where Check() would refuse it beside what
-// was given, as far as it only says how the work is arranged. Returns what that was, for people:
-// "offload=all (now none), ..."; empty: nothing.
+// was given, as far as it only says how the work is arranged, and as few keys as can be; of listed
+// changes it takes such keys out. Returns what that was, for people: "offload=all (now none),
+// offload=all of the change at step 30 (left out), ..."; empty: nothing, also where nothing helps.
 std::string SettleInherited(Config* config);
 
 // Relative paths become absolute; `bytes` in place of a tokenizer is none.

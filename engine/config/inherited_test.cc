@@ -132,9 +132,7 @@ TEST(Inherited, WhatDoesNotGoWithTheGivenGivesWayAndIsNamed) {
       {{{"strategy", "hybrid"}, {"accumulation", "reduce_scatter_only"}},
        {{"strategy", "full"}},
        "accumulation=reduce_scatter_only (now reduce)"},
-      {{{"accumulation", "no_sync"}},
-       {{"offload", "optimizer"}},
-       "accumulation=no_sync (now reduce)"},
+      {{{"accumulation", "no_sync"}}, {{"offload", "optimizer"}}, ""},
       {splits, {{"mesh.tensor", "1"}}, "tensor.sequence_parallel=true (now false)"},
       {splits,
        {{"run.ranks", "3"}},
@@ -143,10 +141,15 @@ TEST(Inherited, WhatDoesNotGoWithTheGivenGivesWayAndIsNamed) {
        {{"run.ranks", "3"}},
        "reshard_after_forward=2 (now true)"},
       {{{"fault.delay", "3:20ms"}}, {{"run.ranks", "2"}}, "fault.delay=3:20ms (now empty)"},
-      // 2 shards go with 4 ranks as soon as the stages are back.
-      {{{"mesh.shard", "2"}, {"mesh.pipeline", "2"}, {"accumulation", "no_sync"}},
-       {{"offload", "all"}},
-       "accumulation=no_sync (now reduce)"},
+      // 2 shards go with 8 ranks only where both of the others stay.
+      {{{"strategy", "hybrid"},
+        {"mesh.replicate", "2"},
+        {"mesh.shard", "1"},
+        {"mesh.pipeline", "2"},
+        {"mesh.tensor", "2"},
+        {"run.ranks", "8"}},
+       {{"strategy", "full"}, {"mesh.shard", "2"}},
+       one_replica},
   };
   for (const Move& move : moves) {
     Config config;
@@ -169,11 +172,69 @@ TEST(Inherited, WhatIsLearnedDoesNotGiveWay) {
             "");
   EXPECT_NE(Refusal(GoesOn({{"strategy", "ddp"}}, {{"offload", "all"}})).find("strategy=ddp"),
             std::string::npos);
-  // Of two errors the one that the user has made.
-  EXPECT_NE(Refusal(GoesOn({{"reshard_after_forward", "true"}, {"mesh.tensor", "2"}},
-                           {{"strategy", "grad_op"}, {"mesh.shard", "3"}}))
-                .find("mesh.shard=3"),
-            std::string::npos);
+  // Kept gradients are arithmetic.
+  const Config kept = GoesOn({{"precision.keep_low_grads", "true"}}, {{"offload", "optimizer"}});
+  EXPECT_EQ(Refusal(kept),
+            "offload=optimizer has gradients on the host in the type of the weights, and does not "
+            "go with precision.keep_low_grads=true: set precision.keep_low_grads=false, or "
+            "offload=none");
+}
+
+// Where nothing helps, what is said is of the settings as they came.
+TEST(Inherited, AnErrorThatNothingMendsIsOfAllSettings) {
+  const Config config = GoesOn({{"run.ranks", "4"}, {"mesh.tensor", "2"}}, {{"mesh.shard", "3"}});
+  EXPECT_EQ(config.Get("mesh.tensor"), "2");
+  EXPECT_NE(Refusal(config).find("mesh.shard=3"), std::string::npos);
+  EXPECT_NE(Refusal(config).find("mesh.tensor=2"), std::string::npos);
+}
+
+// Three have to, and the others stay.
+TEST(Inherited, OfManyKeysThoseStayThatCan) {
+  Config config;
+  ASSERT_TRUE(config
+                  .SetAll({{"strategy", "hybrid"},
+                           {"mesh.replicate", "2"},
+                           {"prefetch.backward", "none"},
+                           {"prefetch.forward", "1"},
+                           {"accumulation", "reduce_scatter_only"},
+                           {"unit.policy", "module"},
+                           {"checkpointing", "full"},
+                           {"fault.delay", "3:20ms"},
+                           {"run.ranks", "4"}})
+                  .ok());
+  config.Inherit();
+  ASSERT_EQ(Refusal(config), "");
+  ASSERT_TRUE(config.SetAll({{"strategy", "full"}, {"run.ranks", "2"}}).ok());
+  EXPECT_EQ(SettleInherited(&config),
+            "mesh.replicate=2 (now 1), accumulation=reduce_scatter_only (now reduce), "
+            "fault.delay=3:20ms (now empty)");
+  EXPECT_EQ(Refusal(config), "");
+}
+
+TEST(Inherited, ListedChangesGiveWayKeyByKey) {
+  Config config;
+  config.AddChange({.step = 3, .set = {{"offload", "all"}, {"train.lr", "0.01"}}});
+  config.AddChange({.step = 5, .set = {{"offload", "none"}}});
+  config.AddChange({.step = 6, .set = {{"offload", "all"}}});
+  config.Inherit();
+  ASSERT_EQ(Refusal(config), "");
+  ASSERT_TRUE(config.SetAll({{"strategy", "zero2"}}).ok());
+  EXPECT_EQ(SettleInherited(&config),
+            "offload=all of the change at step 3 (left out), offload=all of the change at step 6 "
+            "(left out)");
+  EXPECT_EQ(Refusal(config), "");
+  ASSERT_EQ(config.changes().size(), 2u);
+  EXPECT_EQ(config.changes()[0].set, (Settings{{"train.lr", "0.01"}}));
+  EXPECT_EQ(config.changes()[1].set, (Settings{{"offload", "none"}}));
+}
+
+TEST(Inherited, ChangesThatAreGivenStay) {
+  Config config;
+  config.Inherit();
+  config.AddChange({.step = 3, .set = {{"offload", "all"}}});
+  ASSERT_TRUE(config.SetAll({{"strategy", "zero2"}}).ok());
+  EXPECT_EQ(SettleInherited(&config), "");
+  EXPECT_NE(Refusal(config).find("change at step 3: offload=all"), std::string::npos);
 }
 
 TEST(Inherited, AfterUnsetAKeyIsAsIfNeverSet) {

@@ -151,6 +151,9 @@ Result<Corpus> LoadCorpus(const std::string& path, std::string_view key) {
     }
     corpus.bytes += **text;
     ++corpus.num_files;
+    if (corpus.json_lines.empty() && HasNameOfJsonLines(file.string())) {
+      corpus.json_lines = file.string();
+    }
   }
   if (corpus.bytes.empty()) return NothingIn(path, key);
   corpus.tokenizer = FingerprintOf(nullptr);

@@ -23,6 +23,8 @@ struct Corpus {
   int64_t num_documents = 0;     // of tokens
   int64_t num_files = 0;         // that were UTF-8 text
   int64_t num_broken_links = 0;  // left out: they lead nowhere, or in a circle
+  // Of bytes: the first of the files that has JSON lines by its name. Empty: none has.
+  std::string json_lines;
   // For a checkpoint, which says of other data that they are others. Empty: not known.
   std::string tokenizer;  // FingerprintOf() of what made tokens of the text
   std::string content;    // a checksum of all tokens, likewise

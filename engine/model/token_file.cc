@@ -52,7 +52,7 @@ std::string_view TextOf(std::span<const std::byte> bytes) {
 
 bool IsJsonLines(const std::string& file, DataFormat format) {
   return format == DataFormat::kJsonLines ||
-         (format == DataFormat::kByName && file.ends_with(".jsonl"));
+         (format == DataFormat::kByName && HasNameOfJsonLines(file));
 }
 
 // Held by the process that fills the cache, until it is destroyed.
@@ -114,6 +114,8 @@ Documents::Progress BeginProgress(const std::vector<MappedFile>& inputs,
 }
 
 }  // namespace
+
+bool HasNameOfJsonLines(std::string_view file) { return file.ends_with(".jsonl"); }
 
 // At the file's end, as all of it is known there.
 struct TokenFile::Footer {

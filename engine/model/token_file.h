@@ -29,6 +29,9 @@ enum class DataFormat {
   kJsonLines,
 };
 
+// As kByName takes it.
+bool HasNameOfJsonLines(std::string_view file);
+
 // Of all files together. Called with no bytes when text begins to be tokenised (not where its
 // tokens are known) and every few thousand words, on the thread that does it.
 using TokenizeProgress = std::function<void(int64_t done_bytes, int64_t all_bytes)>;

@@ -11,6 +11,17 @@
 
 namespace shardscope::runtime {
 
+Status Trainer::CheckFiles(const TrainerOptions& options) {
+  if (!options.is_leader()) return Status::Ok();
+  SHARDSCOPE_RETURN_IF_ERROR(RunFolder::CheckFree(options.folder, options.if_taken));
+  SHARDSCOPE_RETURN_IF_ERROR(RunCheckpoints::CheckPath(options.config));
+  return CheckDumpPath(options.dump_path);
+}
+
+void Trainer::TellOthers(const config::Launch& launch, const std::string& why) {
+  transport::StayAway(GlooProcessOf(launch), why);
+}
+
 Result<std::unique_ptr<Trainer>> Trainer::Start(TrainerOptions options, Job job) {
   auto trainer = std::make_unique<LiveTrainer>(std::move(options));
   Status status;
@@ -26,17 +37,6 @@ Result<std::unique_ptr<Trainer>> Trainer::Start(TrainerOptions options, Job job)
 
 void LiveTrainer::DiscardFolder() const {
   if (is_leader() && folder_) folder_->Discard();
-}
-
-Status Trainer::CheckFiles(const TrainerOptions& options) {
-  if (!options.is_leader()) return Status::Ok();
-  SHARDSCOPE_RETURN_IF_ERROR(RunFolder::CheckFree(options.folder, options.if_taken));
-  SHARDSCOPE_RETURN_IF_ERROR(RunCheckpoints::CheckPath(options.config));
-  return CheckDumpPath(options.dump_path);
-}
-
-void Trainer::TellOthers(const config::Launch& launch, const std::string& why) {
-  transport::StayAway(GlooProcessOf(launch), why);
 }
 
 Status LiveTrainer::Open(Job job) {

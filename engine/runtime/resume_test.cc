@@ -304,5 +304,41 @@ TEST_F(ResumeTest, EachCheckpointThatCannotBeTakenHasItsErrorAndLeavesNothing) {
   EXPECT_NE(Read("b/log.txt").find("checkpoints/step-2 with step 2"), std::string::npos);
 }
 
+TEST_F(ResumeTest, ADamagedNewestOneIsNoReasonToRefuseItsFolder) {
+  const fs::path kept = root_ / "kept";
+  Set({{"train.steps", "6"}, {"checkpoint.every", "3"}, {"checkpoint.path", kept.string()}});
+  Train("a");
+  Set({{"checkpoint.resume", (kept / "step-3").string()}});
+  const auto refused = Start("b");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.message(), testing::HasSubstr("of another run up to step 6"));
+  fs::remove(kept / "step-6/rank-1-of-2.safetensors");
+  Set({{"checkpoint.resume", kept.string()}});
+  EXPECT_EQ(Train("b").steps, 6);
+  EXPECT_THAT(Read("b/log.txt"), testing::HasSubstr("/step-3 with step 3"));
+  EXPECT_THAT(Read("b/log.txt"), testing::HasSubstr("/step-6.aside ("));
+  EXPECT_TRUE(fs::exists(kept / "step-6.aside/rank-0-of-2.safetensors"));
+  EXPECT_TRUE(fs::exists(kept / "step-6/rank-1-of-2.safetensors"));
+}
+
+TEST_F(ResumeTest, ACheckpointOfTheStartThatIsThereIsTheAnswer) {
+  const fs::path kept = root_ / "kept";
+  const fs::path other = root_ / "other";
+  Set({{"train.steps", "3"}, {"checkpoint.every", "3"}, {"checkpoint.path", kept.string()}});
+  Train("a");
+  fs::create_directories(other);
+  fs::copy(kept / "step-3", other / "step-3");
+  Set({{"train.steps", "4"}, {"checkpoint.every", "0"}});
+  Set({{"checkpoint.resume", (kept / "step-3").string()}});
+  TrainWithACheckpointAtTheStart("b");
+  EXPECT_THAT(Read("b/log.txt"),
+              testing::HasSubstr("checkpoint before step 3: it is there already"));
+  EXPECT_THAT(Read("b/log.txt"), testing::Not(testing::HasSubstr("no checkpoint before")));
+  Set({{"checkpoint.path", other.string()}});
+  TrainWithACheckpointAtTheStart("c");
+  EXPECT_THAT(Read("c/log.txt"), testing::HasSubstr("no checkpoint before step 3: "));
+  EXPECT_THAT(Read("c/log.txt"), testing::HasSubstr("ask again after a step"));
+}
+
 }  // namespace
 }  // namespace shardscope::runtime

@@ -94,6 +94,20 @@ Status RunCheckpoints::OpenFolder(const RunFolder& folder) {
   std::error_code error;
   path_ =
       path.empty() ? folder.checkpoints() : fs::absolute(path, error).lexically_normal().string();
+  const int64_t first_step = from_ ? from_->index().step : 0;
+  const std::string at_start = checkpoint::StepFolder(path_, first_step);
+  if (checkpoint::IsWhole(at_start)) {
+    // In other words where a link leads there.
+    const bool is_same = from_ && fs::equivalent(at_start, from_->folder(), error);
+    at_start_ = is_same ? fmt::format(
+                              "checkpoint before step {}: it is there already, {}, from "
+                              "which this run goes on",
+                              first_step, at_start)
+                        : fmt::format(
+                              "no checkpoint before step {}: {} is there already, and not "
+                              "of this run; ask again after a step",
+                              first_step, at_start);
+  }
   if (!options_.is_leader()) return Status::Ok();
   fs::create_directories(path_, error);
   if (!error && access(path_.c_str(), W_OK | X_OK) != 0) {
@@ -105,9 +119,8 @@ Status RunCheckpoints::OpenFolder(const RunFolder& folder) {
                          " has the checkpoints of a run that is training: name another folder with "
                          "checkpoint.path");
   }
-  const int64_t first_step = from_ ? from_->index().step : 0;
-  const std::optional<int64_t> last_step = checkpoint::LastStep(path_);
-  if (last_step && *last_step > first_step) {
+  const std::optional<int64_t> last_step = checkpoint::LastStepBehind(path_, first_step);
+  if (last_step) {
     return Status::Error(fmt::format(
         "{} has checkpoints of another run up to step {}, and this one begins with step {}: name "
         "another folder with checkpoint.path, go on from the newest one (--resume {}), or move "
@@ -201,6 +214,11 @@ CheckpointHead RunCheckpoints::HeadOf(int64_t step, const Regime& regime) const 
 }
 
 void RunCheckpoints::Save(int rank, int64_t step, const Regime& regime) {
+  if (!at_start_.empty() && step == run_.ranks->job().first_step) {
+    plan_->SetSaved(rank, step);
+    if (rank == 0) run_.on_message(at_start_);
+    return;
+  }
   std::optional<CheckpointHead> head;
   if (rank == 0) head = HeadOf(step, regime);
   RankWork& work = run_.ranks->work(rank);

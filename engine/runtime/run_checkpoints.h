@@ -92,6 +92,9 @@ class RunCheckpoints {
   std::vector<std::string> notes_;
 
   std::string path_;  // where checkpoints are written
+  // What is said instead of writing one before the first step: that is there already. In all
+  // processes alike, so that no rank writes its part in vain. Empty: it is not.
+  std::string at_start_;
   FolderLock lock_;
   // The newest checkpoint, if it could not be written. The writer's, as long as there is one.
   std::optional<CheckpointOutcome> lost_;

@@ -100,10 +100,22 @@ Result<std::shared_ptr<const tokenizer::Tokenizer>> TokenizerOf(const config::Co
     if (named.empty()) return std::shared_ptr<const tokenizer::Tokenizer>();
   }
   if (!fs::exists(path, error)) {
+    if (named.empty()) {
+      return Status::Error(fmt::format(
+          "model.path: {} is not there: name the folder where the model is now, or name a "
+          "tokenizer.json, its folder, or bytes with data.tokenizer",
+          path));
+    }
     return Status::Error("data.tokenizer: " + path +
                          " is not there: name a tokenizer.json, its folder, or bytes");
   }
   auto tokenizer = tokenizer::Tokenizer::Load(path);
+  if (!tokenizer.ok() && named.empty()) {
+    return Status::Error(
+        fmt::format("model.path: {}; or name another tokenizer (its folder, or bytes) with "
+                    "data.tokenizer",
+                    tokenizer.message()));
+  }
   if (!tokenizer.ok()) return Status::Error("data.tokenizer: " + tokenizer.message());
   return tokenizer;
 }
@@ -122,13 +134,15 @@ Result<model::Corpus> CorpusOf(const config::Config& config, const std::string& 
     if (config.Get("data.format") == "jsonl") {
       return Status::Error("data.format=jsonl needs a tokenizer: name its folder (data.tokenizer)");
     }
-    if (config.Get("data.format") == "auto" && path.ends_with(".jsonl")) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(model::Corpus corpus, model::LoadCorpus(path, key));
+    const bool is_chosen = !config.Get(key).empty();
+    if (is_chosen && config.Get("data.format") == "auto" && !corpus.json_lines.empty()) {
       return Status::Error(
           fmt::format("{}: {} has JSON lines by its name, which need a tokenizer: name its folder "
                       "(data.tokenizer), or set data.format=text to learn the bytes of the file",
-                      key, path));
+                      key, corpus.json_lines));
     }
-    if (vocab >= 256) return model::LoadCorpus(path, key);
+    if (vocab >= 256) return corpus;
     return Status::Error(fmt::format(
         "model.vocab={} is too small for data whose tokens are bytes: set it to 256 or more",
         vocab));

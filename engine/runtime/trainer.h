@@ -57,8 +57,9 @@ struct RunSummary {
 
 class Trainer {
  public:
-  // Where rank 0 is: whether the run's folder, its checkpoints and its dump can be written. Creates
-  // nothing. Start() asks this too, but where ranks are processes only when all have come.
+  // Error: the run's folder, its checkpoints or its dump cannot be written, which only rank 0's
+  // process looks at. Creates nothing. Start() does this, too, but where ranks are processes only
+  // when all have come.
   static Status CheckFiles(const TrainerOptions& options);
   // Instead of Start(), where this process ends because of `why`: the others, which wait for it to
   // come, are told. Returns when they have read it, or after a few seconds.

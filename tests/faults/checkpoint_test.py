@@ -117,6 +117,28 @@ class CheckpointTest(ProgramTest):
                 self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
                 self.assertFalse((self.root / "refused").exists())
 
+    def test_listed_changes_that_do_not_go_with_what_is_given_are_left_out_and_named(self):
+        change = self.root / "change.toml"
+        change.write_text('[[change]]\nstep = 3\nset = { "offload" = "all", "train.lr" = 0.002 }\n')
+        run, _ = self.train("a", "train.steps=5", "checkpoint.every=2", extra=["--config", change])
+        done = self.run_program(TRAIN, "--resume", run / "checkpoints" / "step-2", "--out", self.root / "b", "--set", "strategy=zero2")
+        self.assertIn("give way: offload=all of the change at step 3 (left out)\n", done.stderr)
+        settings = (self.root / "b" / "run.toml").read_text()
+        changes = settings[settings.index("[[change]]"):]
+        self.assertIn("0.002", changes)
+        self.assertNotIn("offload", changes)
+
+    def test_a_damaged_newest_checkpoint_is_passed_over_and_moved_aside(self):
+        kept = self.root / "kept"
+        self.train("a", "train.steps=6", "checkpoint.every=3", f"checkpoint.path={kept}")
+        (kept / "step-6" / "run.toml").unlink()
+        done = self.run_program(TRAIN, "--resume", kept, "--out", self.root / "b", "--set", f"checkpoint.path={kept}")
+        self.assertIn("passed over: ", done.stderr)
+        self.assertIn("step-3 with step 3\n", done.stdout)
+        self.assertIn(f"; what was there is now {kept / 'step-6.aside'} (", done.stdout + done.stderr)
+        self.assertEqual(sorted(path.name for path in kept.iterdir()), ["step-3", "step-6", "step-6.aside"])
+        self.assertTrue((kept / "step-6" / "run.toml").exists())
+
     def test_data_that_have_changed_are_said(self):
         run, _ = self.train("a", "train.steps=2", "checkpoint.every=2")
         again = [TRAIN, "--resume", run, "--set", "train.steps=3", "--out"]

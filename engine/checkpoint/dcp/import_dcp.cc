@@ -125,6 +125,9 @@ std::vector<std::byte> PartOf(const std::vector<std::byte>& fused, FusedPart par
                   });
 }
 
+// As "step": of no element of the parameter.
+bool IsScalar(const DcpTensor& tensor) { return plan::NumElements(tensor.shape) == 1; }
+
 }  // namespace
 
 Result<DcpImport> DcpImport::Open(const std::string& folder) {
@@ -154,6 +157,7 @@ Status DcpImport::Sort() {
     }
   }
   LeaveOutWithoutParameter();
+  LeaveOutOtherShapes();
   if (!parameters_.contains("embedding.weight")) {
     std::vector<std::string> some(
         left_out_.begin(), left_out_.begin() + std::min<std::ptrdiff_t>(3, std::ssize(left_out_)));
@@ -182,6 +186,20 @@ void DcpImport::LeaveOutWithoutParameter() {
     entry = parameters_.erase(entry);
   }
   left_out_.insert(left_out_.end(), without.begin(), without.end());
+}
+
+void DcpImport::LeaveOutOtherShapes() {
+  std::set<std::string> others;  // one that several parameters share is there once
+  for (auto& [parameter, tensors] : parameters_) {
+    const std::vector<int64_t> shape = tensors.at(std::string(kParameter)).tensor->shape;
+    std::erase_if(tensors, [&](const auto& one) {
+      const Source& source = one.second;
+      const bool fits = source.tensor->shape == ShapeOf(source, shape) || IsScalar(*source.tensor);
+      if (!fits) others.insert(source.name);
+      return !fits;
+    });
+  }
+  left_out_.insert(left_out_.end(), others.begin(), others.end());
 }
 
 std::map<std::string, std::string> DcpImport::ModelKeys(int64_t heads) const {
@@ -373,7 +391,7 @@ Status DcpImport::Write(const std::string& out, const Settings& settings) const 
       std::vector<std::vector<std::byte>> data;
       std::vector<TensorBytes> written;
       for (const auto& [tensor, source] : tensors) {
-        if (source.tensor->shape != ShapeOf(source, shape)) continue;
+        if (source.tensor->shape != ShapeOf(source, shape)) continue;  // a scalar
         SHARDSCOPE_ASSIGN_OR_RETURN(std::vector<std::byte> bytes, Read(source, head_rows));
         entry.tensors.push_back({.name = tensor, .dtype = source.tensor->dtype});
         data.push_back(std::move(bytes));

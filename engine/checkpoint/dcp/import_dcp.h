@@ -36,7 +36,8 @@ class DcpImport {
 
   // What the shapes say of a model with so many heads, as keys: model.kind, model.layers, ...
   std::map<std::string, std::string> ModelKeys(int64_t heads) const;
-  // Names that are no part of the model: counters of a scheduler, buffers, objects.
+  // Names that are no part of the model: counters of a scheduler, buffers, objects, state of a
+  // parameter that is neither of its shape nor a scalar.
   const std::vector<std::string>& left_out() const { return left_out_; }
 
   // Of a model whose head has the matrix of its embedding: leaves a head.weight out of what is
@@ -65,6 +66,7 @@ class DcpImport {
 
   Status Sort();
   void LeaveOutWithoutParameter();
+  void LeaveOutOtherShapes();
   AttentionRows RowsOfAttention(std::string parameter) const;
   std::vector<int64_t> ShapeOf(const Source& source, std::vector<int64_t> shape) const;
   Result<int64_t> ReadStep() const;

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/folder.h"
 #include "trace/base/input_file.h"
 #include "trace/base/output_file.h"
@@ -130,18 +131,19 @@ void CheckpointWriter::Write() {
   CheckpointOutcome outcome{.step = step_};
   std::vector<std::string> errors = std::move(written.errors);
   const bool is_of_rank = !errors.empty();
+  std::string aside;
   const int num_written = options_.num_ranks - static_cast<int>(errors.size());
   int64_t bytes = 0;
   for (const checkpoint::FileEntry& file : written.index.files) bytes += file.bytes;
   if (!is_of_rank) {
-    const Status status = Complete(partial, std::move(written));
+    const Status status = Complete(partial, std::move(written), &aside);
     if (!status.ok()) errors.push_back(status.message());
   }
   if (errors.empty()) {
     outcome.folder = checkpoint::StepFolder(options_.root, step_);
     outcome.message =
-        fmt::format("checkpoint before step {} in {}: {}, written in {}", step_, outcome.folder,
-                    FormatBytes(bytes), FormatDuration(MonotonicNs() - start_ns));
+        fmt::format("checkpoint before step {} in {}: {}, written in {}{}", step_, outcome.folder,
+                    FormatBytes(bytes), FormatDuration(MonotonicNs() - start_ns), aside);
     RemoveOld(outcome.folder);
   } else {
     const std::string why = is_of_rank
@@ -210,13 +212,19 @@ void CheckpointWriter::TakeOthers(const std::string& partial, Written* written) 
   }
 }
 
-Status CheckpointWriter::Complete(const std::string& partial, Written written) {
+Status CheckpointWriter::Complete(const std::string& partial, Written written, std::string* aside) {
   const std::string folder = checkpoint::StepFolder(options_.root, step_);
   std::error_code error;
   if (fs::exists(folder, error) && std::ranges::find(made_, folder) == made_.end()) {
-    return Status::Error(folder +
-                         " is there already, and not of this run: move it away, or name another "
-                         "folder with checkpoint.path");
+    const Status whole = checkpoint::Checkpoint::Open(folder).status();
+    if (whole.ok()) {
+      return Status::Error(folder +
+                           " is there already, and not of this run: move it away, or name another "
+                           "folder with checkpoint.path");
+    }
+    // Nothing can be gone on from it.
+    SHARDSCOPE_ASSIGN_OR_RETURN(const std::string moved, checkpoint::MoveAside(folder));
+    *aside = fmt::format("; what was there is now {} ({})", moved, whole.message());
   }
   checkpoint::Index index = std::move(head_->index);
   index.files = std::move(written.index.files);

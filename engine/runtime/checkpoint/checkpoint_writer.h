@@ -9,7 +9,8 @@
 //   <root>/step-40                 all of it, by one rename
 //
 // A checkpoint that cannot be written costs that checkpoint, and is said; the training goes on.
-// What this run has not written itself is neither replaced nor removed.
+// What this run has not written itself is neither replaced nor removed; one that is not whole is
+// moved aside where a new one gets its name (step-40.aside).
 #pragma once
 
 #include <cstdint>
@@ -103,7 +104,8 @@ class CheckpointWriter {
   void Write();
   void WriteRank(int rank, const std::string& partial, Written* written);
   void TakeOthers(const std::string& partial, Written* written);
-  Status Complete(const std::string& partial, Written written);
+  // `aside`: what is said where a damaged one of its name had to be moved out of the way.
+  Status Complete(const std::string& partial, Written written, std::string* aside);
   void RemoveOld(const std::string& newest);
   bool IsTooLate(int64_t deadline_ns) const;
 

@@ -28,7 +28,11 @@ class LostCheckpointTest : public testing::Test {
           {.root = root_, .num_ranks = 2, .local = {0, 1}},
           {.on_part = [](const schema::CheckpointRow&) {},
            .on_outcome = [&said](const CheckpointOutcome& outcome) { said = outcome.message; }});
-      writer.Save(0, {.layout = &layout, .units = {}, .step = 3, .refusal = ""}, CheckpointHead());
+      CheckpointHead head;
+      head.index.step = 3;
+      head.index.num_ranks = 2;
+      head.toml = "# nothing\n";
+      writer.Save(0, {.layout = &layout, .units = {}, .step = 3, .refusal = ""}, head);
       writer.Save(1, {.layout = &layout, .units = {}, .step = 3, .refusal = refusal}, std::nullopt);
     }
     return said;
@@ -57,6 +61,8 @@ TEST_F(LostCheckpointTest, WhatFailedBehindAllRanksIsSaidAlone) {
 
 TEST_F(LostCheckpointTest, WhatAnotherRunHasWrittenIsNotReplaced) {
   const std::filesystem::path there = checkpoint::StepFolder(root_, 3);
+  ASSERT_TRUE(Said("").starts_with("checkpoint before step 3 in "));
+  ASSERT_TRUE(checkpoint::IsWhole(there));
   std::filesystem::create_directories(there / "of another run");
   const std::string said = Said("");
   EXPECT_TRUE(said.starts_with("no checkpoint before step 3: " + there.string() +
@@ -64,6 +70,23 @@ TEST_F(LostCheckpointTest, WhatAnotherRunHasWrittenIsNotReplaced) {
       << said;
   EXPECT_TRUE(std::filesystem::exists(there / "of another run"));
   EXPECT_FALSE(std::filesystem::exists(checkpoint::PartialFolder(root_, 3, 1)));
+}
+
+TEST_F(LostCheckpointTest, OneThatIsNotWholeIsMovedAsideAndThatIsSaid) {
+  const std::string there = checkpoint::StepFolder(root_, 3);
+  for (const std::string& aside : {there + ".aside", there + ".aside-2"}) {
+    std::filesystem::create_directories(there);
+    std::filesystem::remove(there + "/index.json");
+    std::filesystem::create_directories(there + "/of another run");
+    const std::string said = Said("");
+    EXPECT_TRUE(said.starts_with("checkpoint before step 3 in " + there + ": ")) << said;
+    EXPECT_NE(said.find("; what was there is now " + aside + " (" + there + " has no index.json"),
+              std::string::npos)
+        << said;
+    EXPECT_TRUE(std::filesystem::exists(aside + "/of another run"));
+    EXPECT_TRUE(checkpoint::IsWhole(there));
+    EXPECT_FALSE(std::filesystem::exists(there + "/of another run"));
+  }
 }
 
 }  // namespace

@@ -521,4 +521,13 @@ std::unique_ptr<Transport> MakeGlooTransport(const GlooProcess& process, int64_t
   return transport;
 }
 
+void StayAway(const GlooProcess& process, const std::string& reason, int64_t telling_ns) {
+  if (process.num_ranks == 1) return;
+  Patience patience(process, telling_ns);
+  try {
+    Refuse(process, reason, Store::OfProcesses(process, &patience).get(), patience);
+  } catch (const TransportError&) {  // it has no port: nobody can be told
+  }
+}
+
 }  // namespace shardscope::transport

@@ -38,8 +38,12 @@ std::unique_ptr<Transport> MakeGlooTransport(int num_ranks, int64_t timeout_ns);
 // than `timeout_ns`.
 std::unique_ptr<Transport> MakeGlooTransport(const GlooProcess& process, int64_t timeout_ns);
 
-// Instead of that, by a process that does not come: those that wait for it, or do so within a few
-// seconds, fail with `reason`. Returns when all have read it, or after these seconds.
-void StayAway(const GlooProcess& process, const std::string& reason);
+// In which others that were started with a process that does not come find that out.
+inline constexpr int64_t kTellingNs = 5'000'000'000;
+
+// Instead of that, by a process that does not come: those that wait for it, or do so within
+// `telling_ns`, fail with `reason`. Returns when all have read it, or after that time.
+void StayAway(const GlooProcess& process, const std::string& reason,
+              int64_t telling_ns = kTellingNs);
 
 }  // namespace shardscope::transport

@@ -17,8 +17,6 @@ namespace {
 
 constexpr int64_t kLookNs = 50 * kNsPerMs;
 constexpr int64_t kSilenceNs = 5 * kNsPerSecond;
-// Of a process that does not come: in which others that were started with it find that out.
-constexpr int64_t kTellingNs = 5 * kNsPerSecond;
 constexpr const char* kNumCame = "meeting/came";  // processes, whatever they were told
 constexpr const char* kIsOver = "meeting/over";   // all have come; the run goes on without it
 
@@ -160,15 +158,6 @@ void Refuse(const GlooProcess& process, const std::string& reason, Store* store,
   StopReason stop(store);
   stop.Set(reason, true);
   stop.WaitForReaders([&process] { return process.num_ranks; }, patience.LeftNs());
-}
-
-void StayAway(const GlooProcess& process, const std::string& reason) {
-  if (process.num_ranks == 1) return;
-  Patience patience(process, kTellingNs);
-  try {
-    Refuse(process, reason, Store::OfProcesses(process, &patience).get(), patience);
-  } catch (const TransportError&) {  // it has no port: nobody can be told
-  }
 }
 
 }  // namespace shardscope::transport

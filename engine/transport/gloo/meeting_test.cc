@@ -112,7 +112,7 @@ TEST(Meeting, WhoStaysAwayTellsThoseWhoWait) {
       said = error.what();
     }
   });
-  StayAway(leader, "no disk");
+  StayAway(leader, "no disk", 60 * kNsPerSecond);
   waits.join();
   EXPECT_EQ(said, "no disk");
 }
