@@ -351,24 +351,29 @@ MemoryTimeline::Point MemoryTimeline::At(size_t at) const {
   return point;
 }
 
-size_t MemoryTimeline::FirstAt(int64_t time_ns, size_t first) const {
+size_t MemoryTimeline::BlockAt(int64_t time_ns, size_t first) const {
   const auto begin = block_start_ns_.begin() + static_cast<std::ptrdiff_t>(first / kBlock);
   const auto block = std::lower_bound(begin, block_start_ns_.end(), time_ns);
-  // It is in the block before, or is the first point of this one.
-  const auto before = block == begin ? begin : block - 1;
-  size_t at = std::max(first, static_cast<size_t>(before - block_start_ns_.begin()) * kBlock);
+  return static_cast<size_t>(block - block_start_ns_.begin());
+}
+
+size_t MemoryTimeline::FirstInFrontOf(size_t block, int64_t time_ns, size_t first) const {
+  size_t at = std::max(first, (std::max<size_t>(block, 1) - 1) * kBlock);
   while (at < changes_.size() && changes_[at].time_ns < time_ns) ++at;
   return at;
 }
 
+size_t MemoryTimeline::FirstAt(int64_t time_ns, size_t first) const {
+  return FirstInFrontOf(BlockAt(time_ns, first), time_ns, first);
+}
+
 size_t MemoryTimeline::FirstNear(int64_t time_ns, int64_t latest_ns, size_t first) const {
-  const auto begin = block_start_ns_.begin() + static_cast<std::ptrdiff_t>(first / kBlock);
-  const auto block = std::upper_bound(begin, block_start_ns_.end(), time_ns);
-  const size_t at = static_cast<size_t>(block - block_start_ns_.begin()) * kBlock;
-  const bool is_near = block != block_start_ns_.end() && *block <= latest_ns;
-  if (!is_near || at == 0) return FirstAt(time_ns, first);
+  const size_t block = BlockAt(time_ns, first);
+  const bool is_near = block < blocks_.size() && block_start_ns_[block] <= latest_ns;
+  const size_t at = block * kBlock;
   // Points in front of it may have the same time.
-  return changes_[at - 1].time_ns < *block ? std::max(at, first) : FirstAt(*block, first);
+  if (is_near && at > first && changes_[at - 1].time_ns < block_start_ns_[block]) return at;
+  return FirstInFrontOf(block, time_ns, first);
 }
 
 size_t MemoryTimeline::Largest(size_t first, size_t last) const {

@@ -133,6 +133,10 @@ class MemoryTimeline {
   };
   static bool Earlier(const Change& a, const Change& b) { return a.time_ns < b.time_ns; }
   void MakeBlocks(size_t first_changed);
+  // The first block, from that of `first` on, that begins at `time_ns` or later.
+  size_t BlockAt(int64_t time_ns, size_t first) const;
+  // FirstAt() by that block: it is in the one before, or is its first point.
+  size_t FirstInFrontOf(size_t block, int64_t time_ns, size_t first) const;
 
   int32_t rank_;
   Ledger ledger_;
