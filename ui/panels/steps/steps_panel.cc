@@ -90,8 +90,8 @@ std::string StepEvents(ui::Language language, const StepRow& row) {
   return Join(words, ", ");
 }
 
-// `leads`: scrolls to the row if it is out of sight; returns whether it did.
-bool DrawStep(const StepsFrame& frame, const StepRow& row, bool leads) {
+// `leads`: scrolls to the row if it is out of sight.
+void DrawStep(const StepsFrame& frame, const StepRow& row, bool leads) {
   ImGui::TableNextRow();
   ImGui::PushID(row.step);
   ImGui::TableSetColumnIndex(0);
@@ -101,8 +101,7 @@ bool DrawStep(const StepsFrame& frame, const StepRow& row, bool leads) {
     frame.commands->push_back(ui::ShowStep{row.step});
     frame.commands->push_back(ui::FocusPanel{ui::panel_ids::kTimeline});
   }
-  const bool scrolls = leads && !ImGui::IsItemVisible();
-  if (scrolls) ImGui::SetScrollHereY(0.5F);
+  if (leads && !ImGui::IsItemVisible()) ImGui::SetScrollHereY(0.5F);
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal)) {
     ImGui::SetTooltip("%s", frame.Tr(Text::kStepsRowTip));
   }
@@ -124,7 +123,6 @@ bool DrawStep(const StepsFrame& frame, const StepRow& row, bool leads) {
   }
   if (row.is_warm_up) ImGui::PopStyleColor();
   ImGui::PopID();
-  return scrolls;
 }
 
 std::array<widgets::TableColumn, kNumStepColumns> TableColumnsOf(const StepsFrame& frame) {
@@ -194,18 +192,16 @@ void StepsPanel::DrawTable(const StepsFrame& frame, float height) {
   // A list that stands at its end follows the run.
   const bool follows = sorted_.column < 0 && ImGui::GetScrollY() >= ImGui::GetScrollMaxY() - 1;
   const int wanted = LeadsToAnotherStep(frame.context) ? PlaceOfStep(frame.rows()) : -1;
-  bool scrolled = false;
   ImGuiListClipper clipper;
   clipper.Begin(static_cast<int>(frame.rows().size()));
   if (wanted >= 0) clipper.IncludeItemByIndex(wanted);
   while (clipper.Step()) {
     for (int at = clipper.DisplayStart; at < clipper.DisplayEnd; ++at) {
       const auto index = static_cast<size_t>(at);
-      const StepRow& row = frame.rows()[order_.empty() ? index : order_[index]];
-      scrolled = DrawStep(frame, row, at == wanted) || scrolled;
+      DrawStep(frame, frame.rows()[order_.empty() ? index : order_[index]], at == wanted);
     }
   }
-  if (follows && !scrolled) ImGui::SetScrollHereY(1);
+  if (follows && wanted < 0) ImGui::SetScrollHereY(1);
   ImGui::EndTable();
 }
 
