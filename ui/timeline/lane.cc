@@ -16,15 +16,17 @@ using query::OpClass;
 // Rectangles return only when they are this much wider than where density began: one wheel notch.
 constexpr float kHysteresis = 1.25F;
 
-// One column's look: the class that fills most, and how much of the column is busy.
-DensityRun LookOf(const SlotBusy& busy, float exposed, float column_ns, const LaneSource& lane) {
+// One column's look: the class that fills most, and how much of the column is busy. `num_slots`: of
+// `busy` that are in use.
+DensityRun LookOf(const SlotBusy& busy, size_t num_slots, float exposed, float column_ns,
+                  const LaneSource& lane) {
   constexpr std::array<OpClass, kNumSlots> kClasses = {OpClass::kForward, OpClass::kBackward,
                                                        OpClass::kOptimizer, OpClass::kCopy,
                                                        OpClass::kRecompute};
   DensityRun run;
   size_t dominant = 0;
   float total = exposed + busy[0];
-  for (size_t slot = 1; slot < kNumSlots; ++slot) {
+  for (size_t slot = 1; slot < num_slots; ++slot) {
     total += busy[slot];
     if (busy[slot] > busy[dominant]) dominant = slot;
   }
@@ -41,6 +43,7 @@ void MakeRuns(const LaneSource& lane, const Axis& axis, std::vector<DensityRun>*
   const auto column_ns = static_cast<float>(axis.ns_per_pixel());
   const int num_columns = static_cast<int>(axis.width());  // WindowAxis() is whole pixels wide
   const std::vector<SlotBusy> busy = lane.spans->density().Columns(axis.range(), num_columns);
+  const size_t num_slots = lane.spans->density().num_slots();
   const bool folded = lane.kind == LaneKind::kFolded;
   std::vector<SlotBusy> exposed_busy;
   if (folded) {
@@ -51,7 +54,7 @@ void MakeRuns(const LaneSource& lane, const Axis& axis, std::vector<DensityRun>*
     const float x0 = axis.left() + static_cast<float>(pixel);
     const float x1 = x0 + 1;
     const auto at = static_cast<size_t>(pixel);
-    DensityRun run = LookOf(busy[at], folded ? exposed_busy[at][0] : 0, column_ns, lane);
+    DensityRun run = LookOf(busy[at], num_slots, folded ? exposed_busy[at][0] : 0, column_ns, lane);
     if (run.level == 0) continue;
     run.x0 = x0;
     run.x1 = x1;

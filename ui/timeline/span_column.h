@@ -45,6 +45,7 @@ class DensityPyramid {
   // Busy ns per slot in each of `num_columns` equal parts of `range`, in one pass over the coarsest
   // level whose bins are at most half a part wide (or the finest there is).
   std::vector<SlotBusy> Columns(Range range, int num_columns) const;
+  size_t num_slots() const { return num_slots_; }  // in use: those behind are 0
   int64_t finest_ns() const { return int64_t{1} << finest_shift_; }
 
  private:

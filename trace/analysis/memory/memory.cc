@@ -369,10 +369,11 @@ size_t MemoryTimeline::FirstAt(int64_t time_ns, size_t first) const {
 
 size_t MemoryTimeline::FirstNear(int64_t time_ns, int64_t latest_ns, size_t first) const {
   const size_t block = BlockAt(time_ns, first);
-  const bool is_near = block < blocks_.size() && block_start_ns_[block] <= latest_ns;
   const size_t at = block * kBlock;
+  const bool is_near = block < blocks_.size() && block_start_ns_[block] <= latest_ns;
   // Points in front of it may have the same time.
-  if (is_near && at > first && changes_[at - 1].time_ns < block_start_ns_[block]) return at;
+  const bool is_dense = at >= first + kManyPoints;
+  if (is_near && is_dense && changes_[at - 1].time_ns < block_start_ns_[block]) return at;
   return FirstInFrontOf(block, time_ns, first);
 }
 

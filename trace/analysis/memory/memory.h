@@ -116,6 +116,7 @@ class MemoryTimeline {
 
  private:
   static constexpr size_t kBlock = 64;
+  static constexpr size_t kManyPoints = 8 * kBlock;
 
   struct Change {
     int64_t time_ns;

@@ -20,7 +20,6 @@ void ControlLink::Connect(double now_seconds) {
     auto result = connecting_.get();
     if (result.ok()) {
       client_ = std::move(result).value();
-      state_.connection = ui::ConnectionState::kConnected;
       state_.error.clear();
       next_status_seconds_ = 0;
     } else {
@@ -37,8 +36,10 @@ void ControlLink::Connect(double now_seconds) {
 
 void ControlLink::Take(const config::Response& response) {
   if (response.has_status) {
-    // Before the first status nothing is known, and a run without values has nothing to steer.
+    // Before the first status nothing is known: a knob that is turned would have no value to go
+    // back to.
     state_.status = response.status;
+    state_.connection = ui::ConnectionState::kConnected;
   }
   const auto asked = asked_.find(response.id);
   if (asked != asked_.end()) {
