@@ -96,9 +96,9 @@ Status RunCheckpoints::OpenFolder(const RunFolder& folder) {
       path.empty() ? folder.checkpoints() : fs::absolute(path, error).lexically_normal().string();
   const int64_t first_step = from_ ? from_->index().step : 0;
   const std::string at_start = checkpoint::StepFolder(path_, first_step);
-  if (checkpoint::IsWhole(at_start)) {
-    // In other words where a link leads there.
-    const bool is_same = from_ && fs::equivalent(at_start, from_->folder(), error);
+  // In other words where a link leads there.
+  const bool is_same = from_ && fs::equivalent(at_start, from_->folder(), error);
+  if (is_same || checkpoint::IsWhole(at_start)) {
     at_start_ = is_same ? fmt::format(
                               "checkpoint before step {}: it is there already, {}, from "
                               "which this run goes on",

@@ -12,6 +12,14 @@ namespace {
 using plan::FindStrategy;
 using plan::Preset;
 
+void SetPolicy(const char* strategy, Preset preset, TestRun* run) {
+  run->training.num_ranks = strategy[0] == 'h' ? 4 : 3;
+  run->policy = {};
+  run->policy.preset = preset;
+  run->policy.strategy = FindStrategy(strategy);
+  run->policy.reshard_after_forward = run->policy.strategy->reshards_after_forward;
+}
+
 // Shards in the host's memory: the same values, wherever they lie and whenever they are updated.
 TEST(BitsTest, OffloadedStateAgrees) {
   TestRun run;
@@ -22,13 +30,9 @@ TEST(BitsTest, OffloadedStateAgrees) {
     for (const char* strategy : {"full", "grad_op", "hybrid", "hybrid_grad_op", "zero3"}) {
       for (const plan::DType type : {plan::DType::kFp32, plan::DType::kBf16}) {
         for (const double clip : {1.0, 0.0}) {
-          run.training.num_ranks = strategy[0] == 'h' ? 4 : 3;
+          SetPolicy(strategy, preset, &run);
           run.training.clip = clip;
           run.model.dtype = type;
-          run.policy = {};
-          run.policy.preset = preset;
-          run.policy.strategy = FindStrategy(strategy);
-          run.policy.reshard_after_forward = run.policy.strategy->reshards_after_forward;
           run.policy.units.persistence_threshold = 100;  // some of zero3's stay whole
           run.jitter = false;
           const TestResult expected = Train(run);
@@ -53,12 +57,8 @@ TEST(BitsTest, OffloadedOptimizerAgrees) {
     for (const plan::DType type : {plan::DType::kFp32, plan::DType::kBf16}) {
       for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
         SCOPED_TRACE(strategy);
-        run.training.num_ranks = strategy[0] == 'h' ? 4 : 3;
+        SetPolicy(strategy, preset, &run);
         run.model.dtype = type;
-        run.policy = {};
-        run.policy.preset = preset;
-        run.policy.strategy = FindStrategy(strategy);
-        run.policy.reshard_after_forward = run.policy.strategy->reshards_after_forward;
         run.policy.units.persistence_threshold = 500;  // some of zero3's stay whole
         run.jitter = false;
         const TestResult expected = Train(run);
@@ -83,12 +83,8 @@ TEST(BitsTest, OffloadOfEveryAccumulationAgrees) {
       {.reshards = false},
       {.waits = false}};
   for (const char* strategy : {"full", "grad_op", "hybrid"}) {
-    run.training.num_ranks = strategy[0] == 'h' ? 4 : 3;
-    run.policy = {};
-    run.policy.strategy = FindStrategy(strategy);
-    run.policy.reshard_after_forward = run.policy.strategy->reshards_after_forward;
     for (const Preset preset : {Preset::kFsdp1, Preset::kFsdp2}) {
-      run.policy.preset = preset;
+      SetPolicy(strategy, preset, &run);
       for (const plan::Accumulation& accumulation : accumulations) {
         run.policy.accumulation = accumulation;
         if (plan::ConflictOfReduceScatterOnly(run.policy) != plan::Conflict::kNone) continue;

@@ -97,11 +97,17 @@ int FreePort() {
   return ntohs(address.sin_port);
 }
 
-// Rank 0 serves the store until the other has read it, whichever of them is there first.
-TEST(Meeting, WhoStaysAwayTellsThoseWhoWait) {
+// Of two processes that meet on this machine.
+GlooProcess LeaderHere() {
   GlooProcess leader = Process(0, 2);
   leader.master_address = "127.0.0.1";
   leader.master_port = FreePort();
+  return leader;
+}
+
+// Rank 0 serves the store until the other has read it, whichever of them is there first.
+TEST(Meeting, WhoStaysAwayTellsThoseWhoWait) {
+  const GlooProcess leader = LeaderHere();
   GlooProcess other = leader;
   other.rank = 1;
   std::string said;
@@ -118,9 +124,7 @@ TEST(Meeting, WhoStaysAwayTellsThoseWhoWait) {
 }
 
 TEST(Meeting, WhoComesWhenTheStoreIsGoneHasMetNobody) {
-  GlooProcess leader = Process(0, 2);
-  leader.master_address = "127.0.0.1";
-  leader.master_port = FreePort();
+  const GlooProcess leader = LeaderHere();
   GlooProcess late = leader;
   late.rank = 1;
   Patience patience(late, 60 * kNsPerSecond);
