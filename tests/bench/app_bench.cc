@@ -181,7 +181,7 @@ class Bench {
     ImGui::End();
   }
 
-  static constexpr double kDataSeconds = 1.0 / 30;
+  static constexpr double kDataSeconds = 0.032;
 
   shell::Gui gui_;
   shell::NullSurface surface_;

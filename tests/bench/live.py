@@ -47,7 +47,7 @@ def long_run(options, seconds, table):
     frame, lag = app["frame"], app["lag"]
     name = f"8 ranks, {result['rate'] / 1e3:g} k op runs/s for {seconds} s"
     rate = app["frames"] / app["seconds"]
-    table.add(f"{name}: frames a second (rows are committed 20 times)", f"{rate:.1f}", f">= {LEAST_HZ}", rate >= LEAST_HZ)
+    table.add(f"{name}: frames a second (rows are committed 40 times)", f"{rate:.1f}", f">= {LEAST_HZ}", rate >= LEAST_HZ)
     table.add(f"{name}: CPU of a frame, p50 / p99", f"{frame['median']:.1f} / {frame['p99']:.1f} ms",
               f"p99 <= {MOST_FRAME_MS} ms ({LEAST_HZ} Hz)", frame["p99"] <= MOST_FRAME_MS)
     table.add(f"{name}: CPU of the longest frame", f"{frame['max']:.0f} ms", f"<= {LONGEST_FRAME_MS} ms", frame["max"] <= LONGEST_FRAME_MS)

@@ -30,7 +30,7 @@
 namespace shardscope::query {
 namespace {
 
-// New rows are on screen within 100 ms of what they tell: they are committed every 50 ms, and a
+// New rows are on screen within 100 ms of what they tell: they are committed every 25 ms, and a
 // frame takes up to 33.
 constexpr auto kPollTime = std::chrono::milliseconds(16);
 // A run that rests is asked less often: the first row after a pause is on screen within 200 ms.

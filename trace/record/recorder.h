@@ -3,7 +3,7 @@
 //
 // Owner: the process that trains (one Recorder per process). Threads: every method marked "any
 // thread" pushes into the calling thread's own ring; one writer thread drains all rings and commits
-// every 50 ms or 10,000 rows. A full ring drops the record and counts it; the count goes to table
+// every 25 ms or 10,000 rows. A full ring drops the record and counts it; the count goes to table
 // `capability`.
 #pragma once
 

@@ -4,7 +4,7 @@
 // It lives in a foreign program, so it changes nothing there: no signal handler,
 // no thread that takes signals, no descriptor that survives exec, no exception (guarded.h). A
 // forked child is never recorded: it shares the parent's memory, but not its writer thread. A
-// killed process loses what came within the last batch (50 ms); the file is finished when it is
+// killed process loses what came within the last batch (25 ms); the file is finished when it is
 // opened.
 #pragma once
 
