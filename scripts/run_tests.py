@@ -150,7 +150,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
     parser.add_argument("--sanitizers", action="store_true", help="locks as clang sees them, then build/tsan and build/asan instead of --build")
     parser.add_argument("--whole", action="store_true", help="with --sanitizers: nearly all tests (an hour on two cores)")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=2 * len(os.sched_getaffinity(0)), help="programs at once; many of them wait for others")
     options = parser.parse_args()
     if options.whole and not options.sanitizers:
         parser.error("--whole goes with --sanitizers only: add it")
