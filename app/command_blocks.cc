@@ -132,6 +132,10 @@ Result<query::BlocksQuery> QueryOf(const query::Snapshot& snapshot,
     return Status::Error(
         fmt::format("--rank {}: the run has the ranks {}", *arguments.rank, Join(ranks, ", ")));
   }
+  if (!at_peak && arguments.rank) {
+    return Status::Error(
+        fmt::format("--rank {}: nothing was recorded of its memory", *arguments.rank));
+  }
   if (!at_peak) return Status::Error("nothing was recorded of memory in this trace");
   query::BlocksQuery query = *at_peak;
   if (!arguments.at.empty()) {

@@ -1,4 +1,4 @@
-// `shardscope sql` and `shardscope tail` as programs, on a run that is live and then finished.
+// `shardscope sql`, `blocks` and `tail` as programs, on a run that is live and then finished.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -69,6 +69,19 @@ TEST(SqlCommand, ChineseAlignsAndNothingSteersTheTerminal) {
       "sql " + folder.path() +
       " \"SELECT '\u524d\u5411' AS a, 1 AS b UNION SELECT char(27) || 'x', 2\"";
   EXPECT_EQ(RunProgram(query).output, "a     b\n x    2\n\u524d\u5411  1\n");
+}
+
+TEST(BlocksCommand, SaysOfWhichRankNothingWasRecorded) {
+  TestFolder folder;
+  auto recorder = query::OpenRecorder(folder.path());
+  const schema::PlanOpId op = query::AddPlanOp(recorder.get(), "F, block0", "forward", "compute");
+  recorder->Record(OpAt(op, 0, 0, 0, 2'500'000));
+  ASSERT_TRUE(recorder->Finish().ok());
+  const std::string command = "blocks " + folder.path();
+  EXPECT_THAT(RunProgram(command).output, HasSubstr("nothing was recorded of memory"));
+  EXPECT_THAT(RunProgram(command + " --rank 0").output,
+              HasSubstr("--rank 0: nothing was recorded of its memory"));
+  EXPECT_THAT(RunProgram(command + " --rank 7").output, HasSubstr("--rank 7: the run has"));
 }
 
 // A table of all rows of a long run is larger than memory: rows come while the statement runs.

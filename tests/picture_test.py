@@ -52,6 +52,11 @@ class PictureTest(ProgramTest):
         self.assertNotIn("Timeline:", windows)  # behind Collectives
         # Names of values stand beside them, which the list of --json has not.
         self.assertTrue(any(re.match(r"Reshard after forward  .*on", line) for line in windows["Run control:"]), windows["Run control:"])
+        # Which choice and which tab is on.
+        chosen = [text for text in re.split(r"  |\n", to.read_text(encoding="utf-8")) if text.endswith(" (chosen)")]
+        self.assertIn("Collectives (chosen)", chosen)
+        self.assertGreater(len(chosen), 3, chosen)
+        self.assertFalse([item["id"] for item in json.loads(done.stdout)["items"] if item["id"].startswith("chosen:")])
         shown = {item["id"]: item["text"] for item in json.loads(done.stdout)["items"] if item["panel"] == "top_bar"}
         self.assertIn(f"tok/s  {shown['tokens_per_second']}", to.read_text(encoding="utf-8"))
 

@@ -53,28 +53,33 @@ std::vector<query::OpRun> RunsOfStep(const query::RankRows& rows, int32_t step) 
   return runs;
 }
 
-std::optional<BesideMatch> MatchOf(const query::Snapshot& a, const query::Snapshot& b,
-                                   const Compared& compared, const BesideStep& step,
-                                   int64_t b_start_ns, const query::OpRun& selected, int32_t rank) {
-  const query::PlanOp* op = a.FindPlanOp(selected.plan_op);
-  const query::RankRows* rows_a = a.FindRank(rank);
-  const query::RankRows* rows_b = b.FindRank(rank);
-  if (op == nullptr || rows_a == nullptr || rows_b == nullptr) return std::nullopt;
+struct StepOfRank {
+  const query::Snapshot& run;
+  const query::RankRows& rows;
+  int32_t step;
+  int64_t start_ns;  // of the step, on the run's first rank
+};
+
+std::optional<BesideMatch> MatchOf(const StepOfRank& a, const StepOfRank& b,
+                                   const std::map<std::string, std::string>& name_in_a,
+                                   const query::OpRun& selected) {
+  const query::PlanOp* op = a.run.FindPlanOp(selected.plan_op);
+  if (op == nullptr) return std::nullopt;
   const OpKey key = KeyOf(*op, nullptr);
   size_t nth = 0;  // of A's ops with this key
-  for (const query::OpRun& run : RunsOfStep(*rows_a, step.step_a)) {
+  for (const query::OpRun& run : RunsOfStep(a.rows, a.step)) {
     if (run.id == selected.id) break;
-    const query::PlanOp* other = a.FindPlanOp(run.plan_op);
+    const query::PlanOp* other = a.run.FindPlanOp(run.plan_op);
     if (other != nullptr && KeyOf(*other, nullptr) == key) ++nth;
   }
-  for (const query::OpRun& run : RunsOfStep(*rows_b, step.step_b)) {
-    const query::PlanOp* other = b.FindPlanOp(run.plan_op);
-    if (other == nullptr || KeyOf(*other, &compared.comparison.units.name_in_a) != key) continue;
+  for (const query::OpRun& run : RunsOfStep(b.rows, b.step)) {
+    const query::PlanOp* other = b.run.FindPlanOp(run.plan_op);
+    if (other == nullptr || KeyOf(*other, &name_in_a) != key) continue;
     if (nth-- > 0) continue;
     return BesideMatch{
         .a_ns = selected.ended_ns - selected.started_ns,
         .b_ns = run.ended_ns - run.started_ns,
-        .later_ns = (run.started_ns - b_start_ns) - (selected.started_ns - step.start_ns)};
+        .later_ns = (run.started_ns - b.start_ns) - (selected.started_ns - a.start_ns)};
   }
   return std::nullopt;
 }
@@ -112,11 +117,15 @@ std::shared_ptr<const BesideStep> StepBeside(const query::Snapshot& a, const Com
   }
   if (!selected) return beside;
   const query::RankRows* rows = a.FindRank(selected->rank);
+  const query::RankRows* rows_of_b = b.FindRank(selected->rank);
   if (rows == nullptr) return beside;
   for (const query::OpRun& run : RunsOfStep(*rows, beside->step_a)) {
     if (run.id != selected->op_run) continue;
     beside->has_selected = true;
-    beside->match = MatchOf(a, b, compared, *beside, times_b.start_ns, run, selected->rank);
+    if (rows_of_b == nullptr) break;
+    beside->match = MatchOf({a, *rows, beside->step_a, beside->start_ns},
+                            {b, *rows_of_b, beside->step_b, times_b.start_ns},
+                            compared.comparison.units.name_in_a, run);
   }
   return beside;
 }

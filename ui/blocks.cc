@@ -27,6 +27,8 @@ std::optional<query::BlocksQuery> WantedBlocks(const Context& context) {
   std::optional<query::BlocksQuery> wanted;
   if (context.report != nullptr) {
     wanted = analysis::BlocksAtPeak(context.report->memory, state.rank);
+    // A rank of which nothing was recorded has no peak.
+    if (!wanted && !state.at_ns) wanted = analysis::BlocksAtPeak(context.report->memory, {});
   }
   if (!wanted && state.rank && state.at_ns) wanted = query::BlocksQuery{.rank = *state.rank};
   if (!wanted) return std::nullopt;

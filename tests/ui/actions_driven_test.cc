@@ -564,6 +564,49 @@ class SteeredActionsTest : public SteeredRunTest {
   std::vector<std::string> wanted_;
 };
 
+// Strategies stand in several rows.
+TEST_F(SteeredActionsTest, TheStrategyInForceTakesBackOneOfAnotherRowThatWaits) {
+  LetAskedWait();
+  harness_.shell().Post(ui::FocusPanel{"run_control"});
+  harness_.Frames(8);
+  ASSERT_EQ(ui::ShownValue(harness_.context(), "strategy"), "full");
+  Click("//###run_control/strategy/segments/FULL");  // nothing waits: nothing is asked
+  harness_.shell().Post(ui::SetKnob{"strategy", "ddp"});
+  ExpectAsked("strategy=ddp");
+  ASSERT_TRUE(harness_.Until(
+      [&] { return ui::PendingValue(harness_.context(), "strategy") == "ddp"; }, kSteeredSeconds));
+  Click("//###run_control/strategy/segments/FULL");
+  ExpectAsked("strategy=full");
+  EXPECT_TRUE(
+      harness_.Until([&] { return !ui::PendingValue(harness_.context(), "strategy").has_value(); },
+                     kSteeredSeconds));
+}
+
+TEST_F(SteeredActionsTest, WhatIsTypedForOneRunIsNotThereInTheNext) {
+  const char* field = "//###run_control/checkpointing/##text";
+  const auto typed = [&] {
+    std::string text;
+    EXPECT_TRUE(
+        harness_.Drive([&](ImGuiTestContext* test) { text = test->ItemReadAsString(field); }));
+    return text;
+  };
+  const auto show = [&] {
+    harness_.shell().Post(ui::FocusPanel{"run_control"});
+    harness_.Frames(8);
+  };
+  show();
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->ItemInputValue(field, "nonsense");  // is kept, so that it can be mended
+  }));
+  EXPECT_EQ(typed(), "nonsense");
+  harness_.shell().OpenSnapshot(analysis::MakeLessonSnapshot(2, 4, 99));
+  show();
+  ASSERT_TRUE(harness_.shell().Open(folder_.path()).ok());
+  show();
+  ASSERT_TRUE(harness_.Until([&] { return ui::CanSteer(harness_.context()); }, kSteeredSeconds));
+  EXPECT_EQ(typed(), "");
+}
+
 TEST_F(SteeredActionsTest, EachAsksTheTraining) {
   Drive(Text::kCommandPause);
   ExpectAsked("pause");

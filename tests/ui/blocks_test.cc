@@ -137,6 +137,16 @@ TEST_F(BlocksTest, AKeyShowsThePeakOfTheRankThatTakesMost) {
   EXPECT_THAT(Drawn("block:1")->text, HasSubstr("there from the start → not freed"));
 }
 
+// As those of a rank whose snapshot is missing.
+TEST_F(BlocksTest, FromARankWithoutRowsAKeyLeadsBackToThePeakOfAll) {
+  harness_.shell().Post(ui::AskBlocks{2, 150 * kBlocksMs});
+  ASSERT_TRUE(harness_.Until([&] { return Drawn("empty") != nullptr; }, kBlocksSeconds));
+  harness_.shell().Post(ui::SetHover{});
+  Press(ImGuiKey_M);
+  ASSERT_TRUE(Shows("live", kShard + 2 * kGathered));
+  EXPECT_EQ(std::get<int64_t>(Drawn("rank")->value), 1);
+}
+
 // The mouse is elsewhere: of two ops that are selected one after the other.
 TEST_F(BlocksTest, KeysAloneCompareTwoMoments) {
   const auto select = [this](size_t row) {

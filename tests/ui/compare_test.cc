@@ -290,6 +290,17 @@ TEST_F(CompareTest, WhatIsDroppedOnThePanelIsComparedElsewhereOpened) {
   }));
   EXPECT_TRUE(Shown("sentence"));
   EXPECT_EQ(harness_.context().path, std::filesystem::weakly_canonical(a_).string());
+  Click("other");  // also while another one is chosen
+  ASSERT_TRUE(Shown("form"));
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(PlaceOf(harness_, "compare", "how"));
+    harness_.shell().Drop(b_);
+    test->Yield(2);
+  }));
+  EXPECT_TRUE(Shown("sentence"));
+  harness_.shell().Post(ui::OpenRun{folder_.path() + "/none"});  // nothing comes in its place
+  harness_.Frames(4);
+  EXPECT_TRUE(harness_.context().compare.asked.has_value());
   EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
     test->MouseMoveToPos(PlaceOf(harness_, "top_bar", "state"));
     harness_.shell().Drop(b_);

@@ -142,6 +142,13 @@ TEST_F(RanksTest, AFilterChoosesRowsAndLanes) {
   ASSERT_NE(Drawn("error"), nullptr);
   EXPECT_THAT(Drawn("error")->text, testing::HasSubstr("no mesh"));
   EXPECT_NE(Drawn("row:3"), nullptr);  // as before
+
+  harness_.shell().OpenSnapshot(analysis::MakeLessonSnapshot(2, 20, 10));
+  Press(ImGuiMod_Ctrl | ImGuiKey_6);
+  ASSERT_NE(Drawn("error"), nullptr);
+  EXPECT_NE(Drawn("row:0"), nullptr);
+  EXPECT_NE(Drawn("row:1"), nullptr);
+  EXPECT_EQ(Drawn("only_these"), nullptr);
 }
 
 // However low its row: a sign, and words under the mouse.

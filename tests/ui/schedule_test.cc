@@ -5,6 +5,7 @@
 #include <imgui_internal.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 
 #include "engine/plan/text.h"
@@ -97,6 +98,18 @@ TEST_F(ScheduleTest, IsReadAgainWhenTheRunIsOpenedAgain) {
   EXPECT_TRUE(Shown("valid"));
   EXPECT_TRUE(Shown("op:3"));
   EXPECT_EQ(Drawn("selected"), nullptr);
+}
+
+TEST_F(ScheduleTest, OneIsFoundAfterARunThatHasNone) {
+  auto none = std::make_shared<query::Snapshot>(*snapshot_);
+  for (auto& [id, schedule] : none->schedules) schedule.text.clear();
+  none->run_folder = "runs/none";
+  harness_.shell().OpenSnapshot(none);
+  harness_.shell().Post(ui::FocusPanel{"schedule"});
+  ASSERT_TRUE(Shown("empty"));
+  harness_.shell().OpenSnapshot(snapshot_);
+  harness_.shell().Post(ui::FocusPanel{"schedule"});
+  EXPECT_TRUE(Shown("valid"));
 }
 
 TEST_F(ScheduleTest, AChangedTextIsCheckedAndCanBeTakenBack) {

@@ -166,14 +166,17 @@ TEST(StatementsTest, AreThereInTheNextSession) {
 TEST_F(StartPageTest, ARunThatWasOpenIsListedWithAPictureOfItsSteps) {
   const query::TestFolder folder;
   RecordTwoSteps(folder.path());
-  ASSERT_TRUE(harness_.shell().Open(folder.path()).ok());
+  ASSERT_TRUE(harness_.shell().Open(folder.path() + "/.").ok());  // another name of it
   const std::string path = harness_.context().path;
   ASSERT_TRUE(harness_.Until([&] { return harness_.context().report != nullptr; }, 60));
   harness_.shell().Post(ui::FocusPanel{"runs"});
   harness_.Frames(8);
   EXPECT_EQ(Drawn("runs", "picture:" + path), nullptr);  // it may still change
+  ASSERT_NE(Drawn("runs", "open_run"), nullptr);
+  EXPECT_EQ(Drawn("runs", "open_run")->text, path);
   harness_.shell().Post(ui::CloseRun{});
   harness_.Frames(8);
+  EXPECT_EQ(Drawn("runs", "open_run"), nullptr);
   const ui::DrawnItem* picture = Drawn("runs", "picture:" + path);
   ASSERT_NE(picture, nullptr);
   EXPECT_EQ(std::get<int64_t>(picture->value), 2);

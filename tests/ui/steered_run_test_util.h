@@ -84,7 +84,13 @@ class SteeredRunTest : public testing::Test {
     if (const auto* set = std::get_if<config::SetRequest>(&request.body)) {
       for (const auto& [key, value] : set->values) {
         asked_.push_back(key + "=" + value);
-        status_.values[key] = value;
+        if (!waits_) {
+          status_.values[key] = value;
+        } else if (status_.values[key] == value) {
+          status_.pending.erase(key);
+        } else {
+          status_.pending[key] = value;
+        }
       }
       response.applies_at = 4;
     } else if (const auto* action = std::get_if<config::DoRequest>(&request.body)) {
@@ -104,6 +110,11 @@ class SteeredRunTest : public testing::Test {
     return harness_.Until([&] { return Asked().size() >= wanted.size(); }, kSteeredSeconds) &&
            Asked() == wanted;
   }
+  // From now on nothing that is asked for comes into force.
+  void LetAskedWait() {
+    const MutexLock lock(mutex_);
+    waits_ = true;
+  }
   // What it says of itself from now on; once the app knows.
   bool WaitForState(const std::string& state) {
     {
@@ -119,6 +130,7 @@ class SteeredRunTest : public testing::Test {
   Mutex mutex_;
   std::vector<std::string> asked_ GUARDED_BY(mutex_);
   config::RunStatus status_ GUARDED_BY(mutex_);
+  bool waits_ GUARDED_BY(mutex_) = false;
   std::unique_ptr<config::ControlServer> server_;
   Harness harness_;
 };

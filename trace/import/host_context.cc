@@ -163,7 +163,7 @@ class UnnamedUnits {
   // The unit whose parameters are gathered ahead, beside those of `unit`.
   Names::Index Ahead(Phase phase) {
     if (phase == Phase::kForward) return Name(num_forward_);
-    return Name(num_backward_ == 1 ? num_units_ - 1 : std::max(backward_ - 1, 0));
+    return Name(std::max(num_backward_ == 1 ? num_units_ - 1 : backward_ - 1, 0));
   }
 
  private:

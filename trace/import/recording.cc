@@ -1,8 +1,8 @@
 #include "trace/import/recording.h"
 
 #include <fmt/format.h>
-#include <algorithm>
 
+#include <algorithm>
 #include <initializer_list>
 #include <iterator>
 #include <utility>

@@ -89,6 +89,29 @@ bool IsPaused(const std::vector<Marker>& markers) {
 
 int32_t Int32(int64_t value) { return static_cast<int32_t>(value); }
 
+// Without what it waits for. Its numbers fit.
+PlanOp PlanOpOf(const schema::PlanOpRow& row, Category category) {
+  PlanOp op;
+  op.id = row.id;
+  op.schedule = row.schedule;
+  op.program = Int32(row.program);
+  op.op = Int32(row.op);
+  op.name = row.name;
+  op.kind = row.kind;
+  op.op_class = OpClassOf(row.kind, category);
+  op.category = category;
+  op.phase = row.phase;
+  op.micro_batch = Int32(row.micro_batch);
+  op.unit = row.unit;
+  op.segment = row.segment;
+  op.stream = row.stream;
+  op.communicator = row.communicator;
+  op.dtype = row.dtype;
+  op.payload_bytes = row.payload_bytes;
+  op.wire_bytes = row.wire_bytes;
+  return op;
+}
+
 // Parses words, of which a row mostly has that of the row before.
 template <typename Value>
 class WordParser {
@@ -263,25 +286,7 @@ void SnapshotBuilder::AddPlan(const store::RowBatch& batch) {
       Refuse();
       continue;
     }
-    PlanOp op;
-    op.id = row.id;
-    op.schedule = row.schedule;
-    op.program = Int32(row.program);
-    op.op = Int32(row.op);
-    op.name = row.name;
-    op.kind = row.kind;
-    op.op_class = OpClassOf(row.kind, *category);
-    op.category = *category;
-    op.phase = row.phase;
-    op.micro_batch = Int32(row.micro_batch);
-    op.unit = row.unit;
-    op.segment = row.segment;
-    op.stream = row.stream;
-    op.communicator = row.communicator;
-    op.dtype = row.dtype;
-    op.payload_bytes = row.payload_bytes;
-    op.wire_bytes = row.wire_bytes;
-    current_.plan_ops[op.id] = std::move(op);
+    current_.plan_ops[row.id] = PlanOpOf(row, *category);
   }
   for (const schema::PlanEdgeRow& row : batch.Get<schema::PlanEdgeRow>()) {
     const auto waiting = current_.plan_ops.find(row.plan_op);

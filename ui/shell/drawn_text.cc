@@ -1,8 +1,10 @@
 #include "ui/shell/drawn_text.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
-#include <vector>
+
+#include "ui/text.h"
 
 namespace shardscope::shell {
 namespace {
@@ -47,7 +49,28 @@ std::vector<ReadWindow> WindowsOf(const std::vector<WrittenText>& texts) {
   return windows;
 }
 
-void PrintWindow(ReadWindow window, std::string* text) {
+// As it was written: whole, cut with an ellipsis, or the first of its lines.
+bool IsTextOf(const TextRemark& remark, const WrittenText& written) {
+  constexpr std::string_view kEllipsis = "…";
+  std::string_view begin = written.text;
+  if (begin.ends_with(kEllipsis)) begin.remove_suffix(kEllipsis.size());
+  const float x = (written.box.x0 + written.box.x1) / 2;
+  const float y = (written.box.y0 + written.box.y1) / 2;
+  const ui::Box& box = remark.box;
+  return remark.text.starts_with(begin) && box.x0 <= x && x <= box.x1 && box.y0 <= y && y <= box.y1;
+}
+
+// What is read of this text. A remark is used once.
+std::string ReadOf(const WrittenText& written, std::vector<TextRemark>* remarks) {
+  const auto remark =
+      std::ranges::find_if(*remarks, [&](const TextRemark& one) { return IsTextOf(one, written); });
+  if (remark == remarks->end()) return written.text;
+  std::string words = std::move(remark->words);
+  remarks->erase(remark);
+  return words;
+}
+
+void PrintWindow(ReadWindow window, std::vector<TextRemark>* remarks, std::string* text) {
   if (!text->empty()) *text += '\n';
   // "Steps" of "Steps###steps"; of a window without a title nothing.
   const std::string title = window.name.substr(0, window.name.find("##"));
@@ -57,7 +80,7 @@ void PrintWindow(ReadWindow window, std::string* text) {
     for (const WrittenText& one : line) {
       const bool is_again = before != nullptr && before->text == one.text && before->box == one.box;
       if (is_again) continue;
-      *text += (before == nullptr ? "" : "  ") + one.text;
+      *text += (before == nullptr ? "" : "  ") + ReadOf(one, remarks);
       before = &one;
     }
     *text += '\n';
@@ -66,10 +89,21 @@ void PrintWindow(ReadWindow window, std::string* text) {
 
 }  // namespace
 
-std::string PrintTexts(const std::vector<WrittenText>& texts) {
+std::vector<TextRemark> RemarksOf(const ui::DrawLog& widgets, ui::Language language) {
+  std::vector<TextRemark> remarks;
+  for (const ui::DrawnItem& item : widgets.items()) {
+    const bool chosen = item.id.starts_with("chosen:");
+    if (!chosen && !item.id.starts_with("asked_for:")) continue;
+    const ui::Text words = chosen ? ui::Text::kReadChosen : ui::Text::kReadAskedFor;
+    remarks.push_back({item.box, item.text, ui::TrFormat(language, words, item.text)});
+  }
+  return remarks;
+}
+
+std::string PrintTexts(const std::vector<WrittenText>& texts, std::vector<TextRemark> remarks) {
   std::string text;
   for (std::vector<ReadWindow>& row : LinesOf(WindowsOf(texts), kSameWindowRow)) {
-    for (ReadWindow& window : row) PrintWindow(std::move(window), &text);
+    for (ReadWindow& window : row) PrintWindow(std::move(window), &remarks, &text);
   }
   return text;
 }

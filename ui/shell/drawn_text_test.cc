@@ -21,6 +21,24 @@ TEST(DrawnText, StandsByWindowFromTopToBottomAndFromLeftToRight) {
             "Details:\nall_gather block1\n1 MB came\n");
 }
 
+TEST(DrawnText, TellsWhichChoiceIsOnAndWhichIsAskedFor) {
+  ui::DrawLog widgets(true);
+  widgets.Text("segment:off", "off", {100, 10, 140, 34});
+  widgets.Text("asked_for:off", "off", {100, 10, 140, 34});
+  widgets.Text("chosen:on", "on", {142, 10, 182, 34});
+  widgets.Text("chosen:all", "all-gather and reduce-scatter", {100, 50, 182, 90});
+  const std::vector<WrittenText> texts = {{{110, 15, 130, 29}, "Run###run", "off"},
+                                          {{150, 15, 170, 29}, "Run###run", "on"},
+                                          {{190, 15, 210, 29}, "Run###run", "on"},
+                                          {{100, 52, 180, 66}, "Run###run", "all-gather…"},
+                                          {{100, 72, 180, 86}, "Run###run", "reduce-scatter"}};
+  EXPECT_EQ(PrintTexts(texts, RemarksOf(widgets, ui::Language::kEnglish)),
+            "Run:\noff (asked for)  on (chosen)  on\nall-gather and reduce-scatter (chosen)\n"
+            "reduce-scatter\n");
+  EXPECT_EQ(PrintTexts({texts[1]}, RemarksOf(widgets, ui::Language::kChinese)),
+            "Run:\non（已选）\n");
+}
+
 TEST(DrawnText, OfNothingIsNothing) { EXPECT_EQ(PrintTexts({}), ""); }
 
 }  // namespace

@@ -93,7 +93,8 @@ void DrawRoundedFrame(const widgets::Look& look, const ImGuiWindow& window) {
 }
 
 // One accent line under the tab in front, where there is more than one tab.
-void DrawTabUnderline(const widgets::Look& look, const ImGuiWindow& window) {
+void DrawTabUnderline(const widgets::Look& look, const ImGuiWindow& window,
+                      std::string_view title) {
   const ImGuiDockNode* node = window.DockNode;
   if (node == nullptr || node->TabBar == nullptr || node->Windows.Size < 2) return;
   ImGuiTabBar* bar = node->TabBar;
@@ -106,6 +107,10 @@ void DrawTabUnderline(const widgets::Look& look, const ImGuiWindow& window) {
   window.DrawList->AddRectFilled({x + inset, y - look.Px(2)}, {x + tab->Width - inset, y},
                                  look.theme.state.accent);
   window.DrawList->PopClipRect();
+  if (look.log != nullptr) {
+    look.log->Text(std::string("chosen:").append(title), title,
+                   {x, bar->BarRect.Min.y, x + tab->Width, bar->BarRect.Max.y});
+  }
 }
 
 }  // namespace
@@ -210,7 +215,7 @@ void PanelFrames::DrawOne(const ui::Context& context, size_t index, ui::DrawLog*
     log->SetPanel(panel.id);
     frame.panel->Draw(context, log, commands);
     const ImGuiWindow& window = *ImGui::GetCurrentWindow();
-    DrawTabUnderline(look, window);
+    DrawTabUnderline(look, window, ui::Tr(context.language, panel.title));
     if (window.DockIsActive) DrawRoundedFrame(look, window);
   }
   ImGui::End();

@@ -105,6 +105,7 @@ Status Shell::Open(const std::string& path, std::optional<int32_t> around_step) 
     Say(session.message());
     return session.status();
   }
+  context_.compare.Forget();  // it was of the run before
   Use(std::move(session).value());
   Remember(path);
   if (context_.importing) context_.importing->previews = false;  // no longer what is open
@@ -148,6 +149,7 @@ void Shell::Remember(const std::string& path) {
 
 void Shell::Import(const std::string& path) {
   EndImport();
+  context_.compare.Forget();
   importer_ = std::make_unique<RunImporter>(
       path, options_.wake, query::ReadLimits{.memory_bytes = options_.memory_bytes});
   context_.importing = ui::Importing{std::filesystem::path(path).filename().string(), 0, 0, false};
@@ -261,7 +263,7 @@ void Shell::UpdateStarting() {
 // A training that dies before its first step leaves an empty trace: the reason is in its output.
 void Shell::UpdateFirstStep() {
   if (!first_step_) return;
-  const bool other_run = !context_.snapshot;
+  const bool other_run = !context_.snapshot || !IsOpen(first_step_->folder());
   const bool has_step = context_.report && !context_.report->steps.empty();
   if (!other_run && !has_step) {
     if (!first_step_->Ended()) return;
@@ -319,7 +321,11 @@ void Shell::UpdateContext() {
       // Until the first step is done the view grows with the run. A recorded program that has ended
       // has none.
       view_.set_is_settled(has_steps || !(query::MayGrow(snapshot.state) || snapshot.loading));
-      if (session_->live() && !options_.headless) view_.SetFollow(true, Now());
+      if (session_->live() && !options_.headless) {
+        ui::View followed = view_.view();
+        followed.follow = true;
+        view_.Reset(followed);
+      }
     }
     UpdateLink();
     wants_.frame = !session_->TakeRows(options_.headless);

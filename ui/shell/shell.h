@@ -86,6 +86,9 @@ class Shell {
   void KeepPicture(ui::PictureKind kind, std::function<Result<std::string>()> make);
   const ui::Context& context() const { return context_; }
   const ui::DrawLog& draw_log() const { return draw_log_; }
+  // What widgets draw from the next frame on, every text and control, is added to `log`, which has
+  // to outlive those frames; null: to none.
+  void LogWidgets(ui::DrawLog* log) { context_.widgets_log = log; }
   // What that panel, or "search", lists (Panel::AsTable); null: nothing that makes a table.
   ui::TableMaker TableOf(std::string_view panel) const;
   // For tests and pictures: puts the view around a step (InitialView).

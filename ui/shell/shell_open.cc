@@ -38,7 +38,6 @@ Status Shell::OpenLinked(const std::string& text) {
     return Status::Error(context_.error);
   }
   if (!run.path.empty() && !(run.link && IsOpen(run.path))) {
-    context_.compare.Forget();
     imports_it = imports::NeedsImport(run.path);
     if (imports_it) Import(run.path);
     const auto step = run.link ? run.link->step : std::nullopt;

@@ -114,6 +114,35 @@ TEST(ViewController, FollowsTheEndUntilTheUserPans) {
   EXPECT_GE(views.view().end_ns, 9'000'000);
 }
 
+TEST(ViewController, FollowingIsUndone) {
+  ViewController views;
+  views.Reset({0, 1'000'000, false});
+  views.Advance(RunOf(9'000'000), 1);
+  EXPECT_FALSE(views.has_history());
+  views.SetFollow(true, 2);
+  views.SetFollow(true, 3);  // as before
+  views.Advance(RunOf(9'000'000), 4);
+  EXPECT_GE(views.view().end_ns, 9'000'000);
+  views.Undo(5);
+  views.Advance(RunOf(9'500'000), 6);
+  EXPECT_EQ(views.view().start_ns, 0);
+  EXPECT_FALSE(views.view().follow);
+  EXPECT_FALSE(views.has_history());
+}
+
+// Where a link into it leads is clamped to the run that it is of, once that is known.
+TEST(ViewController, OfAnotherRunIsNotHeldInTheOneBefore) {
+  ViewController views;
+  views.Reset({0, 1'000'000, false});
+  views.Advance(RunOf(1'000'000), 1);
+  views.Reset({50'000'000, 60'000'000, false});
+  views.Set({52'000'000, 53'000'000, false}, 2);
+  EXPECT_EQ(views.goal().start_ns, 52'000'000);
+  views.Advance({50'000'000, 60'000'000, 60'000'000}, 3);
+  EXPECT_EQ(views.view().start_ns, 52'000'000);
+  EXPECT_EQ(views.view().end_ns, 53'000'000);
+}
+
 // A run that was paused for a minute and then stopped has its last marks a minute after its last
 // span.
 TEST(ViewController, FollowsTheNewestSpanNotTheMarksBehindIt) {

@@ -93,8 +93,12 @@ class Stage {
   // Likewise, its texts.
   std::string DrawTexts() {
     DrawSharpEdges(true);
+    ui::DrawLog widgets(true);
+    shell_->LogWidgets(&widgets);
     Draw(1);
-    return PrintTexts(WrittenTextsOf(*ImGui::GetDrawData()));
+    shell_->LogWidgets(nullptr);
+    return PrintTexts(WrittenTextsOf(*ImGui::GetDrawData()),
+                      RemarksOf(widgets, shell_->context().language));
   }
 
   void Draw(int frames) {

@@ -78,6 +78,7 @@ ui::View InitialView(const query::Snapshot& snapshot, int32_t step) {
 }
 
 void ViewController::Reset(const ui::View& view) {
+  extent_ = {};  // perhaps of another run
   view_ = goal_ = from_ = view;
   animating_ = false;
   undo_.clear();
@@ -112,14 +113,16 @@ void ViewController::Animate(int64_t start_ns, int64_t end_ns, bool animate, dou
 }
 
 void ViewController::Set(const ui::SetView& change, double now_seconds) {
-  if (now_seconds - last_change_seconds_ > kUndoMergeSeconds) {
-    undo_.push_back(goal_);
-    if (undo_.size() > kMaximumUndo) undo_.erase(undo_.begin());
-  }
+  if (now_seconds - last_change_seconds_ > kUndoMergeSeconds) RememberGoal();
   redo_.clear();
   last_change_seconds_ = now_seconds;
   if (!change.keep_follow) goal_.follow = view_.follow = false;
   Animate(change.start_ns, change.end_ns, change.animate, now_seconds);
+}
+
+void ViewController::RememberGoal() {
+  undo_.push_back(goal_);
+  if (undo_.size() > kMaximumUndo) undo_.erase(undo_.begin());
 }
 
 void ViewController::Undo(double now_seconds) { GoBack(&undo_, &redo_, now_seconds); }
@@ -139,6 +142,11 @@ void ViewController::GoBack(std::vector<ui::View>* from, std::vector<ui::View>* 
 }
 
 void ViewController::SetFollow(bool follow, double now_seconds) {
+  if (follow && !goal_.follow) {
+    RememberGoal();
+    redo_.clear();
+    last_change_seconds_ = -1e9;
+  }
   goal_.follow = view_.follow = follow;
   if (follow) Follow(now_seconds);
 }

@@ -34,7 +34,7 @@ class ViewController {
   const ui::View& view() const { return view_; }
   bool animating() const { return animating_; }
 
-  // Jumps; forgets animation and undo.
+  // Jumps; forgets animation, undo and what there is until the next Advance().
   void Reset(const ui::View& view);
 
   // A change by the user. Retargets a running animation from where it is now. Changes that follow
@@ -43,6 +43,7 @@ class ViewController {
   void Undo(double now_seconds);
   // Goes where it was before the last Undo(), unless it was changed since.
   void Redo(double now_seconds);
+  // Undo() leads back to where following began.
   void SetFollow(bool follow, double now_seconds);
 
   // Whether the user changed it.
@@ -62,6 +63,7 @@ class ViewController {
   const ui::View& goal() const { return goal_; }
 
  private:
+  void RememberGoal();  // for Undo()
   void GoBack(std::vector<ui::View>* from, std::vector<ui::View>* to, double now_seconds);
   void Animate(int64_t start_ns, int64_t end_ns, bool animate, double now_seconds);
   void Follow(double now_seconds);

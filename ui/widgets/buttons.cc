@@ -88,11 +88,14 @@ int Segmented(const Look& look, const char* id, const Segments& segments) {
     LogControl(look, "segment", label, label);
     const ui::Box box = ItemBox();
     const bool chosen = i == segments.chosen;
+    const bool asked_for = i == segments.pending && !chosen;
+    if (chosen) LogControl(look, "chosen", label, label);
+    if (asked_for) LogControl(look, "asked_for", label, label);
     ImDrawList* list = ImGui::GetWindowDrawList();
     const float rounding = look.Px(ui::kSmallRounding);
     list->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1}, Ground(look, chosen, segments.enabled),
                         rounding);
-    if (i == segments.pending && !chosen) {
+    if (asked_for) {
       list->AddRect({box.x0, box.y0}, {box.x1, box.y1}, look.theme.state.pending, rounding,
                     look.Px(1.5f));
     }

@@ -19,8 +19,10 @@ void ItemGround(const Look& look, Color color, bool marked = false);
 
 struct Segments {
   std::vector<std::string> options;
-  int chosen = -1;   // in force
-  int pending = -1;  // asked for, not yet in force: outlined
+  int chosen = -1;  // in force
+  // Asked for, not yet in force: outlined; options.size(): one that stands elsewhere. A click on
+  // the one in force then takes that back, and does nothing where none is.
+  int pending = -1;
   bool enabled = true;
   float width = 0;  // 0: the content's
 };

@@ -201,6 +201,41 @@ void CountUnknown(std::string_view key, std::map<std::string, int64_t, std::less
   }
 }
 
+// Those of a counter are its values, whatever their names. False: it cannot be read.
+bool TakeArguments(value* from, Event* event,
+                   std::map<std::string, int64_t, std::less<>>* unknown) {
+  object arguments;
+  if (from->get_object().get(arguments) != simdjson::SUCCESS) return true;
+  for (auto argument : arguments) {
+    simdjson::ondemand::field inner;
+    std::string_view name;
+    if (std::move(argument).get(inner) != simdjson::SUCCESS ||
+        inner.unescaped_key().get(name) != simdjson::SUCCESS) {
+      return false;
+    }
+    value content = inner.value();
+    const bool is_ours = name.starts_with(kRowsPrefix);
+    if (event->phase == 'C' && !is_ours) {
+      double number = 0;
+      if (content.get_double().get(number) == simdjson::SUCCESS) {
+        event->arguments.values.emplace_back(name, number);
+      }
+      continue;
+    }
+    const auto known = KnownArguments().find(name);
+    if (known != KnownArguments().end()) {
+      known->second(&content, &event->arguments);
+    } else if (is_ours) {
+      std::string_view rows;
+      if (simdjson::to_json_string(content).get(rows) == simdjson::SUCCESS)
+        event->arguments.rows.emplace_back(name.substr(kRowsPrefix.size()), rows);
+    } else if (!UnusedArguments().contains(name)) {
+      CountUnknown(name, unknown);
+    }
+  }
+  return true;
+}
+
 // Bytes that are no UTF-8 become '?'.
 std::string RepairUtf8(std::string_view text) {
   std::string repaired(text);
@@ -260,6 +295,7 @@ bool EventParser::ParseFields(std::string_view text, size_t capacity, Event* eve
   object fields;
   if (error != simdjson::SUCCESS || document.get_object().get(fields) != simdjson::SUCCESS)
     return false;
+  bool arguments_wait = false;
   for (auto entry : fields) {
     simdjson::ondemand::field field;
     if (std::move(entry).get(field) != simdjson::SUCCESS) return false;
@@ -282,32 +318,16 @@ bool EventParser::ParseFields(std::string_view text, size_t capacity, Event* eve
     } else if (key == "dur") {
       event->duration_ns = ParseMicroseconds(Token(&from));
     } else if (key == "args") {
-      object arguments;
-      if (from.get_object().get(arguments) != simdjson::SUCCESS) continue;
-      for (auto argument : arguments) {
-        simdjson::ondemand::field inner;
-        std::string_view name;
-        if (std::move(argument).get(inner) != simdjson::SUCCESS ||
-            inner.unescaped_key().get(name) != simdjson::SUCCESS)
-          return false;
-        value content = inner.value();
-        const auto known = KnownArguments().find(name);
-        if (known != KnownArguments().end()) {
-          known->second(&content, &event->arguments);
-        } else if (name.starts_with(kRowsPrefix)) {
-          std::string_view rows;
-          if (simdjson::to_json_string(content).get(rows) == simdjson::SUCCESS)
-            event->arguments.rows.emplace_back(name.substr(kRowsPrefix.size()), rows);
-        } else if (event->phase == 'C') {
-          double number = 0;
-          if (content.get_double().get(number) == simdjson::SUCCESS) {
-            event->arguments.values.emplace_back(name, number);
-          }
-        } else if (!UnusedArguments().contains(name)) {
-          CountUnknown(name, &unknown_);
-        }
-      }
+      // Those of a counter mean something else: where the phase stands behind them they wait.
+      arguments_wait = event->phase == '\0';
+      if (!arguments_wait && !TakeArguments(&from, event, &unknown_)) return false;
     }
+  }
+  value waiting;
+  if (arguments_wait && event->phase != '\0' &&
+      fields.find_field_unordered("args").get(waiting) == simdjson::SUCCESS &&
+      !TakeArguments(&waiting, event, &unknown_)) {
+    return false;
   }
   return event->phase != '\0';
 }

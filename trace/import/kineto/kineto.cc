@@ -197,7 +197,8 @@ std::vector<int32_t> MembersOf(const Json& ranks) {
   std::vector<int32_t> members;
   if (!list.is_array()) return members;
   for (const Json& rank : list) {
-    if (rank.is_number_integer()) members.push_back(rank.get<int32_t>());
+    const int64_t number = rank.is_number_integer() ? rank.get<int64_t>() : -1;
+    if (number >= 0 && number <= INT32_MAX) members.push_back(static_cast<int32_t>(number));
   }
   std::sort(members.begin(), members.end());
   return members;

@@ -161,15 +161,18 @@ void BlocksPanel::DrawHead(const Frame& frame) const {
 
 // Whose memory it is, where there is a choice.
 void BlocksPanel::DrawRanks(const Frame& frame) const {
-  if (frame.context.report == nullptr || frame.context.report->memory.size() < 2) return;
+  if (frame.context.report == nullptr) return;
   std::vector<std::string> options;
+  std::vector<int32_t> ranks;  // of the options
   int chosen = -1;
-  const std::vector<analysis::MemoryPeak>& peaks = frame.context.report->memory;
-  for (const analysis::MemoryPeak& peak : peaks) {
+  for (const analysis::MemoryPeak& peak : frame.context.report->memory) {
+    if (peak.peak_bytes == 0) continue;  // nothing was recorded of it
     if (peak.rank == frame.blocks.asked.rank) chosen = static_cast<int>(options.size());
     options.push_back(TrFormat(frame.context.language, Text::kRankN, peak.rank) + "  " +
                       FormatBytes(peak.peak_bytes));
+    ranks.push_back(peak.rank);
   }
+  if (ranks.size() < 2) return;
   const std::string label = TrFormat(frame.context.language, Text::kRankN, frame.blocks.asked.rank);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const auto menu = widgets::DrawChipMenu(frame.look, "ranks", at,
@@ -180,7 +183,7 @@ void BlocksPanel::DrawRanks(const Frame& frame) const {
   widgets::Gap(frame.look, 4);
   if (menu.clicked >= 0) {
     frame.commands->push_back(
-        ui::AskBlocks{peaks[static_cast<size_t>(menu.clicked)].rank, std::nullopt});
+        ui::AskBlocks{ranks[static_cast<size_t>(menu.clicked)], std::nullopt});
   }
 }
 

@@ -34,6 +34,7 @@ class LogAxis {
     low_ = std::min(low_, std::log10(value));
     high_ = std::max(high_, std::log10(value));
   }
+  bool has_any() const { return low_ <= high_; }
   void Settle() {
     const double room = std::max(0.12, (high_ - low_) * 0.08);
     low_ -= room;
@@ -148,7 +149,7 @@ void DrawCollectiveScatter(const ui::Context& context, const ui::Box& box, ui::D
     plot.x.Include(static_cast<double>(point.payload_bytes));
     plot.y.Include(point.bus_bandwidth);
   }
-  if (plot.x.last_power() < plot.x.first_power() || plot.box.y1 - plot.box.y0 < look.Px(20)) return;
+  if (!plot.x.has_any() || plot.box.y1 - plot.box.y0 < look.Px(20)) return;
   plot.x.Settle();
   plot.y.Settle();
   DrawAxes(look, plot);

@@ -257,6 +257,8 @@ void ComparePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
   widgets::Gap(frame.look, 4);
   if (context.snapshot == nullptr) return frame.Empty(Text::kCompareNoRun);
   const ui::CompareState& compare = context.compare;
+  // Whoever asked: a file that is dropped does, too.
+  if (std::exchange(questions_, compare.questions) != compare.questions) chooses_ = false;
   const bool chooses = !compare.asked || chooses_;
   wants_path_ = chooses && (wants_path_ || is_news);
   if (chooses) {

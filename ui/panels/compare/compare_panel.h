@@ -29,6 +29,7 @@ class ComparePanel : public ui::Panel {
   bool chooses_ = false;     // another B, though one is compared
   bool wants_path_ = false;  // its field is to have the keyboard
   int typed_into_ = 0;       // TypedInto::times in the last frame
+  int questions_ = 0;        // CompareState::questions in the last frame
   std::string path_;
   std::string steps_a_;
   std::string steps_b_;

@@ -191,13 +191,15 @@ std::optional<std::string> SelectedName(const ui::Context& context) {
 }
 
 // True when it was clicked, its words too. They are the last item.
-bool DrawChoice(const std::string& id, const std::string& words, bool chosen) {
+bool DrawChoice(const widgets::Look& look, const std::string& id, const std::string& words,
+                bool chosen) {
   ImGui::PushID(id.c_str());
   const bool clicked = ImGui::RadioButton("##choice", chosen);
   ImGui::SameLine();
   ImGui::PushTextWrapPos(0);
   ImGui::TextUnformatted(words.c_str());
   ImGui::PopTextWrapPos();
+  if (chosen) widgets::LogControl(look, "chosen", id, words);
   ImGui::PopID();
   return clicked || ImGui::IsItemClicked();
 }
@@ -225,7 +227,8 @@ void LessonsPanel::DrawAnswer(const LessonsFrame& frame, const Question& questio
   } else if (question.kind == QuestionKind::kChoice) {
     for (const lesson::Choice& choice : question.choices) {
       const std::string& words = frame.In(choice.words);
-      if (DrawChoice(choice.name, words, answer == choice.name)) answer = choice.name;
+      const bool chosen = answer == choice.name;
+      if (DrawChoice(frame.look, choice.name, words, chosen)) answer = choice.name;
       frame.NoteItem(fmt::format("{}.choice:{}", part, choice.name), words);
     }
   } else if (question.kind == QuestionKind::kOp) {

@@ -171,22 +171,7 @@ void MemoryPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
   const ui::Box below{top.x, plots_top, axis.right(), bottom - look.Px(kLeastMemoryRowHeight)};
   const ui::Box box{axis.left(), DrawOutOfMemory(context, below, log), axis.right(), bottom};
   const std::vector<Row> rows = MakeRows(context, axis, box);
-  int64_t largest = LargestPrediction(*snapshot);
-  for (const Row& row : rows) {
-    const RankMemory& memory = ranks_.at(row.rank);
-    largest = std::max({largest, memory.stack.max_bytes, memory.device.max_bytes});
-  }
-  if (context.report != nullptr) {
-    // The whole run's peak, so that the axis stays when the view moves.
-    for (const analysis::MemoryPeak& peak : context.report->memory) {
-      largest = std::max(largest, peak.peak_bytes);
-    }
-  }
-  // A limit far above all that is there would leave no room for it.
-  const int64_t limit_bytes = MemoryLimitOf(*snapshot);
-  if (limit_bytes <= 2 * largest) largest = std::max(largest, limit_bytes);
-  const int64_t max_bytes = timeline::RoundMaxBytes(
-      std::llround(static_cast<double>(largest) * static_cast<double>(kHeadroom)));
+  const int64_t max_bytes = TopBytes(context, rows);
   HandleMouse(context, axis, box, rows, log, commands);
   for (const Row& row : rows) DrawRow(context, axis, row, max_bytes, log);
   timeline::DrawChanges(context, timeline::ChangesOf(*snapshot), axis,
@@ -200,6 +185,25 @@ void MemoryPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
     DrawLiveBytes(context, axis, row.rank, row.box, log);
   }
   timeline::DrawCursor(context, axis, box.y0, box.y1);
+}
+
+int64_t MemoryPanel::TopBytes(const ui::Context& context, const std::vector<Row>& rows) const {
+  int64_t largest = LargestPrediction(*context.snapshot);
+  for (const Row& row : rows) {
+    const RankMemory& memory = ranks_.at(row.rank);
+    largest = std::max({largest, memory.stack.max_bytes, memory.device.max_bytes});
+  }
+  if (context.report != nullptr) {
+    // The whole run's peak, so that the axis stays when the view moves.
+    for (const analysis::MemoryPeak& peak : context.report->memory) {
+      largest = std::max(largest, peak.peak_bytes);
+    }
+  }
+  // A limit far above all that is there would leave no room for it.
+  const int64_t limit_bytes = MemoryLimitOf(*context.snapshot);
+  if (limit_bytes <= 2 * largest) largest = std::max(largest, limit_bytes);
+  return timeline::RoundMaxBytes(
+      std::llround(static_cast<double>(largest) * static_cast<double>(kHeadroom)));
 }
 
 std::vector<MemoryPanel::Row> MemoryPanel::MakeRows(const ui::Context& context, const Axis& axis,

@@ -1,6 +1,7 @@
 // Memory: live bytes of each rank by category, stacked, on the timeline's time axis.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -37,6 +38,8 @@ class MemoryPanel : public ui::Panel {
   void Update(const ui::Context& context, const timeline::Axis& axis, int32_t rank);
   std::vector<Row> MakeRows(const ui::Context& context, const timeline::Axis& axis,
                             const ui::Box& box);
+  // At the top of the axis of all rows: a round number above all that is drawn in them.
+  int64_t TopBytes(const ui::Context& context, const std::vector<Row>& rows) const;
   void DrawRow(const ui::Context& context, const timeline::Axis& axis, const Row& row,
                int64_t max_bytes, ui::DrawLog* log) const;
   void DrawDevice(const ui::Context& context, const Row& row, int64_t max_bytes,

@@ -256,6 +256,71 @@ ui::SetView ViewAround(const ui::Context& context, int64_t time_ns) {
   return {time_ns - width_ns / 2, time_ns + width_ns / 2};
 }
 
+// GoTo*(): have the view lead there; else say what is wrong.
+
+std::string GoToStep(const ui::Context& context, int32_t step, ui::Commands* commands) {
+  const query::Snapshot* snapshot = context.snapshot.get();
+  if (snapshot != nullptr && timeline::FindStep(*snapshot, step)) {
+    commands->push_back(ui::ShowStep{step});
+    commands->push_back(ui::FocusPanel{ui::panel_ids::kTimeline});
+    return {};
+  }
+  if (snapshot != nullptr &&
+      (snapshot->loading || timeline::StepInOtherPart(*snapshot, {.step = step}))) {
+    commands->push_back(ui::GoToLink{{.step = step}});
+    return {};
+  }
+  return TrFormat(context.language, Text::kGoToNoSuchStep, step);
+}
+
+// `typed`: IsMoment().
+std::string GoToMoment(const ui::Context& context, const std::string& typed,
+                       ui::Commands* commands) {
+  const query::Snapshot& snapshot = *context.snapshot;
+  const Result<int64_t> moment = analysis::ParseMoment(snapshot, typed);
+  // While a large run loads, few rows are there, and when it began is not known to the nanosecond:
+  // what is told from there waits, and of a step that is not read the step.
+  const std::optional<int32_t> of_step = analysis::StepOfMoment(typed);
+  if (!moment.ok()) {
+    if (!snapshot.loading || !of_step) {
+      return TrFormat(context.language, Text::kGoToNoTime, typed);
+    }
+    commands->push_back(ui::GoToLink{{.step = *of_step}});
+    return {};
+  }
+  const ui::SetView view = ViewAround(context, *moment);
+  const bool is_elsewhere =
+      (snapshot.loading && !of_step) || *moment < snapshot.start_ns || *moment > snapshot.end_ns;
+  if (is_elsewhere) {
+    commands->push_back(ui::GoToLink{timeline::LinkOfTimes(snapshot, view.start_ns, view.end_ns)});
+  } else {
+    commands->push_back(view);
+    commands->push_back(ui::FocusPanel{ui::panel_ids::kTimeline});
+  }
+  return {};
+}
+
+// Where a link leads, of this run or with its own.
+std::string GoToPlace(const ui::Context& context, const std::string& typed,
+                      ui::Commands* commands) {
+  if (typed.empty()) return Tr(context.language, Text::kGoToEmpty);
+  if (Contains(typed, "#")) {
+    const auto run = ui::ParseLinkedRun(typed);
+    if (const auto* error = std::get_if<ui::LinkError>(&run)) {
+      return LinkErrorText(context.language, *error);
+    }
+    commands->push_back(ui::OpenRun{typed});
+    return {};
+  }
+  if (!Contains(typed, "=")) return TrFormat(context.language, Text::kGoToNoPlace, typed);
+  const auto link = ui::ParseLink(typed);
+  if (const auto* error = std::get_if<ui::LinkError>(&link)) {
+    return LinkErrorText(context.language, *error);
+  }
+  commands->push_back(ui::GoToLink{std::get<ui::Link>(link)});
+  return {};
+}
+
 }  // namespace
 
 void Overlays::DrawMatches(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
@@ -302,61 +367,16 @@ void Overlays::DrawPalette(const ui::Context& context, ui::DrawLog* log, ui::Com
   ImGui::PopStyleVar();
 }
 
-// Leaves the overlay for the step or the link that was typed; else what is wrong is in error_.
+// Leaves the overlay for what was typed; else what is wrong is in error_.
 void Overlays::GoTo(const ui::Context& context, ui::Commands* commands) {
   const std::string typed(Trim(typed_));
-  error_.clear();
   if (const std::optional<int32_t> step = analysis::ParseStep(typed)) {
-    if (context.snapshot != nullptr && timeline::FindStep(*context.snapshot, *step)) {
-      commands->push_back(ui::ShowStep{*step});
-      commands->push_back(ui::FocusPanel{ui::panel_ids::kTimeline});
-    } else if (context.snapshot != nullptr &&
-               (context.snapshot->loading ||
-                timeline::StepInOtherPart(*context.snapshot, {.step = *step}))) {
-      commands->push_back(ui::GoToLink{{.step = *step}});
-    } else {
-      error_ = TrFormat(context.language, Text::kGoToNoSuchStep, typed);
-      typed_.clear();
-    }
+    error_ = GoToStep(context, *step, commands);
+    if (!error_.empty()) typed_.clear();
   } else if (context.snapshot != nullptr && IsMoment(typed)) {
-    const Result<int64_t> moment = analysis::ParseMoment(*context.snapshot, typed);
-    // While a large run loads, few rows are there, and when it began is not known to the
-    // nanosecond: what is told from there waits, and of a step that is not read the step.
-    const bool loading = context.snapshot->loading;
-    const std::optional<int32_t> of_step = analysis::StepOfMoment(typed);
-    const bool is_elsewhere =
-        moment.ok() && ((loading && !of_step) || *moment < context.snapshot->start_ns ||
-                        *moment > context.snapshot->end_ns);
-    if (loading && of_step && !moment.ok()) {
-      commands->push_back(ui::GoToLink{{.step = *of_step}});
-    } else if (is_elsewhere) {
-      const ui::SetView view = ViewAround(context, *moment);
-      commands->push_back(
-          ui::GoToLink{timeline::LinkOfTimes(*context.snapshot, view.start_ns, view.end_ns)});
-    } else if (moment.ok()) {
-      commands->push_back(ViewAround(context, *moment));
-      commands->push_back(ui::FocusPanel{ui::panel_ids::kTimeline});
-    } else {
-      error_ = TrFormat(context.language, Text::kGoToNoTime, typed);
-    }
-  } else if (Contains(typed, "#")) {
-    const auto run = ui::ParseLinkedRun(typed);
-    if (const auto* error = std::get_if<ui::LinkError>(&run)) {
-      error_ = LinkErrorText(context.language, *error);
-    } else {
-      commands->push_back(ui::OpenRun{typed});
-    }
-  } else if (Contains(typed, "=")) {
-    const auto link = ui::ParseLink(typed);
-    if (const auto* error = std::get_if<ui::LinkError>(&link)) {
-      error_ = LinkErrorText(context.language, *error);
-    } else {
-      commands->push_back(ui::GoToLink{std::get<ui::Link>(link)});
-    }
-  } else if (typed.empty()) {
-    error_ = Tr(context.language, Text::kGoToEmpty);
+    error_ = GoToMoment(context, typed, commands);
   } else {
-    error_ = TrFormat(context.language, Text::kGoToNoPlace, typed);
+    error_ = GoToPlace(context, typed, commands);
   }
   if (error_.empty()) commands->push_back(ui::ShowOverlay{});
 }

@@ -1,8 +1,7 @@
 // Overlays: what is drawn over everything else while it is the Context's overlay. The menu of the
 // top bar (language, theme, size, and the way to the others), all changes of knobs to jump to, all
-// commands by name, the list of keys, a field that takes the view to a step
-// or where a link leads, a few
-// sentences of help, and the question whether the training shall really stop.
+// commands by name, the list of keys, a field that takes the view to a step, a moment or where a
+// link leads, a few sentences of help, and the question whether the training shall really stop.
 #pragma once
 
 #include <string>

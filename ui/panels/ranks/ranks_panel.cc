@@ -39,6 +39,39 @@ bool IsNearSlow(const Strip& strip, size_t row, size_t rows_of_label) {
   return false;
 }
 
+// Only how large cells are that fill this room.
+StripPlaces SizedTo(const Look& look, const Strip& strip, ImVec2 room) {
+  StripPlaces places;
+  places.row_height =
+      std::floor(std::clamp(room.y / static_cast<float>(strip.rows.size()),
+                            look.Px(kStripLeastRowHeight), look.Px(kStripMostRowHeight)));
+  places.column_width =
+      std::min(room.x / static_cast<float>(strip.num_columns), look.Px(kStripMostColumn));
+  return places;
+}
+
+void ScrollToSlow(const Strip& strip, float row_height) {
+  const auto slow = std::ranges::find_if(strip.rows, &StripRow::is_slow);
+  if (slow == strip.rows.end()) return;
+  const auto at = static_cast<float>(slow - strip.rows.begin());
+  ImGui::SetScrollFromPosY(ImGui::GetCursorStartPos().y + at * row_height, 0.5F);
+}
+
+// Those in sight.
+void DrawStripRows(const RanksFrame& frame, const Strip& strip, RankFigure figure,
+                   const StripPlaces& places) {
+  const float top = ImGui::GetWindowPos().y;
+  const float bottom = top + ImGui::GetWindowSize().y;
+  const auto every =
+      static_cast<size_t>(std::ceil(frame.look.Px(kStripLeastLabelHeight) / places.row_height));
+  for (size_t row = 0; row < strip.rows.size(); ++row) {
+    const ui::Box box = places.RowBox(row);
+    if (box.y1 < top || box.y0 > bottom) continue;
+    const bool labelled = row % every == 0 && !IsNearSlow(strip, row, every);
+    DrawStripRow(frame, strip, figure, places, row, labelled);
+  }
+}
+
 }  // namespace
 
 void RanksPanel::DrawSentence(const RanksFrame& frame) {
@@ -99,7 +132,11 @@ void RanksPanel::DrawChoices(const RanksFrame& frame) {
   if (!frame.context.headless && !ImGui::IsItemActive()) {
     widgets::ItemTooltip(look, frame.Tr(Text::kRanksFilterHint), frame.Tr(Text::kRanksFilterTip));
   }
-  if (error == nullptr) settings_.ranks = std::get<std::vector<int32_t>>(chosen);
+  if (error == nullptr) {
+    settings_.ranks = std::get<std::vector<int32_t>>(chosen);
+  } else if (!std::ranges::includes(frame.grid().ranks, settings_.ranks)) {
+    settings_.ranks = frame.grid().ranks;  // those from before are of another run
+  }
   DrawLaneButtons(frame);
   std::string problem;
   if (error != nullptr) {
@@ -167,38 +204,17 @@ void RanksPanel::DrawStrip(const RanksFrame& frame) {
                       std::min(static_cast<float>(strip_.rows.size()), kStripLeastRows);
   const float legend = StripLegendHeight(frame, strip_, made_with_.figure);
   const float room = std::max(ImGui::GetContentRegionAvail().y - legend - 2 * spacing, least);
-  StripPlaces places;
-  places.row_height =
-      std::floor(std::clamp(room / static_cast<float>(strip_.rows.size()),
-                            look.Px(kStripLeastRowHeight), look.Px(kStripMostRowHeight)));
-  places.column_width =
-      std::min(width / static_cast<float>(strip_.num_columns), look.Px(kStripMostColumn));
+  StripPlaces places = SizedTo(look, strip_, {width, room});
   places.left = header.x + look.Px(kStripLabelWidth);
   places.right = places.left + places.column_width * static_cast<float>(strip_.num_columns);
   DrawStripSteps(frame, strip_, places, header.y);
   const float height = places.row_height * static_cast<float>(strip_.rows.size());
   const bool shows_slow = shows_slow_;  // where the strip is out of sight, it is in the next frame
   if (ImGui::BeginChild("strip", {0, room}, ImGuiChildFlags_NavFlattened)) {
-    if (std::exchange(shows_slow_, false)) {
-      const auto slow = std::find_if(strip_.rows.begin(), strip_.rows.end(),
-                                     [](const StripRow& row) { return row.is_slow; });
-      const auto at = static_cast<float>(slow - strip_.rows.begin());
-      if (slow != strip_.rows.end()) {
-        ImGui::SetScrollFromPosY(ImGui::GetCursorStartPos().y + at * places.row_height, 0.5F);
-      }
-    }
+    if (std::exchange(shows_slow_, false)) ScrollToSlow(strip_, places.row_height);
     places.origin = ImGui::GetCursorScreenPos();
     const bool clicked = widgets::ClickArea("##cells", {widgets::ContentWidth(), height});
-    const float top = ImGui::GetWindowPos().y;
-    const float bottom = top + ImGui::GetWindowSize().y;
-    const auto every =
-        static_cast<size_t>(std::ceil(look.Px(kStripLeastLabelHeight) / places.row_height));
-    for (size_t row = 0; row < strip_.rows.size(); ++row) {
-      const ui::Box box = places.RowBox(row);
-      if (box.y1 < top || box.y0 > bottom) continue;
-      const bool labelled = row % every == 0 && !IsNearSlow(strip_, row, every);
-      DrawStripRow(frame, strip_, made_with_.figure, places, row, labelled);
-    }
+    DrawStripRows(frame, strip_, made_with_.figure, places);
     if (!frame.context.headless) HandleStrip(frame, places, clicked);
   }
   ImGui::EndChild();

@@ -10,6 +10,7 @@
 
 #include "trace/base/time.h"
 #include "trace/base/units.h"
+#include "ui/key_choices.h"
 #include "ui/text.h"
 #include "ui/values.h"
 
@@ -77,13 +78,9 @@ Knob MakeKnob(const config::KeyInfo& key, const KnobRow& row) {
   knob.kind = KnobKind::kSlider;
   switch (key.type) {
     case KeyType::kChoice:
-      knob.kind = KnobKind::kSegments;
-      knob.values = key.choices;
-      break;
     case KeyType::kBool:
       knob.kind = KnobKind::kSegments;
-      knob.values = {"true", "false"};
-      if (key.maximum > 0) knob.values.insert(knob.values.begin() + 1, "2");
+      knob.values = ui::ChoicesOf(key, {});
       break;
     case KeyType::kInt:
       knob.whole_numbers = true;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ui/key_choices.h"
 #include "ui/text.h"
 
 namespace shardscope::panels {
@@ -41,6 +42,17 @@ TEST(Knob, EveryLiveKeyIsInOneSection) {
     if (key.live) live.insert(key.name);
   }
   EXPECT_EQ(shown, live);
+}
+
+// Groups of four ranks are no choice of their own, but stand there where they are in force.
+TEST(Knob, ANumberBesideOnAndOffIsAmongTheChoices) {
+  using testing::ElementsAre;
+  const Knob& knob = *FindKnob("reshard_after_forward");
+  EXPECT_THAT(knob.values, ElementsAre("true", "2", "false"));
+  EXPECT_THAT(ui::ChoicesOf(*knob.key, "false"), ElementsAre("true", "2", "false"));
+  EXPECT_THAT(ui::ChoicesOf(*knob.key, "4"), ElementsAre("true", "4", "false"));
+  EXPECT_THAT(ui::ChoicesOf(*FindKnob("unit.root")->key, "true"), ElementsAre("true", "false"));
+  EXPECT_THAT(ui::ChoicesOf(*FindKnob("prefetch.forward")->key, "4"), testing::IsEmpty());
 }
 
 TEST(Knob, SectionsHaveTheKeysOfTheirSubject) {

@@ -12,6 +12,7 @@
 #include "trace/base/units.h"
 #include "ui/context.h"
 #include "ui/draw_log.h"
+#include "ui/key_choices.h"
 #include "ui/panels/run_control/knob.h"
 #include "ui/text.h"
 #include "ui/values.h"
@@ -259,24 +260,27 @@ void DrawSegments(const Frame& frame, const Knob& knob) {
   ImGui::InvisibleButton("label", {rest, frame.look.Px(ui::kTextSize + (is_short ? 10 : 2))});
   KeyTip(frame, knob);
   if (is_short) ImGui::SetCursorScreenPos({at.x + rest, at.y});
+  const std::vector<std::string> values =
+      knob.key->type == config::KeyType::kBool ? ui::ChoicesOf(*knob.key, value) : knob.values;
   std::vector<std::string> words;
-  for (const std::string& choice : knob.values) {
+  for (const std::string& choice : values) {
     words.push_back(ShowValue(context.language, knob, choice));
   }
   const size_t in_a_row = is_short ? words.size() : SegmentsInARow(frame, words);
-  for (size_t first = 0; first < knob.values.size(); first += in_a_row) {
+  for (size_t first = 0; first < values.size(); first += in_a_row) {
     widgets::Segments segments;
     segments.enabled = frame.enabled;
     segments.width = field;
-    const size_t end = std::min(knob.values.size(), first + in_a_row);
+    const size_t end = std::min(values.size(), first + in_a_row);
     for (size_t i = first; i < end; ++i) {
-      if (knob.values[i] == value) segments.chosen = static_cast<int>(i - first);
-      if (ahead && knob.values[i] == *ahead) segments.pending = static_cast<int>(i - first);
+      if (values[i] == value) segments.chosen = static_cast<int>(i - first);
+      if (ahead && values[i] == *ahead) segments.pending = static_cast<int>(i - first);
       segments.options.push_back(words[i]);
     }
+    if (ahead && segments.pending < 0) segments.pending = static_cast<int>(end - first);
     const std::string id = first == 0 ? "segments" : "segments" + std::to_string(first);
     const int clicked = widgets::Segmented(frame.look, id.c_str(), segments);
-    if (clicked >= 0) Turn(frame, knob, knob.values[first + static_cast<size_t>(clicked)]);
+    if (clicked >= 0) Turn(frame, knob, values[first + static_cast<size_t>(clicked)]);
   }
   frame.log->Text("knob:" + knob.key->name, value, box);
   if (ahead) frame.log->Text("ahead:" + knob.key->name, *ahead, box);
@@ -497,6 +501,8 @@ void DrawNotice(const Frame& frame) {
 }  // namespace
 
 void RunControlPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
+  if (path_ != context.path) drafts_.clear();
+  path_ = context.path;
   bool has_shown_key = false;
   const bool is_asked = shown_keys_ != context.shown_key.times && !context.shown_key.in_form;
   shown_keys_ = context.shown_key.times;

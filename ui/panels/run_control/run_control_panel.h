@@ -15,6 +15,7 @@ class RunControlPanel : public ui::Panel {
   void Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) override;
 
  private:
+  std::string path_;                           // of the run that drafts_ are for
   std::map<std::string, std::string> drafts_;  // by key
   int shown_keys_ = 0;                         // ShownKey::times when it last scrolled to one
 };

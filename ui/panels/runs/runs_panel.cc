@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "trace/base/text.h"
+#include "ui/key_choices.h"
 #include "ui/panel_ids.h"
 #include "ui/panels/panel_frame.h"
 #include "ui/panels/runs/new_run_form.h"
@@ -69,7 +70,7 @@ void DrawRunRow(const PanelFrame& frame, const ui::RunEntry& run) {
   if (widgets::ClickArea(run.path.c_str(), {width, height})) {
     frame.commands->push_back(ui::OpenRun{run.path});
   }
-  const bool open = frame.context.snapshot && frame.context.snapshot->run_folder == run.path;
+  const bool open = frame.context.snapshot && frame.context.path == run.path;
   if (ImGui::IsItemHovered() || open) {
     ImGui::GetWindowDrawList()->AddRectFilled(
         at, {at.x + width, at.y + height},
@@ -98,6 +99,7 @@ void DrawRunRow(const PanelFrame& frame, const ui::RunEntry& run) {
                 {x0, at.y + frame.look.Px(4), x0 + picture, at.y + height - frame.look.Px(4)});
   }
   frame.log->Text("run:" + run.path, run.name, box);
+  if (open) frame.log->Text("open_run", run.path, box);
 }
 
 void DrawRunList(const PanelFrame& frame) {
@@ -190,8 +192,7 @@ void RunsPanel::DrawFolder(const PanelFrame& frame) {
 void RunsPanel::DrawKeyField(const PanelFrame& frame, const config::KeyInfo& key) {
   const std::string error = form_.KeyError(key.name);
   std::string value = form_.Value(key.name);
-  std::vector<std::string> options = key.choices;
-  if (key.type == config::KeyType::kBool) options = {"true", "false"};
+  const std::vector<std::string> options = ui::ChoicesOf(key, value);
   if (!options.empty()) {
     const auto found = std::find(options.begin(), options.end(), value);
     int chosen = static_cast<int>(found - options.begin());

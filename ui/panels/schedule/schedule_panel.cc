@@ -41,6 +41,8 @@ constexpr float kSelectedHeight = 92;
 constexpr float kNumberColumn = 44;
 constexpr float kWaitsColumn = 110;
 constexpr size_t kListedOps = 12;
+// Of more it is shown as text: one of ImGui's tables has 511 columns at most.
+constexpr size_t kMostStreamColumns = 500;
 constexpr std::string_view kEdited = " edited";  // behind the name of what it was made of
 
 std::string NumbersText(const std::vector<OpIndex>& ops) {
@@ -80,13 +82,27 @@ std::string CellName(const plan::Schedule& schedule, const Op& op) {
   return name;
 }
 
+// In the column of its stream what it is.
+void DrawOpCell(const ScheduleFrame& frame, const plan::Schedule& schedule, const Op& op) {
+  ImGui::TableSetColumnIndex(1 + op.stream);
+  const ui::Box cell = widgets::CellLine();
+  ImGui::GetWindowDrawList()->AddRectFilled({cell.x0, cell.y0}, {cell.x1, cell.y1},
+                                            ColorOf(frame.look.theme, op),
+                                            frame.look.Px(ui::kSmallRounding));
+  widgets::DrawTextClipped(frame.look,
+                           {frame.look.fonts.text, ui::kSmallTextSize,
+                            ui::InkOn(frame.look.theme, ColorOf(frame.look.theme, op))},
+                           {cell.x0 + frame.look.Px(4), cell.y0 + frame.look.Px(1)},
+                           cell.x1 - cell.x0 - frame.look.Px(6), CellName(schedule, op));
+}
+
 }  // namespace
 
 std::optional<query::ScheduleId> SchedulePanel::Wanted(const ui::Context& context) {
   if (chosen_) return chosen_;
-  const LookedIn looked{context.snapshot->generation, context.focus.step};
+  LookedIn looked{context.snapshot->run_folder, context.snapshot->generation, context.focus.step};
   if (looked_in_ != looked) in_focus_ = ui::ScheduleInFocus(context);
-  looked_in_ = looked;
+  looked_in_ = std::move(looked);
   return in_focus_;
 }
 
@@ -235,6 +251,34 @@ void SchedulePanel::DrawRun(const ScheduleFrame& frame) {
   }
 }
 
+// Around and at the left of its row: what makes the Schedule wrong, what is before and behind the
+// selected one.
+void SchedulePanel::DrawOpMarks(const ScheduleFrame& frame, OpIndex index,
+                                const ui::Box& row) const {
+  const ui::ScheduleSheet& sheet = frame.sheet();
+  const auto program = static_cast<size_t>(program_);
+  const Op& op = sheet.schedule.programs[program].ops[static_cast<size_t>(index)];
+  const std::string name = OpName(sheet.schedule, op);
+  frame.log->Text(fmt::format("op:{}", index), name, row);
+  const bool is_at_fault =
+      sheet.refusal && sheet.refusal->program == program_ && sheet.refusal->op == index;
+  if (is_at_fault) {
+    ImGui::GetWindowDrawList()->AddRect({row.x0, row.y0}, {row.x1, row.y1},
+                                        frame.look.theme.state.bad, 0, frame.look.Px(2));
+    frame.log->Text("at_fault", name, row);
+  }
+  if (selected_ == plan::kNone || selected_ == index) return;
+  const ui::ScheduleSheet::Links& links = sheet.links[program];
+  const auto& before = links.before[static_cast<size_t>(selected_)];
+  const auto& after = links.after[static_cast<size_t>(selected_)];
+  const bool is_before = std::ranges::find(before, index) != before.end();
+  const bool is_after = std::ranges::find(after, index) != after.end();
+  if (!is_before && !is_after) return;
+  ImGui::GetWindowDrawList()->AddRectFilled(
+      {row.x0, row.y0}, {row.x0 + frame.look.Px(3), row.y1},
+      is_before ? frame.look.theme.state.accent : frame.look.theme.state.good);
+}
+
 // A row an op: in the column of its stream what it is, behind them what it waits for.
 void SchedulePanel::DrawOp(const ScheduleFrame& frame, OpIndex index) {
   const ui::ScheduleSheet& sheet = frame.sheet();
@@ -258,38 +302,10 @@ void SchedulePanel::DrawOp(const ScheduleFrame& frame, OpIndex index) {
     }
   }
   const ui::Box row = widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
-  const std::string name = OpName(sheet.schedule, op);
-  frame.log->Text(fmt::format("op:{}", index), name, row);
-  const bool is_at_fault =
-      sheet.refusal && sheet.refusal->program == program_ && sheet.refusal->op == index;
-  if (is_at_fault) {
-    ImGui::GetWindowDrawList()->AddRect({row.x0, row.y0}, {row.x1, row.y1},
-                                        frame.look.theme.state.bad, 0, frame.look.Px(2));
-    frame.log->Text("at_fault", name, row);
-  }
-  if (selected_ != plan::kNone && selected_ != index) {
-    const auto& before = links.before[static_cast<size_t>(selected_)];
-    const auto& after = links.after[static_cast<size_t>(selected_)];
-    const bool is_before = std::ranges::find(before, index) != before.end();
-    const bool is_after = std::ranges::find(after, index) != after.end();
-    if (is_before || is_after) {
-      ImGui::GetWindowDrawList()->AddRectFilled(
-          {row.x0, row.y0}, {row.x0 + frame.look.Px(3), row.y1},
-          is_before ? frame.look.theme.state.accent : frame.look.theme.state.good);
-    }
-  }
+  DrawOpMarks(frame, index, row);
   ImGui::SetCursorPos(start);
   widgets::NumberCell(std::to_string(index));
-  ImGui::TableSetColumnIndex(1 + op.stream);
-  const ui::Box cell = widgets::CellLine();
-  ImGui::GetWindowDrawList()->AddRectFilled({cell.x0, cell.y0}, {cell.x1, cell.y1},
-                                            ColorOf(frame.look.theme, op),
-                                            frame.look.Px(ui::kSmallRounding));
-  widgets::DrawTextClipped(frame.look,
-                           {frame.look.fonts.text, ui::kSmallTextSize,
-                            ui::InkOn(frame.look.theme, ColorOf(frame.look.theme, op))},
-                           {cell.x0 + frame.look.Px(4), cell.y0 + frame.look.Px(1)},
-                           cell.x1 - cell.x0 - frame.look.Px(6), CellName(sheet.schedule, op));
+  DrawOpCell(frame, sheet.schedule, op);
   ImGui::TableSetColumnIndex(1 + static_cast<int>(sheet.schedule.streams.size()));
   const std::string waits = NumbersText(links.before[at]);
   ImGui::TextUnformatted(waits.c_str(), waits.c_str() + waits.size());
@@ -465,8 +481,10 @@ void SchedulePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comma
   DrawVerdict(frame);
   DrawRun(frame);
   widgets::Gap(frame.look, 2);
-  if (as_text_) return DrawText(frame);
-  if (context.schedule.sheet == nullptr) return;
+  const ui::ScheduleSheet* sheet = context.schedule.sheet.get();
+  if (as_text_ || (sheet != nullptr && sheet->schedule.streams.size() > kMostStreamColumns))
+    return DrawText(frame);
+  if (sheet == nullptr) return;
   // Ops are numbered anew in each. One in which an op was moved takes the place of that before.
   const bool is_asked = frame.sheet().text == asked_;
   if (is_asked && moved_to_ != plan::kNone) selected_ = std::exchange(moved_to_, plan::kNone);

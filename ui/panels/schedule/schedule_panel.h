@@ -32,6 +32,7 @@ class SchedulePanel : public ui::Panel {
   void DrawRun(const ScheduleFrame& frame);
   void DrawGrid(const ScheduleFrame& frame);
   void DrawOp(const ScheduleFrame& frame, plan::OpIndex op);
+  void DrawOpMarks(const ScheduleFrame& frame, plan::OpIndex op, const ui::Box& row) const;
   void DrawSelected(const ScheduleFrame& frame);
   void DrawMoves(const ScheduleFrame& frame);
   void ReadMoveKeys();
@@ -43,6 +44,7 @@ class SchedulePanel : public ui::Panel {
   std::optional<query::ScheduleId> chosen_;  // none: follows the step in focus
   // ScheduleInFocus(), and what it was found in.
   struct LookedIn {
+    std::string run_folder;
     uint64_t generation = 0;
     int32_t step = -2;  // of none yet
     bool operator==(const LookedIn&) const = default;

@@ -52,12 +52,16 @@ class SelectedRow {
     const auto at = std::ranges::find(names_, name);
     return at == names_.end() ? nullptr : &cells_[static_cast<size_t>(at - names_.begin())];
   }
+  // In ns.
   std::optional<int64_t> Milliseconds(std::string_view stem) const {
     constexpr double kMost = 9e12;  // what fits int64 in ns
-    const query::Cell* cell = Find(std::string(stem) + "_ms");
-    const auto* value = cell == nullptr ? nullptr : std::get_if<double>(cell);
-    if (value == nullptr || !(std::abs(*value) < kMost)) return std::nullopt;
-    return std::llround(*value * 1e6);
+    const std::string name = std::string(stem) + "_ms";
+    std::optional<double> ms;
+    if (const auto whole = Integer(name)) ms = static_cast<double>(*whole);
+    const query::Cell* cell = Find(name);
+    if (cell != nullptr && std::holds_alternative<double>(*cell)) ms = std::get<double>(*cell);
+    if (!ms || !(std::abs(*ms) < kMost)) return std::nullopt;
+    return std::llround(*ms * 1e6);
   }
 
   const std::vector<std::string>& names_;

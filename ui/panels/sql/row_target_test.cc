@@ -46,6 +46,13 @@ TEST_F(RowTargetTest, ShowsTheTimeOfWhatIsNoOp) {
   EXPECT_EQ(std::get<ui::SetView>(by_duration[1]).start_ns, start_ns - 80'000);
   EXPECT_EQ(std::get<ui::SetView>(by_duration[1]).end_ns, start_ns + 280'000);
 
+  // Whole milliseconds, as started_ns/1000000 makes them.
+  const int64_t whole_ms = (snapshot_->start_ns - kOriginNs) / 1'000'000 + 1;
+  const ui::Commands by_whole = Show({"start_ms", "duration_ms"}, {whole_ms, int64_t{1}});
+  ASSERT_EQ(by_whole.size(), 2u);
+  EXPECT_EQ(std::get<ui::SetView>(by_whole[1]).start_ns,
+            kOriginNs + whole_ms * 1'000'000 - 400'000);
+
   EXPECT_TRUE(Show({"time_ns"}, {snapshot_->end_ns + 1}).empty());
   EXPECT_TRUE(CommandsToShow(*snapshot_, std::nullopt, {"start_ms"}, {start_ms}).empty());
 }

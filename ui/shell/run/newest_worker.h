@@ -112,11 +112,11 @@ class NewestWorker {
       rests_until = end + std::max<Clock::duration>(interval_, took);
       lock.lock();
       // One that was stopped is none, and one that ended just then is not wanted.
-      if (answer == nullptr || stop.stop_requested()) continue;
-      std::swap(latest_, answer);
+      const bool is_wanted = answer != nullptr && !stop.stop_requested();
+      if (is_wanted) std::swap(latest_, answer);
       lock.unlock();
-      answer = nullptr;
-      if (wake_) wake_();
+      answer = nullptr;  // freed without the lock
+      if (is_wanted && wake_) wake_();
       lock.lock();
     }
   }

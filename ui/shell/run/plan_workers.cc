@@ -1,5 +1,7 @@
 #include "ui/shell/run/plan_workers.h"
 
+#include "ui/shell/run/finished_step.h"
+
 namespace shardscope::shell {
 
 void PlanWorkers::UpdatePlan(bool at_once, const query::SnapshotPtr& shown, int32_t step,
@@ -10,8 +12,9 @@ void PlanWorkers::UpdatePlan(bool at_once, const query::SnapshotPtr& shown, int3
     return;
   }
   // One of a finished step stays as it is while the run goes on.
-  const bool is_new = std::exchange(asked_, step) != step;
-  const PlanRequest request{shown, step, plan->made};
+  const int32_t wanted = FinishedStepFor(*shown, step);
+  const PlanRequest request{shown, wanted, asked_ ? plan->made : nullptr};
+  const bool is_new = std::exchange(asked_, wanted) != wanted;
   if (at_once) {
     if (is_new) plan->made = MakePlan(request, {});
     return;
@@ -36,6 +39,7 @@ void PlanWorkers::UpdateSchedule(bool at_once, ui::ScheduleState* schedule) {
 }
 
 void PlanWorkers::ForgetRows() {
+  asked_.reset();
   if (plan_ != nullptr) plan_->Forget();
 }
 
