@@ -29,12 +29,16 @@ bool IsMovie(const std::string& path) {
   return CLI::detail::to_lower(std::filesystem::path(path).extension()) == ".mp4";
 }
 
-// Frames through ffmpeg's standard input. What it makes takes the place of `path` at the end.
+// Frames through ffmpeg's standard input. What it makes takes the place of the file at the end.
 class Movie {
  public:
   static Result<std::unique_ptr<Movie>> Start(const std::string& path,
                                               const shell::ShotOptions& options, int64_t frame_ns) {
-    std::unique_ptr<Movie> movie(new Movie(path));
+    SHARDSCOPE_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
+    if (file.temporary().empty()) {
+      return Status::Error(path + " is no regular file, which an MP4 needs; name another file");
+    }
+    std::unique_ptr<Movie> movie(new Movie(path, std::move(file)));
     const std::string size = fmt::format("{}x{}", options.width, options.height);
     const std::string rate = fmt::format("1000000000/{}", frame_ns);
     // H.264 takes even sizes only.
@@ -58,7 +62,7 @@ class Movie {
                                       "yuv420p",
                                       "-f",
                                       "mp4",
-                                      "file:" + movie->part_};
+                                      "file:" + movie->file_.temporary()};
     SHARDSCOPE_RETURN_IF_ERROR(movie->StartProgram(std::move(words)));
     return movie;
   }
@@ -66,8 +70,6 @@ class Movie {
   Movie& operator=(const Movie&) = delete;
   ~Movie() {
     if (pid_ > 0) static_cast<void>(Wait());
-    std::error_code ignored;
-    std::filesystem::remove(part_, ignored);
   }
 
   Status Add(const shell::Image& image) {
@@ -84,15 +86,11 @@ class Movie {
 
   Status Close() {
     const int status = Wait();
-    if (status != 0) return Failed(status);
-    std::error_code error;
-    std::filesystem::rename(part_, path_, error);
-    if (!error) return Status::Ok();
-    return Status::Error(fmt::format("cannot write {}: {}", path_, error.message()));
+    return status == 0 ? file_.Close() : Failed(status);
   }
 
  private:
-  explicit Movie(std::string path) : path_(std::move(path)), part_(path_ + ".part") {}
+  Movie(std::string path, OutputFile file) : path_(std::move(path)), file_(std::move(file)) {}
 
   Status StartProgram(std::vector<std::string> words) {
     std::array<int, 2> ends{};
@@ -127,7 +125,7 @@ class Movie {
   }
 
   const std::string path_;
-  const std::string part_;
+  OutputFile file_;
   pid_t pid_ = -1;
   int socket_ = -1;
 };

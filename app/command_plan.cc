@@ -236,7 +236,7 @@ int Plan(const PlanArguments& arguments) {
 void AddPlanCommand(CLI::App& app, int* exit_code) {
   auto arguments = std::make_shared<PlanArguments>();
   CLI::App* command =
-      app.add_subcommand("plan", "Print the schedule of a small model, or check one");
+      app.add_subcommand("plan", "Print the Schedule of a step or what it takes, or check one");
   // All into one list as they are read: the later one wins.
   for (const Option& option : kOptions) {
     command

@@ -79,7 +79,8 @@ void AddLessonCommand(CLI::App& app, int* exit_code);
 void AddMomentCommand(CLI::App& app, int* exit_code);
 
 // `shardscope plan [--units N] [--ranks N] [--set key=value ...]` prints the schedule of a small
-// model; `shardscope plan --check FILE` validates one.
+// model; `shardscope plan --check FILE` validates one, `shardscope plan --memory` says what a run
+// takes.
 void AddPlanCommand(CLI::App& app, int* exit_code);
 
 // `shardscope ranks RUN [--json] [--all] [--scope WORD]`: which rank the others wait for.

@@ -1,5 +1,5 @@
-// shardscope-train: the engine as a program. Trains a decoder on ranks that are threads,
-// records the run, and listens to its control socket.
+// shardscope-train: the engine as a program. Trains a decoder on ranks that are threads, or as
+// one of several processes, records the run, and listens to its control socket.
 #include <fmt/format.h>
 #include <malloc.h>
 #include <unistd.h>

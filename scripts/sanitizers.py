@@ -136,8 +136,8 @@ class Sanitizer:
 
 
 # Python tests of scripts and of the source tree.
-OF_SCRIPTS = ("by_hand_test", "check_layers_test", "fetch_archives_test", "fuzz_script_test", "gpu_check_test", "run_tests_test",
-              "schedule_docs_test", "thread_safety_test")
+OF_SCRIPTS = ("by_hand_test", "check_layers_test", "docs_test", "fetch_archives_test", "fuzz_script_test", "gpu_check_test",
+              "run_tests_test", "schedule_docs_test", "thread_safety_test")
 
 # Where threads meet: what is recorded, stored and followed, the executor's streams, transports, and what runs in the background.
 WITH_THREADS = ("base_test", "checkpoint_test", "cuda_device_test", "cuda_recording_test", "cuda_transport_test", "cupti_record_test",

@@ -273,6 +273,18 @@ class DcpTest(ProgramTest):
         self.assertIn(f"model.embedding.weight is [{VOCAB}, {DIM}], and embedding.weight of the model is [{VOCAB}, 48]", done.stderr)
         self.run_import(dcp, self.root / "out", f"model.path={model}")
 
+    def test_an_embedding_that_is_no_matrix_is_not_imported(self):
+        config, _ = self.grouped()
+        folder = Folder(self.root / "dcp scalar")
+        for parameter, shape in hugging_face.tensor_shapes(config):
+            shape = () if parameter == "model.embed_tokens.weight" else tuple(shape)
+            folder.add(parameter, shape, values_of(parameter, shape))
+        folder.write()
+        done = self.run_import(folder.path, self.root / "out", "model.heads=8", check=False)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("model.embed_tokens.weight is [], and embedding.weight of the model is [", done.stderr)
+        self.assertFalse(list(self.root.glob("out*")))
+
     def test_what_another_import_has_left_is_not_taken(self):
         left = self.root / "out.partial" / "index.json"
         left.parent.mkdir()

@@ -147,6 +147,8 @@ class MomentTest(ProgramTest):
         tools.mkdir()
         ffmpeg = tools / "ffmpeg"
         movie = self.root / "step.mp4"
+        others = self.root / "step.mp4.part"
+        others.write_text("of the user")
 
         def shot():
             return subprocess.run([str(APP), "shot", str(run), "--animate", str(movie), "--size", "700x500", "--frames", "3"],
@@ -166,7 +168,15 @@ class MomentTest(ProgramTest):
         self.assertEqual(done.returncode, 1)
         self.assertIn("exit code is 3", done.stderr)
         self.assertEqual(movie.read_text(), "old")
-        self.assertEqual([path.name for path in self.root.iterdir() if "part" in path.name], [])
+        self.assertEqual([path.name for path in self.root.iterdir() if "part" in path.name], [others.name])
+        self.assertEqual(others.read_text(), "of the user")
+        movie.unlink()
+        os.mkfifo(movie)
+        self.addCleanup(os.close, os.open(movie, os.O_RDONLY | os.O_NONBLOCK))  # a pipe with a reader
+        done = shot()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("is no regular file", done.stderr)
+        self.assertTrue(movie.is_fifo())
 
     def test_times_that_are_not_there_are_named(self):
         run, _ = self.train("run", "train.steps=2")

@@ -81,6 +81,12 @@ class ReportTest(ProgramTest):
         self.assertTrue(all(row["collective"].endswith("all_gather") and row["waited_ms"] > 0 for row in stalls))
         self.assertEqual({row["rank"]: round(row["peak_mb"] * 1e6) for row in peaks if row["category"] == "total"},
                          {row["rank"]: row["peak_bytes"] for row in report["memory"]})
+        others = [(path.name, query) for path in [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").glob("*.md"))]
+                  for query in re.findall(r'"(SELECT [^"]*)"', path.read_text()) if "..." not in query and query not in queries]
+        self.assertGreater(len(others), 4)
+        for document, query in others:
+            with self.subTest(document=document, query=query):
+                self.sql(run, query)
 
     def test_a_run_measures_what_recording_costs_and_says_which_steps_are_missing(self):
         run, _ = self.train("a", "train.steps=14", "record.measure_overhead=2", ranks=2)

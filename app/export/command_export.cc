@@ -142,8 +142,7 @@ Status WriteFolder(const exports::Format& format, const store::RunFiles& run,
   if (fs::exists(to, error)) {
     SHARDSCOPE_RETURN_IF_ERROR(CheckIsExport(to, folder.path()));
   }
-  fs::remove_all(to, error);
-  return folder.Commit();
+  return folder.Replace();
 }
 
 Status Export(const ExportArguments& arguments) {

@@ -1,7 +1,6 @@
 #include "app/export/html_report.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -11,6 +10,7 @@
 #include "trace/analysis/report/report.h"
 #include "trace/base/input_file.h"
 #include "trace/base/output_file.h"
+#include "trace/base/output_folder.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 #include "trace/query/live_trace.h"
@@ -153,12 +153,11 @@ Result<std::string> PictureOf(const query::SnapshotPtr& snapshot, ui::ThemeName 
   shell::ShotOptions options;
   options.theme = theme;
   SHARDSCOPE_ASSIGN_OR_RETURN(const shell::Shot shot, shell::TakeShot(snapshot, options));
-  const std::string file = to + ".picture";
+  SHARDSCOPE_ASSIGN_OR_RETURN(const OutputFolder folder, OutputFolder::Make(to, ".picture-"));
+  const std::string file = folder.path() + "/picture.png";
   SHARDSCOPE_RETURN_IF_ERROR(shell::WritePng(shot.image, file));
-  const Result<std::string> png = ReadFile(file, kMostPictureBytes);
-  unlink(file.c_str());
-  if (!png.ok()) return png.status();
-  return "data:image/png;base64," + Base64(*png);
+  SHARDSCOPE_ASSIGN_OR_RETURN(const std::string png, ReadFile(file, kMostPictureBytes));
+  return "data:image/png;base64," + Base64(png);
 }
 
 std::string Picture(const query::SnapshotPtr& snapshot, const std::string& to) {

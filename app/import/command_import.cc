@@ -45,14 +45,13 @@ void AddImportCommand(CLI::App& app, int* exit_code) {
   command
       ->add_option(
           "path", arguments->path,
-          "A file of torch.profiler (JSON, plain or compressed), an archive or a folder of them, a "
-          "file a rank")
+          "Files of torch.profiler, PyTorch's memory snapshots and flight recorder, or exports of "
+          "Nsight Systems: one, plain or compressed, an archive, or a folder with one a rank")
       ->required()
       ->type_name("PATH");
   command
-      ->add_option(
-          "-o", arguments->output,
-          "The run's folder; without it, a cache that open, report, shot and sql use as well")
+      ->add_option("-o", arguments->output,
+                   "The run's folder; without it, a cache that all commands use as well")
       ->type_name("RUN");
   command->callback(
       [arguments, exit_code] { *exit_code = EndCommand("import", Import(*arguments)); });

@@ -9,12 +9,35 @@
 
 namespace shardscope::app {
 
+namespace {
+
+// Empty ones come from unset shell variables: an error, not the default.
+CLI::Validator Given() {
+  return CLI::Validator([](std::string& text) { return text.empty() ? "is empty" : ""; }, "");
+}
+
+CLI::App* AddCheckpointImport(ImportArguments* import, CLI::App* app) {
+  CLI::App* const command =
+      app->add_subcommand("import", "Makes a checkpoint of one that another program has written");
+  command->add_option("--dcp", import->dcp, "Folder of torch.distributed.checkpoint")
+      ->required()
+      ->check(Given());
+  command->add_option("--out", import->out, "The checkpoint's folder, which is not there yet")
+      ->required()
+      ->check(Given());
+  command->add_option(
+      "--set", import->settings,
+      "key=value ...: model.heads or model.path, and settings of runs that go on from it");
+  return command;
+}
+
+}  // namespace
+
 Result<std::optional<Arguments>> ParseArguments(int argc, const char* const* argv) {
   Arguments arguments;
-  CLI::App app("Trains a byte-level decoder with FSDP on this machine and records every op.",
+  CLI::App app("Trains a GPT or Llama on several ranks, sharded or not, and records every op.",
                "shardscope-train");
-  // Empty ones come from unset shell variables: an error, not the default.
-  const CLI::Validator given([](std::string& text) { return text.empty() ? "is empty" : ""; }, "");
+  const CLI::Validator given = Given();
   // Both at once, as they are read: the later one wins.
   std::vector<std::string>& settings = arguments.settings;
   app.add_option_function<std::string>(
@@ -48,17 +71,7 @@ Result<std::optional<Arguments>> ParseArguments(int argc, const char* const* arg
                "Train the unsharded reference on the global batch instead; prints its losses, and "
                "leaves a run only with --out");
   ImportArguments import;
-  CLI::App* const import_command =
-      app.add_subcommand("import", "Makes a checkpoint of one that another program has written");
-  import_command->add_option("--dcp", import.dcp, "Folder of torch.distributed.checkpoint")
-      ->required()
-      ->check(given);
-  import_command->add_option("--out", import.out, "The checkpoint's folder, which is not there yet")
-      ->required()
-      ->check(given);
-  import_command->add_option(
-      "--set", import.settings,
-      "key=value ...: model.heads or model.path, and settings of runs that go on from it");
+  const CLI::App* const import_command = AddCheckpointImport(&import, &app);
   app.footer(
       "\nshardscope-train sample writes what the model of a checkpoint puts behind a prompt, and\n"
       "shardscope-train export its weights as a folder in Hugging Face's layout: see their "

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/socket.h>
 
 #include <atomic>
@@ -17,6 +15,7 @@
 #include "engine/config/config.h"
 #include "engine/config/socket_io.h"
 #include "trace/base/mutex.h"
+#include "trace/base/process.h"
 
 namespace shardscope::config {
 namespace {
@@ -25,14 +24,8 @@ constexpr const char* kGone = "the run does not answer any more: it has ended, o
 
 class SocketClient : public ControlClient {
  public:
-  explicit SocketClient(Descriptor socket) : socket_(std::move(socket)) {
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this] { Run(); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  }
+  explicit SocketClient(Descriptor socket)
+      : socket_(std::move(socket)), thread_(ThreadWithoutSignals([this] { Run(); })) {}
 
   ~SocketClient() override {
     stopping_ = true;
@@ -68,7 +61,7 @@ class SocketClient : public ControlClient {
       GUARDED_BY(mutex_);  // each gets one response, if only that the run has gone
   std::deque<Response> responses_ GUARDED_BY(mutex_);
 
-  std::thread thread_;
+  std::thread thread_;  // last: it uses all of this
 };
 
 int64_t SocketClient::Send(const std::variant<SetRequest, DoRequest, GetRequest>& body) {

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -21,6 +19,7 @@
 #include <vector>
 
 #include "engine/config/socket_io.h"
+#include "trace/base/process.h"
 #include "trace/base/process_id.h"
 #include "trace/base/time.h"
 
@@ -157,19 +156,12 @@ class PollServer : public ControlServer {
         place_(std::move(place)),
         listener_(std::move(listener)),
         patience_ns_(patience_ns) {
-    // Signals are for the threads of the program, which handle them.
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     try {
-      thread_ = std::thread([this] { Serve(); });
+      thread_ = ThreadWithoutSignals([this] { Serve(); });
     } catch (const std::system_error&) {
-      pthread_sigmask(SIG_SETMASK, &before, nullptr);
       RemoveSocketPlace(place_);
       throw;
     }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
   ~PollServer() override {

@@ -10,6 +10,7 @@
 #include "engine/executor/stillness_test_util.h"
 #include "engine/executor/toy_bodies_test_util.h"
 #include "engine/plan/policy.h"
+#include "engine/plan/strategy_test_util.h"
 #include "engine/plan/uniform_model.h"
 #include "trace/base/mutex.h"
 #include "trace/base/time.h"
@@ -37,9 +38,8 @@ Policy RandomPolicy(Dice* dice) {
   Policy policy;
   policy.preset = static_cast<plan::Preset>(dice->Roll(2));
   const auto strategies = plan::Strategies();
-  policy.strategy =
-      &strategies[static_cast<size_t>(dice->Roll(static_cast<int>(strategies.size())))];
-  policy.reshard_after_forward = policy.strategy->reshards_after_forward;
+  SetStrategy(strategies[static_cast<size_t>(dice->Roll(static_cast<int>(strategies.size())))],
+              &policy);
   policy.backward_prefetch = static_cast<plan::BackwardPrefetch>(dice->Roll(3));
   policy.backward_depth = 1 + dice->Roll(3);
   policy.forward_prefetch = dice->Roll(4);

@@ -55,17 +55,17 @@ bool IsJsonLines(const std::string& file, DataFormat format) {
          (format == DataFormat::kByName && HasNameOfJsonLines(file));
 }
 
-// Held by the process that fills the cache, until it is destroyed.
-class FolderLock {
+// Held by the process that looks into the cache or fills it, until it is destroyed. `path`: a file.
+class CacheLock {
  public:
-  explicit FolderLock(const std::string& path)
+  explicit CacheLock(const std::string& path)
       : descriptor_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
     while (descriptor_ >= 0 && flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
     }
   }
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
-  ~FolderLock() {
+  CacheLock(const CacheLock&) = delete;
+  CacheLock& operator=(const CacheLock&) = delete;
+  ~CacheLock() {
     if (descriptor_ >= 0) close(descriptor_);
   }
   bool ok() const { return descriptor_ >= 0; }
@@ -149,57 +149,76 @@ Result<std::shared_ptr<const TokenFile>> TokenFile::Map(const std::string& path,
   return std::shared_ptr<const TokenFile>(std::move(file));
 }
 
+// What the ids are made from.
+struct TokenFile::Inputs {
+  std::vector<std::string> paths;
+  std::vector<MappedFile> files;  // of these paths
+  uint64_t key = 0;               // of all of it, and of the tokenizer
+
+  static Result<Inputs> Map(const std::vector<std::string>& paths, const TokenizeOptions& options) {
+    Inputs inputs{.paths = paths};
+    Checksum key;
+    key.Add(options.tokenizer->fingerprint());
+    for (const std::string& path : paths) {
+      SHARDSCOPE_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
+      key.Add(static_cast<uint64_t>(file.bytes().size()));
+      key.Add(static_cast<uint64_t>(IsJsonLines(path, options.format)));
+      key.Add(TextOf(file.bytes()));
+      inputs.files.push_back(std::move(file));
+    }
+    inputs.key = key.sum();
+    return inputs;
+  }
+};
+
+Status TokenFile::Write(const std::string& path, const Inputs& inputs,
+                        const TokenizeOptions& options) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(Documents documents, Documents::Make(options.tokenizer));
+  SHARDSCOPE_ASSIGN_OR_RETURN(OutputFile output, OutputFile::Create(path));
+  const Documents::Progress on_progress = BeginProgress(inputs.files, options.on_progress);
+  Checksum checksum;
+  std::vector<uint32_t> tokens;
+  for (size_t i = 0; i < inputs.paths.size(); ++i) {
+    const std::string& input = inputs.paths[i];
+    tokens.clear();
+    SHARDSCOPE_RETURN_IF_ERROR(
+        documents.Append(options.key + ": " + input, TextOf(inputs.files[i].bytes()),
+                         IsJsonLines(input, options.format), &tokens, on_progress));
+    for (const uint32_t token : tokens) checksum.Add(token);
+    SHARDSCOPE_RETURN_IF_ERROR(output.Write(TextOf(std::as_bytes(std::span(tokens)))));
+  }
+  const Footer footer{.key = inputs.key,
+                      .checksum = checksum.sum(),
+                      .num_documents = documents.count(),
+                      .is_masked = documents.is_masked() ? uint64_t{1} : 0};
+  SHARDSCOPE_RETURN_IF_ERROR(output.Write(TextOf(std::as_bytes(std::span(&footer, 1)))));
+  return output.Close();
+}
+
 Result<std::shared_ptr<const TokenFile>> TokenFile::Open(const std::vector<std::string>& files,
                                                          const TokenizeOptions& options) {
-  std::vector<MappedFile> inputs;
-  Checksum key;
-  key.Add(options.tokenizer->fingerprint());
-  for (const std::string& path : files) {
-    SHARDSCOPE_ASSIGN_OR_RETURN(MappedFile input, MappedFile::Open(path));
-    key.Add(static_cast<uint64_t>(input.bytes().size()));
-    key.Add(static_cast<uint64_t>(IsJsonLines(path, options.format)));
-    key.Add(TextOf(input.bytes()));
-    inputs.push_back(std::move(input));
-  }
+  SHARDSCOPE_ASSIGN_OR_RETURN(const Inputs inputs, Inputs::Map(files, options));
   const fs::path folder = options.cache;
   const std::string path =
-      (folder / (fmt::format("{:016x}", key.sum()) + std::string(kSuffix))).string();
+      (folder / (fmt::format("{:016x}", inputs.key) + std::string(kSuffix))).string();
   std::error_code error;
   fs::create_directories(folder, error);
-  const FolderLock lock((folder / "lock").string());
+  const CacheLock lock((folder / "lock").string());
   if (!lock.ok()) {
     return Status::Error("data.cache: cannot write to " + folder.string() +
                          "; name another folder for token ids");
   }
   if (fs::exists(path, error)) {
-    Result<std::shared_ptr<const TokenFile>> known = Map(path, key.sum());
+    Result<std::shared_ptr<const TokenFile>> known = Map(path, inputs.key);
     if (known.ok()) {
       fs::last_write_time(path, fs::file_time_type::clock::now(), error);
       return known;
     }  // damaged: made again
   }
   OutputFile::RemoveLeft(folder.string());
-  SHARDSCOPE_ASSIGN_OR_RETURN(Documents documents, Documents::Make(options.tokenizer));
-  SHARDSCOPE_ASSIGN_OR_RETURN(OutputFile output, OutputFile::Create(path));
-  const Documents::Progress on_progress = BeginProgress(inputs, options.on_progress);
-  Checksum checksum;
-  std::vector<uint32_t> tokens;
-  for (size_t i = 0; i < files.size(); ++i) {
-    tokens.clear();
-    SHARDSCOPE_RETURN_IF_ERROR(
-        documents.Append(options.key + ": " + files[i], TextOf(inputs[i].bytes()),
-                         IsJsonLines(files[i], options.format), &tokens, on_progress));
-    for (const uint32_t token : tokens) checksum.Add(token);
-    SHARDSCOPE_RETURN_IF_ERROR(output.Write(TextOf(std::as_bytes(std::span(tokens)))));
-  }
-  const Footer footer{.key = key.sum(),
-                      .checksum = checksum.sum(),
-                      .num_documents = documents.count(),
-                      .is_masked = documents.is_masked() ? uint64_t{1} : 0};
-  SHARDSCOPE_RETURN_IF_ERROR(output.Write(TextOf(std::as_bytes(std::span(&footer, 1)))));
-  SHARDSCOPE_RETURN_IF_ERROR(output.Close());
+  SHARDSCOPE_RETURN_IF_ERROR(Write(path, inputs, options));
   Shrink(folder, options.max_cache_bytes);
-  return Map(path, key.sum());
+  return Map(path, inputs.key);
 }
 
 }  // namespace shardscope::model

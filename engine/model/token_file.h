@@ -67,8 +67,11 @@ class TokenFile {
 
  private:
   struct Footer;
+  struct Inputs;
   explicit TokenFile(MappedFile file) : file_(std::move(file)) {}
   static Result<std::shared_ptr<const TokenFile>> Map(const std::string& path, uint64_t key);
+  static Status Write(const std::string& path, const Inputs& inputs,
+                      const TokenizeOptions& options);
 
   MappedFile file_;
   std::span<const uint32_t> tokens_;

@@ -12,6 +12,7 @@
 
 #include "engine/plan/schedule_test_util.h"
 #include "engine/plan/state.h"
+#include "engine/plan/strategy_test_util.h"
 #include "engine/plan/uniform_model.h"
 #include "engine/plan/validate.h"
 
@@ -124,11 +125,10 @@ TEST(Traffic, OfEveryStrategyIsThatOfItsFormula) {
     for (const int ranks : {1, 2, 4}) {
       for (const int micro_batches : {1, 3}) {
         Policy policy;
-        policy.strategy = FindStrategy(formula.strategy);
+        SetStrategy(formula.strategy, &policy);
         if (ranks > 1 && policy.strategy->dimensions == 0) continue;
         policy.mesh = policy.strategy->MeshOf(ranks);
         policy.micro_batches = micro_batches;
-        policy.reshard_after_forward = policy.strategy->reshards_after_forward;
         const Result<Schedule> schedule = BuildSchedule(model, policy);
         ASSERT_TRUE(schedule.ok()) << schedule.message();
         int64_t sent = 0;
@@ -407,8 +407,7 @@ TEST(Zero3, WithoutOverlapComputeWaitsForEachCollective) {
 // Two replicas of two shards.
 Policy Hybrid(Preset preset, const char* strategy) {
   Policy policy = TwoRanks(preset);
-  policy.strategy = FindStrategy(strategy);
-  policy.reshard_after_forward = policy.strategy->reshards_after_forward;
+  SetStrategy(strategy, &policy);
   policy.mesh = {{1, 2, 2, 1}};
   return policy;
 }

@@ -9,7 +9,6 @@
 #include "engine/plan/text.h"
 #include "engine/runtime/ranks/thread_setup.h"
 #include "engine/transport/between_steps.h"
-#include "trace/base/mutex.h"
 #include "trace/base/text.h"
 #include "trace/base/time.h"
 #include "trace/base/words.h"
@@ -31,7 +30,7 @@ Result<RunSummary> LiveTrainer::Run() {
   Status status = ranks_->OnAll([this](int rank) { return RankLoop(rank); });
   checkpoints_.Close(!status.ok());
   RunSummary summary{.steps = ranks_->job().first_step};
-  summary.last = reports_->Last();
+  summary.last = messages_->LastStep();
   if (summary.last) summary.steps = summary.last->step + 1;
   summary.stopped_early = summary.steps < ranks_->job().training.steps;
   if (summary.stopped_early) summary.stop_signal = steering_->signal();
@@ -46,15 +45,15 @@ Result<RunSummary> LiveTrainer::Run() {
   summary.folder = folder_->path();
   summary.trace_path = trace_->path();
   if (is_leader()) {
-    folder_->Log(fmt::format("run ends after {}; trace in {}", Counted(summary.steps, "step"),
-                             summary.trace_path));
+    messages_->Log(fmt::format("run ends after {}; trace in {}", Counted(summary.steps, "step"),
+                               summary.trace_path));
   }
   SHARDSCOPE_RETURN_IF_ERROR(status);
   if (!finished.ok()) {
     // A training that may go on without its trace has not failed for lack of it.
-    if (stops_without_trace()) return finished;
-    Message(fmt::format("the trace is not whole ({} lost): {}",
-                        Counted(trace_->NumDropped(), "record"), finished.message()));
+    if (trace_->stops_on_error()) return finished;
+    messages_->Say(fmt::format("the trace is not whole ({} lost): {}",
+                               Counted(trace_->NumDropped(), "record"), finished.message()));
   }
   return summary;
 }
@@ -82,8 +81,9 @@ void LiveTrainer::RecordError(int64_t step, const Status& error) {
     for (const int rank : ranks_->local()) trace_->AddUnfinished(rank);
   }
   trace_->Mark(step, words::MarkerKind::kError, {.new_value = error.message()});
-  folder_->Log((is_leader() ? "error: " : fmt::format("rank {}: error: ", ranks_->first_local())) +
-               error.message());
+  messages_->Log(
+      (is_leader() ? "error: " : fmt::format("rank {}: error: ", ranks_->first_local())) +
+      error.message());
 }
 
 Status LiveTrainer::RankLoop(int rank) {
@@ -163,7 +163,8 @@ Status LiveTrainer::RunStep(int rank, int64_t step, const Regime& regime) {
                    .exposed_ns = times.exposed_ns,
                    .communication_ns = times.communication_ns,
                    .peak_bytes = bodies.TakePeakBytes()});
-  return rank == ranks_->first_local() ? CheckTrace() : Status::Ok();
+  if (rank != ranks_->first_local()) return Status::Ok();
+  return trace_->CheckWriter([this](const std::string& text) { messages_->Say(text); });
 }
 
 // The control op: all ranks have finished the previous step, and agree on the next one.
@@ -217,24 +218,15 @@ Status LiveTrainer::Enter(int rank, int64_t step, const std::shared_ptr<const Re
 // Where the ranks are processes, each gets all reports: one more short message a step, at a time
 // when all ranks are about to meet anyway.
 void LiveTrainer::ShareStep(int rank, const StepReport& mine) {
-  if (!options_.launch) return Collect(rank, mine);
+  if (!options_.launch) return messages_->AddStep(rank, mine);
   const std::vector<SharedStep> all = transport::GatherValues<SharedStep>(
       &ranks_->transport(), ranks_->size(), rank, {mine, steering_->signal()});
   for (int other = 0; other < ranks_->size(); ++other) {
     const SharedStep& one = all[static_cast<size_t>(other)];
     // Whichever process was told to stop: rank 0 decides for all.
     if (one.signal != 0) steering_->Interrupt(one.signal);
-    Collect(other, one.report);
+    messages_->AddStep(other, one.report);
   }
-}
-
-// The last rank to come reports the step.
-void LiveTrainer::Collect(int rank, const StepReport& mine) {
-  const std::optional<StepReport> all = reports_->Add(rank, mine);
-  if (!all || !options_.on_step) return;
-  // No rank can finish the next step before this one goes on, so reports stay in order.
-  const MutexLock message_lock(message_mutex_);
-  options_.on_step(*all);
 }
 
 Status LiveTrainer::RegisterSchedule(const Regime& regime) {
@@ -244,14 +236,14 @@ Status LiveTrainer::RegisterSchedule(const Regime& regime) {
   if (!is_leader()) return Status::Ok();
   const Status status = folder_->WriteSchedule(number, plan::PrintSchedule(schedule));
   if (status.ok()) return status;
-  if (stops_without_trace()) {
+  if (trace_->stops_on_error()) {
     return Status::Error(status.message() + " (record.on_error=stop)");
   }
   trace_->Add({.source = "schedules",
                .status = words::CapabilityStatus::kPartial,
                .reason = status.message()},
               /*dropped=*/1);
-  Message(status.message() + "; the training goes on without it");
+  messages_->Say(status.message() + "; the training goes on without it");
   return Status::Ok();
 }
 
@@ -261,7 +253,7 @@ void LiveTrainer::Apply(int64_t step, const Regime& regime) {
   for (const ChangedKey& change : regime.decision.changed) {
     link_changed = link_changed || change.key.starts_with("link.");
     trace_->Mark(step, words::MarkerKind::kChange, change);
-    Message(
+    messages_->Say(
         fmt::format("step {}: {} {} -> {}", step, change.key, change.old_value, change.new_value));
   }
   measured_->Enter(regime, link_changed);
@@ -271,32 +263,13 @@ void LiveTrainer::Apply(int64_t step, const Regime& regime) {
   const bool was_paused = before != nullptr && before->decision.pause;
   if (regime.decision.pause && !was_paused) {
     trace_->Mark(step, words::MarkerKind::kPause, {});
-    Message(fmt::format("paused before step {}", step));
+    messages_->Say(fmt::format("paused before step {}", step));
   }
   if (was_paused && !regime.decision.pause) trace_->Mark(step, words::MarkerKind::kResume, {});
   if (regime.decision.stop) {
     trace_->Mark(step, words::MarkerKind::kStop, {});
-    Message(fmt::format("stopped before step {}", step));
+    messages_->Say(fmt::format("stopped before step {}", step));
   }
-}
-
-void LiveTrainer::Message(const std::string& text) {
-  if (!is_leader()) return;
-  const MutexLock lock(message_mutex_);
-  folder_->Log(text);
-  if (options_.on_message) options_.on_message(text);
-}
-
-Status LiveTrainer::CheckTrace() {
-  const Status status = trace_->WriterStatus();
-  if (status.ok() || warned_of_trace_) return Status::Ok();
-  if (stops_without_trace()) {
-    return Status::Error("the trace cannot be written, and record.on_error=stop: " +
-                         status.message());
-  }
-  warned_of_trace_ = true;
-  Message("the trace cannot be written, training goes on without it: " + status.message());
-  return Status::Ok();
 }
 
 }  // namespace shardscope::runtime

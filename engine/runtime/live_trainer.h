@@ -1,6 +1,7 @@
 // LiveTrainer: the implementation of Trainer. It has the loop over steps (RankLoop), and starts and
 // ends a run. What ranks agree on for their next steps is a RunAgreement's, whether keys can be run
-// RunChecks say, what is recorded goes to a RunTrace, checkpoints are RunCheckpoints'.
+// RunChecks say, what is recorded goes to a RunTrace, checkpoints are RunCheckpoints', and what the
+// user is told goes through RunMessages.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +22,11 @@
 #include "engine/runtime/run_checkpoints.h"
 #include "engine/runtime/run_checks.h"
 #include "engine/runtime/run_folder.h"
+#include "engine/runtime/run_messages.h"
 #include "engine/runtime/run_trace.h"
 #include "engine/runtime/steering.h"
 #include "engine/runtime/step_observer.h"
-#include "engine/runtime/step_reports.h"
 #include "engine/runtime/trainer.h"
-#include "trace/base/mutex.h"
 #include "trace/base/status.h"
 
 namespace shardscope::runtime {
@@ -39,8 +39,8 @@ class LiveTrainer : public Trainer {
   // live_trainer_start.cc. Nothing is created in the file system before all that can be wrong with
   // the input has been found.
   Status Open(Job job);
-  // After Open() has failed.
-  void DiscardFolder() const;
+  // After Open() has failed: nothing but the destructor may follow.
+  void DiscardFolder();
 
   Result<RunSummary> Run() override;
   Steering& steering() override { return *steering_; }
@@ -54,7 +54,6 @@ class LiveTrainer : public Trainer {
   };
 
   bool is_leader() const { return options_.is_leader(); }
-  bool stops_without_trace() const { return options_.config.Get("record.on_error") == "stop"; }
 
   // live_trainer_start.cc
   Status OpenRest();
@@ -78,43 +77,36 @@ class LiveTrainer : public Trainer {
   Status Enter(int rank, int64_t step, const std::shared_ptr<const Regime>& regime);
   // Steps that ranks of other processes report, too.
   void ShareStep(int rank, const StepReport& mine);
-  void Collect(int rank, const StepReport& mine);
   // On one of each process.
   void Apply(int64_t step, const Regime& regime);
   Status RegisterSchedule(const Regime& regime);
-  Status CheckTrace();
 
   // On the thread of Run(), once no rank works.
   void AddParametersToDump(const std::string& prefix);
   Status WriteDump(int64_t end_step);
   void RecordError(int64_t step, const Status& error);
 
-  // Tells the user, where rank 0 is. Any thread.
-  void Message(const std::string& text);
-
-  const TrainerOptions options_;
-  std::optional<RunFolder> folder_;  // always there once Open() is through
-  std::unique_ptr<RunTrace> trace_;
-  bool warned_of_trace_ = false;
-  std::unique_ptr<StepObserver> observer_;  // uses trace_
-  std::unique_ptr<Ranks> ranks_;            // uses observer_
-  std::unique_ptr<Steering> steering_;
-  std::unique_ptr<EvaluationRunner> evaluations_;   // uses trace_, observer_, ranks_ and steering_
-  std::unique_ptr<RunChecks> checks_;               // uses ranks_, checkpoints_ and evaluations_
-  std::unique_ptr<RunAgreement> agreement_;         // uses ranks_, steering_ and checks_
-  std::unique_ptr<MeasuredKeys> measured_;          // uses ranks_ and steering_
-  std::unique_ptr<config::ControlServer> control_;  // uses steering_, which uses checks_
-  std::optional<Dump> dump_;                        // if one is asked for
-  std::unique_ptr<StepReports> reports_;
-
-  Mutex message_mutex_;         // one message at a time; held while the user is told
-  RunCheckpoints checkpoints_;  // uses options_, and once started trace_, ranks_ and Message()
-
   struct OfRank {
     int64_t next_regime = 0;
     std::shared_ptr<const Regime> entered;
   };
-  std::vector<OfRank> of_rank_;  // each its own host thread's
+
+  // Each uses some of those before it, also while it is destroyed.
+  const TrainerOptions options_;
+  std::optional<RunFolder> folder_;        // always there once Open() is through
+  std::unique_ptr<RunMessages> messages_;  // of folder_
+  std::unique_ptr<RunTrace> trace_;
+  std::unique_ptr<StepObserver> observer_;  // uses trace_
+  std::unique_ptr<Ranks> ranks_;            // uses observer_
+  std::unique_ptr<Steering> steering_;
+  RunCheckpoints checkpoints_;  // once started its thread uses messages_ and trace_
+  std::unique_ptr<EvaluationRunner> evaluations_;
+  std::unique_ptr<RunChecks> checks_;  // uses ranks_, checkpoints_ and evaluations_
+  std::unique_ptr<RunAgreement> agreement_;
+  std::unique_ptr<MeasuredKeys> measured_;
+  std::optional<Dump> dump_;                        // if one is asked for
+  std::vector<OfRank> of_rank_;                     // each its own host thread's
+  std::unique_ptr<config::ControlServer> control_;  // its thread uses steering_, which uses checks_
 };
 
 }  // namespace shardscope::runtime

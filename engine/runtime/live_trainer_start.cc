@@ -35,7 +35,8 @@ Result<std::unique_ptr<Trainer>> Trainer::Start(TrainerOptions options, Job job)
   return status;
 }
 
-void LiveTrainer::DiscardFolder() const {
+void LiveTrainer::DiscardFolder() {
+  control_.reset();  // a request that comes now would be logged there
   if (is_leader() && folder_) folder_->Discard();
 }
 
@@ -58,7 +59,7 @@ Status LiveTrainer::Open(Job job) {
     return fits;
   }
   observer_ = std::make_unique<StepObserver>(job.training.num_ranks);
-  reports_ = std::make_unique<StepReports>(job.training.num_ranks);
+  messages_ = std::make_unique<RunMessages>(options_, folder_, job.training.num_ranks);
   Result<std::unique_ptr<Ranks>> ranks =
       Ranks::Prepare(std::move(job), std::move(transport), options_.device);
   if (!ranks.ok()) return ranks.status();
@@ -75,7 +76,7 @@ Status LiveTrainer::Open(Job job) {
 }
 
 Status LiveTrainer::OpenRest() {
-  const auto say = [this](const std::string& text) { Message(text); };
+  const auto say = [this](const std::string& text) { messages_->Say(text); };
   evaluations_ = std::make_unique<EvaluationRunner>(ranks_.get());
   checks_ = std::make_unique<RunChecks>(ranks_.get(), checkpoints_, evaluations_.get());
   SHARDSCOPE_RETURN_IF_ERROR(checks_->CheckStart(options_.config));
@@ -135,8 +136,8 @@ void LiveTrainer::SayIdleChanges() {
   const size_t num_more = idle.size() - std::min(idle.size(), kNamed);
   idle.resize(idle.size() - num_more);
   if (num_more > 0) idle.push_back(fmt::format("and {} more", num_more));
-  Message(fmt::format("listed changes that never apply, as the last step is {}: {}", steps - 1,
-                      Join(idle, ", ")));
+  messages_->Say(fmt::format("listed changes that never apply, as the last step is {}: {}",
+                             steps - 1, Join(idle, ", ")));
 }
 
 Status LiveTrainer::OpenControl() {
@@ -153,7 +154,7 @@ Status LiveTrainer::OpenControl() {
       config::ControlServer::Listen(name, [this](const config::Request& request) {
         config::Response response = steering_->Handle(request);
         const bool is_change = std::holds_alternative<config::SetRequest>(request.body);
-        if (is_change && !response.ok) Message("change refused: " + response.error);
+        if (is_change && !response.ok) messages_->Say("change refused: " + response.error);
         return response;
       });
   if (!control.ok()) return control.status();
@@ -183,7 +184,7 @@ Status LiveTrainer::OpenTrace() {
   if (!trace.ok()) return trace.status();
   trace_ = std::move(trace).value();
   observer_->set_next(trace_->sink());
-  if (is_leader()) folder_->Log("run starts: " + ModelText(ranks_->job()));
+  if (is_leader()) messages_->Log("run starts: " + ModelText(ranks_->job()));
   SayIdleChanges();
   return Status::Ok();
 }

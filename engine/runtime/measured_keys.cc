@@ -14,25 +14,31 @@
 namespace shardscope::runtime {
 
 void MeasuredKeys::Enter(const Regime& regime, bool link_changed) {
-  const config::Config& config = regime.config;
-  if (link_changed && ranks_.transport().capabilities().has_link) {
-    const config::LinkBandwidth link = config::GetLinkBandwidth(config);
-    const int64_t latency_ns = config.GetInt("link.latency");
-    const MutexLock lock(bandwidth_mutex_);
-    bandwidth_.reset();
-    if (link.is_auto) {
-      bandwidth_ = std::make_unique<AutoBandwidth>(
-          *regime.schedule, AutoBandwidth::Link{link.auto_share, latency_ns});
-    } else {
-      ranks_.transport().SetLink(link.bytes_per_second, latency_ns);
-    }
-  }
-  const bool by_budget = config::GetCheckpointing(config).mode == plan::Checkpointing::kBudget;
+  if (ranks_.transport().capabilities().has_link) EnterLink(regime, link_changed);
+  const bool by_budget =
+      config::GetCheckpointing(regime.config).mode == plan::Checkpointing::kBudget;
   const MutexLock lock(segments_mutex_);
   if (!by_budget) {
     segments_.reset();
   } else if (segments_ == nullptr) {
     segments_ = std::make_unique<SegmentTimes>(regime.schedule->segments.size());
+  }
+}
+
+// Units, and what their all-gathers send, are those of one Schedule.
+void MeasuredKeys::EnterLink(const Regime& regime, bool link_changed) {
+  const config::LinkBandwidth link = config::GetLinkBandwidth(regime.config);
+  const int64_t latency_ns = regime.config.GetInt("link.latency");
+  const MutexLock lock(bandwidth_mutex_);
+  const bool is_of_other = bandwidth_ != nullptr && bandwidth_schedule_ != regime.schedule;
+  if (!link_changed && !is_of_other) return;
+  bandwidth_.reset();
+  if (link.is_auto) {
+    bandwidth_schedule_ = regime.schedule;
+    bandwidth_ = std::make_unique<AutoBandwidth>(*regime.schedule,
+                                                 AutoBandwidth::Link{link.auto_share, latency_ns});
+  } else {
+    ranks_.transport().SetLink(link.bytes_per_second, latency_ns);
   }
 }
 

@@ -37,7 +37,7 @@ class MeasuredKeys {
       : config_(std::move(config)), ranks_(*ranks), listeners_(std::move(listeners)) {}
 
   // Before the first step of a regime. `link_changed`: its link is another one than before; one
-  // that is not measured is set.
+  // that is not measured is set. What is being measured of another Schedule begins anew.
   void Enter(const Regime& regime, bool link_changed);
 
   // What a rank's step took. Once enough steps are there, the value that they give is changed to
@@ -45,6 +45,7 @@ class MeasuredKeys {
   void Add(int64_t step, const StepTimes& times);
 
  private:
+  void EnterLink(const Regime& regime, bool link_changed);
   void AddToBandwidth(int64_t step, const StepTimes& times);
   void AddToSegments(int64_t step, const StepTimes& times);
   // False: it was refused.
@@ -59,6 +60,8 @@ class MeasuredKeys {
 
   Mutex bandwidth_mutex_;
   std::unique_ptr<AutoBandwidth> bandwidth_ GUARDED_BY(bandwidth_mutex_);  // while it measures
+  std::shared_ptr<const plan::Schedule> bandwidth_schedule_
+      GUARDED_BY(bandwidth_mutex_);  // whose units bandwidth_ has
 
   // Keys and values, for run.toml: any rank's host thread, one at a time.
   Mutex found_mutex_;

@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "engine/config/device.h"
 #include "engine/model/reference_trainer.h"
@@ -20,102 +22,165 @@
 namespace shardscope::runtime {
 namespace {
 
-Result<std::unique_ptr<record::Recorder>> OpenTrace(const ReferenceOptions& options) {
-  const Result<RunFolder> folder = RunFolder::Create(options.folder);
-  if (!folder.ok()) return folder.status();
-  SHARDSCOPE_RETURN_IF_ERROR(folder->WriteConfig(config::PrintToml(options.config)));
+record::RecorderOptions ReferenceRecorderOptions(const ReferenceOptions& options,
+                                                 const RunFolder& folder) {
   record::RecorderOptions record;
-  record.run_folder = options.folder;
+  record.run_folder = folder.path();
   record.config = options.config.Values();
   record.meta = {
-      {"name", folder->name()},
+      {"name", folder.name()},
       {"model", "unsharded reference"},
       {std::string(trace_keys::kNumRanks), "1"},
       {std::string(trace_keys::kNumCores), std::to_string(std::thread::hardware_concurrency())},
       {std::string(trace_keys::kContended), "false"},
       {"device", std::string(Name(config::DeviceKind::kCpu))},
       {"truth", std::string(words::Name(words::Truth::kMeasured))}};
-  Result<std::unique_ptr<record::Recorder>> recorder = record::Recorder::Open(record);
-  if (recorder.ok()) {
-    (*recorder)->Add(schema::RankRow{
-        .rank = 0, .pid = getpid(), .device = std::string(Name(config::DeviceKind::kCpu))});
-  }
-  return recorder;
+  return record;
 }
+
+// What a run with a folder leaves in it.
+struct KeptRun {
+  RunFolder folder;  // held as long as the run lasts
+  std::unique_ptr<record::Recorder> recorder;
+};
+
+// After an error the folder is free again.
+Result<KeptRun> OpenKeptRun(const ReferenceOptions& options) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(RunFolder folder, RunFolder::Create(options.folder));
+  std::unique_ptr<record::Recorder> recorder;
+  const auto open = [&]() -> Status {
+    SHARDSCOPE_RETURN_IF_ERROR(folder.WriteConfig(config::PrintToml(options.config)));
+    SHARDSCOPE_ASSIGN_OR_RETURN(recorder,
+                                record::Recorder::Open(ReferenceRecorderOptions(options, folder)));
+    return Status::Ok();
+  };
+  const Status opened = open();
+  if (!opened.ok()) {
+    folder.Discard();
+    return opened;
+  }
+  recorder->Add(schema::RankRow{
+      .rank = 0, .pid = getpid(), .device = std::string(Name(config::DeviceKind::kCpu))});
+  return KeptRun{std::move(folder), std::move(recorder)};
+}
+
+// Its global batch is that of the ranks that have samples of their own.
+model::TrainingSettings TrainingOfReference(const Job& job) {
+  model::TrainingSettings training = job.training;
+  training.num_ranks = job.initial_layout.mesh.SizeOf(plan::kDataDimensions);
+  return training;
+}
+
+class ReferenceRun {
+ public:
+  // `options` and `job` are borrowed.
+  ReferenceRun(const ReferenceOptions& options, const Job& job, const model::Sampler& sampler)
+      : options_(options),
+        job_(job),
+        training_(TrainingOfReference(job)),
+        sampler_(sampler),
+        trainer_(job.model, training_, job.master, job.corpus.get(), sampler,
+                 job.SourceWith(training_.seed).get()) {}
+
+  Status Open() {
+    if (!options_.folder.empty()) {
+      SHARDSCOPE_ASSIGN_OR_RETURN(KeptRun kept, OpenKeptRun(options_));
+      kept_.emplace(std::move(kept));
+    }
+    if (options_.dump_path.empty()) return Status::Ok();
+    dump_.emplace(options_.dump_path, job_.model);
+    DumpParameters("init.");
+    return Status::Ok();
+  }
+
+  RunSummary Train() {
+    RunSummary summary;
+    int64_t start_ns = MonotonicNs();
+    for (int64_t step = 0; step < training_.steps; ++step) {
+      if (options_.stop_signal != nullptr) summary.stop_signal = options_.stop_signal->load();
+      if (summary.stop_signal != 0) break;
+      const model::StepResult result = trainer_.Step(step);
+      const int64_t end_ns = MonotonicNs();
+      summary.last = ReportOf(step, result, end_ns - start_ns);
+      if (kept_) RecordStep(*summary.last, start_ns);
+      if (dump_) DumpBatches(step);
+      if (options_.on_step) options_.on_step(*summary.last);
+      start_ns = end_ns;
+      summary.steps = step + 1;
+    }
+    summary.stopped_early = summary.steps < training_.steps;
+    return summary;
+  }
+
+  Status Close(RunSummary* summary) {
+    if (kept_) {
+      SHARDSCOPE_RETURN_IF_ERROR(kept_->recorder->Finish());
+      summary->folder = options_.folder;
+      summary->trace_path = kept_->recorder->path();
+    }
+    if (!dump_) return Status::Ok();
+    DumpParameters("final.");
+    return dump_->Write();
+  }
+
+ private:
+  StepReport ReportOf(int64_t step, const model::StepResult& result, int64_t step_ns) {
+    return {
+        .step = step,
+        .steps = training_.steps,
+        .loss = result.loss,
+        .counts = model::CountedTargets(*job_.corpus, &sampler_, step, training_.num_ranks,
+                                        job_.model.seq) > 0,
+        .grad_norm = result.grad_norm,
+        .tokens = training_.batch * training_.micro_batches * job_.model.seq * training_.num_ranks,
+        .step_ns = step_ns};
+  }
+
+  void RecordStep(const StepReport& report, int64_t start_ns) {
+    schema::StepRow row;
+    row.step = report.step;
+    row.schedule = schema::ScheduleId::None();
+    row.start_ns = start_ns;
+    row.end_ns = start_ns + report.step_ns;
+    row.tokens = report.tokens;
+    row.loss = report.loss;
+    row.grad_norm = report.grad_norm;
+    kept_->recorder->Record(row);
+  }
+
+  void DumpParameters(const std::string& prefix) {
+    dump_->AddParameters(
+        prefix, [this](const std::string& name) { return trainer_.parameters().at(name); });
+  }
+
+  void DumpBatches(int64_t step) {
+    for (int rank = 0; rank < training_.num_ranks; ++rank) {
+      std::vector<int64_t> tokens;
+      for (const int64_t sample : sampler_.Samples(step, {rank, training_.num_ranks})) {
+        model::AppendSample(*job_.corpus, sample, job_.model.seq, &tokens);
+      }
+      dump_->AddBatch(step, rank, tokens);
+    }
+  }
+
+  const ReferenceOptions& options_;
+  const Job& job_;
+  const model::TrainingSettings training_;
+  model::Sampler sampler_;  // beside the trainer's own, for what is reported and dumped
+  model::ReferenceTrainer trainer_;
+  std::optional<KeptRun> kept_;  // if a folder is given
+  std::optional<Dump> dump_;     // if one is asked for
+};
 
 }  // namespace
 
 Result<RunSummary> RunReference(const ReferenceOptions& options, const Job& job) {
-  const Result<model::Sampler> sampler = SamplerOf(options.config, *job.corpus);
-  if (!sampler.ok()) return sampler.status();
+  SHARDSCOPE_ASSIGN_OR_RETURN(const model::Sampler sampler, SamplerOf(options.config, *job.corpus));
   SHARDSCOPE_RETURN_IF_ERROR(CheckDumpPath(options.dump_path));
-  std::unique_ptr<record::Recorder> recorder;
-  if (!options.folder.empty()) {
-    Result<std::unique_ptr<record::Recorder>> opened = OpenTrace(options);
-    if (!opened.ok()) return opened.status();
-    recorder = std::move(opened).value();
-  }
-  // Its global batch is that of the ranks that have samples of their own.
-  model::TrainingSettings training = job.training;
-  training.num_ranks = job.initial_layout.mesh.SizeOf(plan::kDataDimensions);
-  model::ReferenceTrainer trainer(job.model, training, job.master, job.corpus.get(), *sampler,
-                                  job.SourceWith(training.seed).get());
-  std::optional<Dump> dump;
-  const auto parameter = [&](const std::string& name) { return trainer.parameters().at(name); };
-  if (!options.dump_path.empty()) {
-    dump.emplace(options.dump_path, job.model);
-    dump->AddParameters("init.", parameter);
-  }
-  model::Sampler looked_at = *sampler;
-  RunSummary summary;
-  int64_t start_ns = MonotonicNs();
-  for (int64_t step = 0; step < job.training.steps; ++step) {
-    if (options.stop_signal != nullptr) summary.stop_signal = options.stop_signal->load();
-    if (summary.stop_signal != 0) break;
-    const model::StepResult result = trainer.Step(step);
-    const int64_t end_ns = MonotonicNs();
-    const int64_t tokens =
-        training.batch * training.micro_batches * job.model.seq * training.num_ranks;
-    if (recorder) {
-      schema::StepRow row;
-      row.step = step;
-      row.schedule = schema::ScheduleId::None();
-      row.start_ns = start_ns;
-      row.end_ns = end_ns;
-      row.tokens = tokens;
-      row.loss = result.loss;
-      row.grad_norm = result.grad_norm;
-      recorder->Record(row);
-    }
-    for (int rank = 0; dump && rank < training.num_ranks; ++rank) {
-      std::vector<int64_t> samples;
-      for (const int64_t sample : looked_at.Samples(step, {rank, training.num_ranks})) {
-        model::AppendSample(*job.corpus, sample, job.model.seq, &samples);
-      }
-      dump->AddBatch(step, rank, samples);
-    }
-    summary.last = {.step = step,
-                    .steps = job.training.steps,
-                    .loss = result.loss,
-                    .counts = model::CountedTargets(*job.corpus, &looked_at, step,
-                                                    training.num_ranks, job.model.seq) > 0,
-                    .grad_norm = result.grad_norm,
-                    .tokens = tokens,
-                    .step_ns = end_ns - start_ns};
-    if (options.on_step) options.on_step(*summary.last);
-    start_ns = end_ns;
-    summary.steps = step + 1;
-  }
-  summary.stopped_early = summary.steps < job.training.steps;
-  if (recorder) {
-    SHARDSCOPE_RETURN_IF_ERROR(recorder->Finish());
-    summary.folder = options.folder;
-    summary.trace_path = recorder->path();
-  }
-  if (dump) {
-    dump->AddParameters("final.", parameter);
-    SHARDSCOPE_RETURN_IF_ERROR(dump->Write());
-  }
+  ReferenceRun run(options, job, sampler);
+  SHARDSCOPE_RETURN_IF_ERROR(run.Open());
+  RunSummary summary = run.Train();
+  SHARDSCOPE_RETURN_IF_ERROR(run.Close(&summary));
   return summary;
 }
 

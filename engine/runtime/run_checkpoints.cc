@@ -95,20 +95,31 @@ Status RunCheckpoints::OpenFolder(const RunFolder& folder) {
   path_ =
       path.empty() ? folder.checkpoints() : fs::absolute(path, error).lexically_normal().string();
   const int64_t first_step = from_ ? from_->index().step : 0;
-  const std::string at_start = checkpoint::StepFolder(path_, first_step);
-  // In other words where a link leads there.
-  const bool is_same = from_ && fs::equivalent(at_start, from_->folder(), error);
-  if (is_same || checkpoint::IsWhole(at_start)) {
-    at_start_ = is_same ? fmt::format(
-                              "checkpoint before step {}: it is there already, {}, from "
-                              "which this run goes on",
-                              first_step, at_start)
-                        : fmt::format(
-                              "no checkpoint before step {}: {} is there already, and not "
-                              "of this run; ask again after a step",
-                              first_step, at_start);
-  }
+  at_start_ = WhyNoneBefore(first_step);
   if (!options_.is_leader()) return Status::Ok();
+  SHARDSCOPE_RETURN_IF_ERROR(ClaimFolder(first_step));
+  RemoveHalfWritten();
+  return Status::Ok();
+}
+
+std::string RunCheckpoints::WhyNoneBefore(int64_t first_step) const {
+  const std::string at_start = checkpoint::StepFolder(path_, first_step);
+  std::error_code error;
+  // In other words where a link leads there.
+  if (from_ && fs::equivalent(at_start, from_->folder(), error)) {
+    return fmt::format(
+        "checkpoint before step {}: it is there already, {}, from which this run goes on",
+        first_step, at_start);
+  }
+  if (!checkpoint::IsWhole(at_start)) return "";
+  return fmt::format(
+      "no checkpoint before step {}: {} is there already, and not of this run; ask again after a "
+      "step",
+      first_step, at_start);
+}
+
+Status RunCheckpoints::ClaimFolder(int64_t first_step) {
+  std::error_code error;
   fs::create_directories(path_, error);
   if (!error && access(path_.c_str(), W_OK | X_OK) != 0) {
     error = std::error_code(errno, std::generic_category());
@@ -128,6 +139,10 @@ Status RunCheckpoints::OpenFolder(const RunFolder& folder) {
         path_, *last_step, first_step, path_, first_step));
   }
   lock_ = FolderLock(path_);
+  return Status::Ok();
+}
+
+void RunCheckpoints::RemoveHalfWritten() {
   std::vector<std::string> roots = {path_};
   // What the run that this one goes on from left when it was killed.
   if (from_) roots.push_back(fs::path(from_->folder()).parent_path().string());
@@ -138,7 +153,6 @@ Status RunCheckpoints::OpenFolder(const RunFolder& folder) {
     notes_.push_back(
         fmt::format("{} half written in {}: removed", Counted(removed, "checkpoint"), root));
   }
-  return Status::Ok();
 }
 
 void RunCheckpoints::Start(Run run) {

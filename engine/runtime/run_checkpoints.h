@@ -79,6 +79,11 @@ class RunCheckpoints {
   Status CheckLast(int64_t steps, int64_t every) const;
 
  private:
+  // What is said instead of writing one before the first step; empty: nothing is in its place.
+  std::string WhyNoneBefore(int64_t first_step) const;
+  // On rank 0's process: path_ can be written to, and is no other run's.
+  Status ClaimFolder(int64_t first_step);
+  void RemoveHalfWritten();
   CheckpointHead HeadOf(int64_t step, const Regime& regime) const;
   // Why the rank may not have a copy of its state; empty: it may.
   std::string RefuseCopy(int rank, const Regime& regime) const;
@@ -92,8 +97,8 @@ class RunCheckpoints {
   std::vector<std::string> notes_;
 
   std::string path_;  // where checkpoints are written
-  // What is said instead of writing one before the first step: that is there already. In all
-  // processes alike, so that no rank writes its part in vain. Empty: it is not.
+  // WhyNoneBefore() the first step. In all processes alike, so that no rank writes its part in
+  // vain.
   std::string at_start_;
   FolderLock lock_;
   // The newest checkpoint, if it could not be written. The writer's, as long as there is one.

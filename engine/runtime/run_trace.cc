@@ -52,7 +52,6 @@ record::RecorderOptions RecorderOptionsOf(const TrainerOptions& options,
   recorder.config = options.config.Values();
   recorder.config.insert(options.environment.begin(), options.environment.end());
   recorder.max_bytes = options.config.GetInt("record.max_bytes");
-  recorder.stop_on_error = options.config.Get("record.on_error") == "stop";
   return recorder;
 }
 
@@ -274,6 +273,18 @@ void RunTrace::AddStepMemory(int rank) {
     memory.resident_bytes = ResidentBytes();
   }
   sink_->OnStepMemory(rank, memory);
+}
+
+Status RunTrace::CheckWriter(const std::function<void(const std::string& text)>& on_message) {
+  const Status status = recorder_->WriterStatus();
+  if (status.ok() || has_warned_) return Status::Ok();
+  if (stops_on_error()) {
+    return Status::Error("the trace cannot be written, and record.on_error=stop: " +
+                         status.message());
+  }
+  has_warned_ = true;
+  on_message("the trace cannot be written, training goes on without it: " + status.message());
+  return Status::Ok();
 }
 
 Status RunTrace::Finish() {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -100,8 +101,11 @@ class RunTrace {
   // Ops that `rank` is in, and will not end.
   void AddUnfinished(int rank) { sink_->OnUnfinished(ranks_.runner(rank).activity()); }
 
-  // Of the thread that writes the file: OK while all of it is written. Any thread.
-  Status WriterStatus() const { return recorder_->WriterStatus(); }
+  // Whether a training without its trace is to end (record.on_error=stop).
+  bool stops_on_error() const { return options_.config.Get("record.on_error") == "stop"; }
+  // Between steps, on one host thread. Error: the file cannot be written, and the training is to
+  // end then; if it goes on, `on_message` is told so once.
+  Status CheckWriter(const std::function<void(const std::string& text)>& on_message);
 
   // After the last step; nothing may be added then.
   Status Finish();
@@ -123,6 +127,7 @@ class RunTrace {
   OverheadMeter overhead_;
   std::unique_ptr<record::Recorder> recorder_;
   std::unique_ptr<executor::TraceSink> sink_;
+  bool has_warned_ = false;  // that the file cannot be written
 
   mutable Mutex mutex_;
   std::map<const plan::Schedule*, schema::ScheduleId> schedule_ids_

@@ -38,13 +38,13 @@ Steering::Steering(config::Config config, std::string run, CheckRun check, int64
       listed_(config.changes()),
       next_step_(first_step) {
   config.ClearChanges();  // copied with every change otherwise
-  in_force_ = config;
-  accepted_ = std::move(config);
+  keys_.in_force = config;
+  keys_.accepted = std::move(config);
 }
 
 config::Config Steering::config() const {
   const MutexLock lock(mutex_);
-  return in_force_;
+  return keys_.in_force;
 }
 
 bool Steering::is_stopping() const {
@@ -99,9 +99,9 @@ Status Steering::Change(const std::map<std::string, std::string>& values) {
   }
 }
 
-bool Steering::IsEnding() const { return is_finished_ || stop_ || next_step_ >= steps_; }
+bool Steering::IsEnding() const { return is_finished_ || wishes_.stop || next_step_ >= steps_; }
 
-bool Steering::IsStopping() const { return stop_ || signal() != 0; }
+bool Steering::IsStopping() const { return wishes_.stop || signal() != 0; }
 
 // The check builds a Schedule, which takes milliseconds in which rank 0 must not wait for the lock.
 Steering::Checked Steering::CheckChange(const std::map<std::string, std::string>& values) const {
@@ -109,9 +109,9 @@ Steering::Checked Steering::CheckChange(const std::map<std::string, std::string>
   config::Config in_force;
   {
     const MutexLock lock(mutex_);
-    checked.version = version_;
-    checked.candidate = accepted_;
-    in_force = in_force_;
+    checked.version = keys_.version;
+    checked.candidate = keys_.accepted;
+    in_force = keys_.in_force;
   }
   checked.status = config::ApplyLive(values, &checked.candidate);
   if (checked.status.ok()) checked.status = check_(in_force, checked.candidate);
@@ -120,18 +120,18 @@ Steering::Checked Steering::CheckChange(const std::map<std::string, std::string>
 
 bool Steering::Accept(const Checked& checked) {
   if (!checked.status.ok()) return true;
-  if (version_ != checked.version) return false;
-  accepted_ = checked.candidate;
-  ++version_;
+  if (keys_.version != checked.version) return false;
+  keys_.accepted = checked.candidate;
+  ++keys_.version;
   return true;
 }
 
 Status Steering::ChangeLocked(const std::map<std::string, std::string>& values) {
-  config::Config candidate = accepted_;
+  config::Config candidate = keys_.accepted;
   SHARDSCOPE_RETURN_IF_ERROR(config::ApplyLive(values, &candidate));
-  SHARDSCOPE_RETURN_IF_ERROR(check_(in_force_, candidate));
-  accepted_ = std::move(candidate);
-  ++version_;
+  SHARDSCOPE_RETURN_IF_ERROR(check_(keys_.in_force, candidate));
+  keys_.accepted = std::move(candidate);
+  ++keys_.version;
   return Status::Ok();
 }
 
@@ -144,24 +144,24 @@ config::Response Steering::Do(int64_t id, config::Action action) {
   response.applies_at = next_step_;
   switch (action) {
     case config::Action::kPause:
-      pause_ = true;
+      wishes_.pause = true;
       break;
     case config::Action::kResume:
-      pause_ = false;
-      single_steps_ = 0;
+      wishes_.pause = false;
+      wishes_.single_steps = 0;
       break;
     case config::Action::kStep:
-      if (!pause_) return Refused(id, "the run is not paused: pause it first, then step");
-      ++single_steps_;
+      if (!wishes_.pause) return Refused(id, "the run is not paused: pause it first, then step");
+      ++wishes_.single_steps;
       break;
     case config::Action::kStop:
-      stop_ = true;
+      wishes_.stop = true;
       break;
     case config::Action::kCheckpoint:
-      checkpoint_ = true;
+      wishes_.checkpoint = true;
       break;
   }
-  ++wakes_;
+  ++wishes_.wakes;
   changed_.notify_all();
   return response;
 }
@@ -178,18 +178,18 @@ Decision Steering::Decide(int64_t step) {
                                  " refused: " + status.message());
     }
   }
-  decision.changed = Differences(in_force_, accepted_);
-  in_force_ = accepted_;
-  if (!decision.changed.empty()) ++version_;
+  decision.changed = Differences(keys_.in_force, keys_.accepted);
+  keys_.in_force = keys_.accepted;
+  if (!decision.changed.empty()) ++keys_.version;
   decision.stop = IsStopping();
-  decision.pause = pause_ && single_steps_ == 0 && !decision.stop;
-  decision.checkpoint = std::exchange(checkpoint_, false);
-  decision.wakes = wakes_;
+  decision.pause = wishes_.pause && wishes_.single_steps == 0 && !decision.stop;
+  decision.checkpoint = std::exchange(wishes_.checkpoint, false);
+  decision.wakes = wishes_.wakes;
   is_paused_ = decision.pause;
   if (decision.pause) {
     next_step_ = step;  // open again until the run goes on
   } else {
-    if (pause_ && single_steps_ > 0) --single_steps_;
+    if (wishes_.pause && wishes_.single_steps > 0) --wishes_.single_steps;
     next_step_ = step + 1;
   }
   return decision;
@@ -198,7 +198,9 @@ Decision Steering::Decide(int64_t step) {
 bool Steering::WaitWhilePaused(const Decision& pause, int64_t limit_ns) {
   const int64_t start_ns = MonotonicNs();
   MutexLock lock(mutex_);
-  const auto came_in = [&]() REQUIRES(mutex_) { return wakes_ != pause.wakes || signal() != 0; };
+  const auto came_in = [&]() REQUIRES(mutex_) {
+    return wishes_.wakes != pause.wakes || signal() != 0;
+  };
   while (!came_in() && MonotonicNs() - start_ns < limit_ns) {
     changed_.wait_for(
         lock, std::min<std::chrono::nanoseconds>(kSignalPoll, std::chrono::nanoseconds(limit_ns)));
@@ -220,8 +222,8 @@ config::RunStatus Steering::StatusLocked() const {
   if (is_paused_) status.state = "paused";
   if (IsStopping()) status.state = "stopping";
   if (is_finished_) status.state = "finished";
-  status.values = in_force_.Values();
-  for (const ChangedKey& change : Differences(in_force_, accepted_)) {
+  status.values = keys_.in_force.Values();
+  for (const ChangedKey& change : Differences(keys_.in_force, keys_.accepted)) {
     status.pending[change.key] = change.new_value;
   }
   if (!status.pending.empty()) status.pending_step = next_step_;

@@ -79,6 +79,19 @@ class Steering {
   bool IsEnding() const REQUIRES(mutex_);
   bool IsStopping() const REQUIRES(mutex_);
 
+  struct Keys {
+    config::Config in_force;
+    config::Config accepted;  // in_force and what is pending
+    int64_t version = 0;      // of the two
+  };
+  // Beside keys: what was asked for on the control socket.
+  struct Wishes {
+    bool stop = false;
+    bool pause = false;
+    int64_t single_steps = 0;  // steps to run although paused
+    bool checkpoint = false;   // until the next decision
+    int64_t wakes = 0;         // requests that a paused run has to look at
+  };
   // A change that was checked on copies.
   struct Checked {
     Status status;
@@ -98,16 +111,10 @@ class Steering {
 
   mutable Mutex mutex_;
   CondVar changed_;
-  config::Config in_force_ GUARDED_BY(mutex_);
-  config::Config accepted_ GUARDED_BY(mutex_);  // in_force_ and what is pending
-  int64_t version_ GUARDED_BY(mutex_) = 0;      // of the two above
-  int64_t next_step_ GUARDED_BY(mutex_);        // first step that is not decided yet
-  size_t next_change_ GUARDED_BY(mutex_) = 0;   // index into listed_
-  bool stop_ GUARDED_BY(mutex_) = false;
-  bool pause_ GUARDED_BY(mutex_) = false;
-  int64_t single_steps_ GUARDED_BY(mutex_) = 0;  // steps to run although paused
-  bool checkpoint_ GUARDED_BY(mutex_) = false;
-  int64_t wakes_ GUARDED_BY(mutex_) = 0;       // requests that a paused run has to look at
+  Keys keys_ GUARDED_BY(mutex_);
+  Wishes wishes_ GUARDED_BY(mutex_);
+  int64_t next_step_ GUARDED_BY(mutex_);       // first step that is not decided yet
+  size_t next_change_ GUARDED_BY(mutex_) = 0;  // index into listed_
   bool is_paused_ GUARDED_BY(mutex_) = false;  // by the last decision
   bool is_finished_ GUARDED_BY(mutex_) = false;
 };

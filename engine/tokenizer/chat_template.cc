@@ -9,10 +9,11 @@
 #include <exception>
 #include <functional>
 #include <iterator>
+#include <system_error>
 
 #include <minja.hpp>
 
-#include "trace/base/check.h"
+#include "trace/base/process.h"
 #include "trace/base/text.h"
 
 namespace shardscope::tokenizer {
@@ -30,7 +31,8 @@ constexpr size_t kStackBytes = size_t{512} << 20;
 constexpr std::ptrdiff_t kMaxRenderBytes = std::ptrdiff_t{4} << 20;
 constexpr int64_t kMaxRange = 1'000'000;  // numbers that all calls of range() may give
 
-void OnLargeStack(const std::function<void()>& work) {
+// Error: there is no thread with such a stack, and nothing was done.
+Status OnLargeStack(const std::function<void()>& work) {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, kStackBytes);
@@ -43,8 +45,12 @@ void OnLargeStack(const std::function<void()>& work) {
       },
       const_cast<std::function<void()>*>(&work));
   pthread_attr_destroy(&attributes);
-  SHARDSCOPE_CHECK(error == 0);
+  if (error != 0) {
+    return Status::Error("the chat template: " +
+                         ErrorText(std::system_error(error, std::generic_category())));
+  }
   pthread_join(thread, nullptr);
+  return Status::Ok();
 }
 
 // Not an exception of the library's: at each level minja would write the place into those.
@@ -90,7 +96,7 @@ class BoundedContext : public minja::Context {
 // minja throws, with the place in the template behind the first line.
 Status Guarded(const std::function<void()>& work) {
   std::string error;
-  OnLargeStack([&] {
+  SHARDSCOPE_RETURN_IF_ERROR(OnLargeStack([&] {
     try {
       work();
     } catch (const std::exception& exception) {
@@ -99,7 +105,7 @@ Status Guarded(const std::function<void()>& work) {
     } catch (const TooMuch& too_much) {
       error = too_much.what;
     }
-  });
+  }));
   if (error.empty()) return Status::Ok();
   error.resize(std::min(error.size(), error.find('\n')));
   // Which leads over to the place.
@@ -171,7 +177,8 @@ ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
 ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
 
 ChatTemplate::~ChatTemplate() {
-  if (program_ != nullptr) OnLargeStack([this] { program_.reset(); });
+  if (program_ == nullptr || OnLargeStack([this] { program_.reset(); }).ok()) return;
+  static_cast<void>(program_.release());  // lost: to free it may take such a stack, too
 }
 
 Result<ChatTemplate> ChatTemplate::Parse(const std::string& source, const Tokens& tokens) {

@@ -20,7 +20,7 @@ struct Span {
 };
 
 // Threads: one at a time. A template may nest deeply, so each call does its work on a thread with a
-// stack of its own.
+// stack of its own; it is an error of each if there is none.
 class ChatTemplate {
  public:
   struct Tokens {

@@ -1,6 +1,7 @@
 #include "engine/tokenizer/tokenizer.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -377,6 +378,27 @@ TEST(ChatTemplateTest, WhatDoesNotEndIsAnError) {
   const auto chat = ChatTemplate::Parse(in_a_row, {});
   ASSERT_TRUE(chat.ok()) << chat.message();
   EXPECT_EQ(chat->Render({}, false).value(), std::string(100, 'x'));
+}
+
+// What this process has mapped.
+rlim_t AddressSpaceBytes() {
+  rlim_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+}
+
+TEST(ChatTemplateTest, WithoutRoomForItsStackIsAnError) {
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  rlimit limit = before;
+  limit.rlim_cur = AddressSpaceBytes() + (rlim_t{64} << 20);
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+  const auto refused = ChatTemplate::Parse("{{ bos_token }}", {});
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_NE(refused.message().find("the chat template: no more threads"), std::string::npos)
+      << refused.message();
+  const auto read = ChatTemplate::Parse("{{ bos_token }}", {});
+  EXPECT_TRUE(read.ok()) << read.message();
 }
 
 TEST(ChatTemplateTest, ConversationsWithoutAnAnswerOrWithAChangedBeginningAreErrors) {

@@ -34,6 +34,10 @@ class OutputFile {
 
   Status Write(std::string_view bytes);
 
+  // Where it is until it takes its place, for programs that write files by name. Empty: it is
+  // written through, or in its place.
+  const std::string& temporary() const { return temporary_; }
+
   // Puts what is written so far into its place; what follows is added there. For files that are
   // read while they grow.
   Status Publish();

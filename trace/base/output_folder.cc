@@ -1,9 +1,12 @@
 #include "trace/base/output_folder.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -65,6 +68,19 @@ Status OutputFolder::Commit() {
   }
   path_.clear();
   return Status::Ok();
+}
+
+Status OutputFolder::Replace() {
+  std::error_code error;
+  // So that at any time one of the two is there, whole.
+  if (renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, place_.c_str(), RENAME_EXCHANGE) == 0) {
+    fs::remove_all(path_, error);  // the old one has this name now
+    path_.clear();
+    return Status::Ok();
+  }
+  const bool cannot_exchange = errno == EINVAL || errno == ENOSYS;
+  if (cannot_exchange) fs::remove_all(place_, error);
+  return Commit();
 }
 
 }  // namespace shardscope

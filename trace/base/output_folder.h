@@ -24,13 +24,17 @@ class OutputFolder {
 
   OutputFolder(OutputFolder&& other) noexcept;
   OutputFolder& operator=(OutputFolder&&) = delete;
-  // Without Commit() nothing is left of it, unless another has renamed it.
+  // Without Commit() or Replace() nothing is left of it, unless another has renamed it.
   ~OutputFolder();
 
-  const std::string& path() const { return path_; }  // empty after Commit()
+  const std::string& path() const { return path_; }  // empty once it is in its place
 
   // Puts it into its place, where nothing else may be but an empty folder. Errors name both.
   Status Commit();
+
+  // As Commit(), but what is there, a file or a folder with all that is in it, is removed: after an
+  // error it is still there, unless its disk's file system cannot exchange two names.
+  Status Replace();
 
  private:
   std::string path_;

@@ -84,6 +84,32 @@ TEST_F(OutputFolderTest, WhatIsInItsPlaceStays) {
   EXPECT_THAT(Names(), testing::ElementsAre("folder"));
 }
 
+TEST_F(OutputFolderTest, ReplacesWhatIsInItsPlace) {
+  for (const bool is_there : {false, true}) {
+    auto folder = OutputFolder::Make(At("folder"), ".making-");
+    ASSERT_TRUE(folder.ok()) << folder.message();
+    const std::string name = is_there ? "new" : "old";
+    ASSERT_TRUE(WriteFile((*folder).path() + "/" + name, "x").ok());
+    const Status replaced = folder->Replace();
+    ASSERT_TRUE(replaced.ok()) << replaced.message();
+    EXPECT_EQ((*folder).path(), "");
+    EXPECT_TRUE(fs::exists(At("folder/" + name)));
+    EXPECT_THAT(Names(), testing::ElementsAre("folder"));
+  }
+  EXPECT_FALSE(fs::exists(At("folder/old")));
+}
+
+TEST_F(OutputFolderTest, WhatItCannotReplaceStays) {
+  fs::create_directories(At("folder/of another"));
+  {
+    auto folder = OutputFolder::Make(At("folder"), ".making-");
+    ASSERT_TRUE(folder.ok()) << folder.message();
+    fs::remove((*folder).path());
+    EXPECT_THAT(folder->Replace().message(), HasSubstr("cannot rename "));
+  }
+  EXPECT_TRUE(fs::exists(At("folder/of another")));
+}
+
 TEST_F(OutputFolderTest, LeftOversOfProcessesThatAreGoneAreRemoved) {
   const pid_t gone = NumberOfGone();
   const std::string living = "folder.making-" + std::to_string(getppid());

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -18,16 +20,26 @@ class Sharing {
     while (!stopped_) {
       const size_t index = next_.fetch_add(1);
       if (index >= count_) return;
-      const Status status = work_(index);
-      if (status.ok()) continue;
+      Status status;
+      std::exception_ptr thrown;
+      try {
+        status = work_(index);
+      } catch (...) {
+        thrown = std::current_exception();
+      }
+      if (status.ok() && thrown == nullptr) continue;
       const MutexLock lock(mutex_);
-      if (status_.ok()) status_ = status;
       stopped_ = true;
+      if (!status_.ok() || thrown_ != nullptr) return;
+      status_ = status;
+      thrown_ = thrown;
     }
   }
 
-  Status status() {
+  // Once no thread runs any more.
+  Status TakeResult() {
     const MutexLock lock(mutex_);
+    if (thrown_ != nullptr) std::rethrow_exception(thrown_);
     return status_;
   }
 
@@ -37,7 +49,9 @@ class Sharing {
   std::atomic<size_t> next_ = 0;
   std::atomic<bool> stopped_ = false;
   Mutex mutex_;
+  // The first error.
   Status status_ GUARDED_BY(mutex_);
+  std::exception_ptr thrown_ GUARDED_BY(mutex_);
 };
 
 }  // namespace
@@ -45,11 +59,14 @@ class Sharing {
 Status ForEachIndex(size_t count, size_t num_threads, const std::function<Status(size_t)>& work) {
   Sharing sharing(count, work);
   std::vector<std::thread> others;
-  for (size_t thread = 1; thread < std::min(count, num_threads); ++thread)
-    others.emplace_back([&sharing] { sharing.Run(); });
+  try {
+    for (size_t thread = 1; thread < std::min(count, num_threads); ++thread)
+      others.emplace_back([&sharing] { sharing.Run(); });
+  } catch (const std::system_error&) {  // there are no more
+  }
   sharing.Run();
   for (std::thread& thread : others) thread.join();
-  return sharing.status();
+  return sharing.TakeResult();
 }
 
 void ForEachIndex(size_t count, const std::function<void(size_t)>& work) {

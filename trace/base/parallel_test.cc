@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <stdexcept>
 #include <vector>
 
 namespace shardscope {
@@ -35,6 +36,19 @@ TEST(ForEachIndex, ReturnsAnErrorAndBeginsNoMore) {
   });
   EXPECT_EQ(status.message(), "three");
   EXPECT_LT(num_calls, 1'000'000U);
+}
+
+TEST(ForEachIndex, ThrowsOnWhatIsThrownOnAnyThreadAndBeginsNoMore) {
+  for (const size_t num_threads : {1, 2, 8}) {
+    std::atomic<size_t> num_calls = 0;
+    const auto work = [&num_calls](size_t index) {
+      ++num_calls;
+      if (index >= 3) throw std::length_error("three");
+      return Status::Ok();
+    };
+    EXPECT_THROW((void)ForEachIndex(1'000'000, num_threads, work), std::length_error);
+    EXPECT_LT(num_calls, 1'000'000U);
+  }
 }
 
 TEST(ForEachIndex, OfNothingThereIsNothingToDo) {

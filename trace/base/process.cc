@@ -1,6 +1,8 @@
 #include "trace/base/process.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -59,6 +61,22 @@ void Write(std::string_view text) {
   std::abort();
 }
 
+// While one lives, its thread takes no signals, nor do those that it starts.
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+ private:
+  sigset_t before_ = {};
+};
+
 int OpenFolder(const std::string& folder) {
   return open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
@@ -75,6 +93,11 @@ void EndOnShortage() { std::set_terminate(OnTerminate); }
 std::string HostName() {
   std::array<char, 256> host = {};
   return gethostname(host.data(), host.size() - 1) == 0 ? host.data() : "host";
+}
+
+std::thread ThreadWithoutSignals(std::function<void()> body) {
+  const BlockedSignals blocked;
+  return std::thread(std::move(body));
 }
 
 FolderLock::FolderLock(const std::string& folder) : descriptor_(OpenFolder(folder)) {

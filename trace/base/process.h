@@ -1,11 +1,13 @@
-// This process and its machine: the name of the host, folders that it made, memory, and the
-// messages for when the machine, or a limit of it, gives no more threads or memory.
+// This process and its machine: the name of the host, folders that it made, memory, threads, and
+// the messages for when the machine, or a limit of it, gives no more threads or memory.
 #pragma once
 
 #include <malloc.h>
 
 #include <exception>
+#include <functional>
 #include <string>
+#include <thread>
 
 namespace shardscope {
 
@@ -31,6 +33,10 @@ inline bool ReturnLargeBlocks() { return mallopt(M_MMAP_THRESHOLD, 1 << 20) == 1
 inline void ReserveForExceptions() {
   [[maybe_unused]] const volatile int used = std::uncaught_exceptions();
 }
+
+// A thread that takes no signals: those are for the threads that handle them. Throws
+// std::system_error if it cannot be started; the signals of the calling thread stay as they were.
+std::thread ThreadWithoutSignals(std::function<void()> body);
 
 // Whether the process that made a folder still lives. The system lets go of it when
 // the process ends in any way.

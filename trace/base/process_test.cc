@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
 
 #include <new>
 #include <stdexcept>
@@ -13,6 +15,20 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+
+bool IsBlocked(int signal) {
+  sigset_t blocked;
+  pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+  return sigismember(&blocked, signal) == 1;
+}
+
+TEST(ThreadWithoutSignalsTest, BlocksThemThereAndNotHere) {
+  ASSERT_FALSE(IsBlocked(SIGTERM));
+  bool is_blocked_there = false;
+  ThreadWithoutSignals([&] { is_blocked_there = IsBlocked(SIGTERM) && IsBlocked(SIGINT); }).join();
+  EXPECT_TRUE(is_blocked_there);
+  EXPECT_FALSE(IsBlocked(SIGTERM));
+}
 
 TEST(Shortage, SaysWhatIsShortAndWhatToDo) {
   EXPECT_THAT(ErrorText(std::bad_alloc()), AllOf(HasSubstr("memory"), HasSubstr("fewer ranks")));

@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <system_error>
@@ -24,7 +23,6 @@ using words::CapabilityStatus;
 
 // Less than the 33 ms between two frames of the app: each of its frames has newer rows.
 constexpr auto kBatchTime = std::chrono::milliseconds(25);
-constexpr uint64_t kAllFlushes = ~uint64_t{0};
 
 uint64_t NextKey() {
   static std::atomic<uint64_t> last = 0;
@@ -73,6 +71,7 @@ Status LiveRecorder::Start(const RecorderOptions& options) {
         "the recorder cannot start its thread: {}; fewer ranks or processes need fewer threads",
         error.code().message()));
   }
+  calls_.Begin();
   return Status::Ok();
 }
 
@@ -113,31 +112,17 @@ ThreadRings& LiveRecorder::MyRings() {
   return *rings;
 }
 
-void LiveRecorder::SetWindow(bool recording) {
-  const MutexLock lock(window_mutex_);
-  const bool is_on = switches_.size() % 2 == 0;
-  if (recording != is_on) switches_.push_back(MonotonicNs());
-  recording_.store(recording);
-}
-
-bool LiveRecorder::WasRecording(int64_t time_ns) const {
-  const MutexLock lock(window_mutex_);
-  const auto after = std::upper_bound(switches_.begin(), switches_.end(), time_ns);
-  return (after - switches_.begin()) % 2 == 0;
-}
-
 template <typename T>
 void LiveRecorder::Take(const T& record) {
-  const bool wanted = schema::RecordOf<T>::kLate ? !finished_.load(std::memory_order_relaxed)
-                                                 : recording_.load(std::memory_order_relaxed);
+  const bool wanted =
+      schema::RecordOf<T>::kLate ? !finished_.load(std::memory_order_relaxed) : window_.is_open();
   if (!wanted) return;
   ThreadRings& mine = MyRings();
   SpscRing<T>& ring = std::get<LazyRing<T>>(mine.rings).Make(ring_records_);
   if (!ring.TryPush(record)) {
     mine.dropped[schema::RecordOf<T>::kIndex].fetch_add(1, std::memory_order_relaxed);
   } else if (ring.WaitingAtMost() == ring.capacity() / 2) {
-    // Without the mutex, so that recording never blocks; a missed wake-up costs one batch time.
-    wake_.notify_one();
+    calls_.Hurry();
   }
 }
 
@@ -234,13 +219,9 @@ void LiveRecorder::WriterThread() {
   } catch (...) {
     thread_failed_.store(true);
     finished_.store(true);
-    recording_.store(false);
+    window_.CloseForGood();
   }
-  {
-    const MutexLock lock(wake_mutex_);
-    flushes_done_ = kAllFlushes;
-  }
-  flushed_.notify_all();
+  calls_.AnswerAll();
   try {
     SetError(Status::Error("the recorder's thread has no memory"));
   } catch (const std::exception&) {
@@ -250,56 +231,34 @@ void LiveRecorder::WriterThread() {
 void LiveRecorder::WriteUntilStopped() {
   int64_t next_clock_ns = MonotonicNs() + kNsPerSecond;
   while (true) {
-    uint64_t wanted = 0;
-    bool stopping = false;
-    {
-      MutexLock lock(wake_mutex_);
-      if (!stopping_ && flushes_wanted_ == flushes_done_) wake_.wait_for(lock, kBatchTime);
-      wanted = flushes_wanted_;
-      stopping = stopping_;
-    }
+    const WriterCalls::Call call = calls_.Wait(kBatchTime);
     // While nothing can be written, rows about that would only pile up.
-    if (!last_failed_ || stopping) ReportLosses();
-    if (stopping || MonotonicNs() >= next_clock_ns) {
+    if (!last_failed_ || call.stops) ReportLosses();
+    if (call.stops || MonotonicNs() >= next_clock_ns) {
       AddClockPair();
       SetError(batches_->CheckFile());
       next_clock_ns = MonotonicNs() + kNsPerSecond;
     }
     Drain();
-    {
-      const MutexLock lock(wake_mutex_);
-      flushes_done_ = wanted;
-    }
-    flushed_.notify_all();
-    if (stopping) return;
+    calls_.Answer(call);
+    if (call.stops) return;
   }
 }
 
 void LiveRecorder::StopThread() {
   if (!thread_.joinable()) return;
-  {
-    const MutexLock lock(wake_mutex_);
-    stopping_ = true;
-  }
-  wake_.notify_one();
+  calls_.Stop();
   thread_.join();
 }
 
 Status LiveRecorder::Flush() {
-  MutexLock lock(wake_mutex_);
-  // In this order: the thread is joined after it is asked to stop.
-  if (!stopping_ && thread_.joinable()) {
-    const uint64_t mine = ++flushes_wanted_;
-    wake_.notify_one();
-    flushed_.wait(lock, [&]() REQUIRES(wake_mutex_) { return flushes_done_ >= mine; });
-  }
-  lock.unlock();
+  calls_.Flush();
   return WriterStatus();
 }
 
 Status LiveRecorder::Finish() {
   finished_.store(true);
-  recording_.store(false);
+  window_.CloseForGood();
   StopThread();
   if (thread_failed_) {
     batches_->trace().Rollback();  // which also takes memory, of which the thread had none

@@ -1,8 +1,7 @@
 // LiveRecorder: the Recorder that writes a live trace file.
 //
-// Locks: threads_mutex_ guards the list of rings (taken once a thread), wake_mutex_ only pairs with
-// the condition variables, window_mutex_ is for switching and for rows that come late. Recording
-// takes none of them.
+// Locks: threads_mutex_ guards the list of rings (taken once a thread), result_mutex_ what the
+// writer tells. Recording takes neither, nor those of its parts.
 #pragma once
 
 #include <atomic>
@@ -16,7 +15,9 @@
 #include "trace/record/batch_writer.h"
 #include "trace/record/rare_rows.h"
 #include "trace/record/recorder.h"
+#include "trace/record/recording_window.h"
 #include "trace/record/thread_rings.h"
+#include "trace/record/writer_calls.h"
 
 namespace shardscope::record {
 
@@ -31,8 +32,8 @@ class LiveRecorder final : public Recorder {
 
   schema::StringId AddString(std::string_view text) override { return rare_.Intern(text); }
   void MakeRoom() override;
-  void SetWindow(bool recording) override;
-  bool WasRecording(int64_t time_ns) const override;
+  void SetWindow(bool recording) override { window_.Set(recording); }
+  bool WasRecording(int64_t time_ns) const override { return window_.WasOpen(time_ns); }
   std::map<std::string, int64_t> Dropped() const override;
   Status WriterStatus() const override;
   Status Flush() override;
@@ -70,23 +71,14 @@ class LiveRecorder final : public Recorder {
   RareRows rare_;
   const std::unique_ptr<BatchWriter> batches_;  // writer thread
   bool last_failed_ = false;                    // the last batch; writer thread
-  std::atomic<bool> recording_ = true;
+  RecordingWindow window_;
   std::atomic<bool> finished_ = false;
   std::atomic<bool> thread_failed_ = false;
-
-  mutable Mutex window_mutex_;
-  std::vector<int64_t> switches_
-      GUARDED_BY(window_mutex_);  // when recording went off, on, off, ...
 
   mutable Mutex threads_mutex_;
   std::map<std::thread::id, std::unique_ptr<ThreadRings>> threads_ GUARDED_BY(threads_mutex_);
 
-  Mutex wake_mutex_;
-  CondVar wake_;     // the writer waits here
-  CondVar flushed_;  // Flush waits here
-  uint64_t flushes_wanted_ GUARDED_BY(wake_mutex_) = 0;
-  uint64_t flushes_done_ GUARDED_BY(wake_mutex_) = 0;
-  bool stopping_ GUARDED_BY(wake_mutex_) = false;
+  WriterCalls calls_;
 
   mutable Mutex result_mutex_;
   Status status_ GUARDED_BY(result_mutex_);

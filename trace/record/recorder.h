@@ -26,7 +26,6 @@ struct RecorderOptions {
   std::map<std::string, std::string> meta;    // extra rows of table meta
   std::map<std::string, std::string> config;  // every key with its value
   int64_t max_bytes = 0;                      // 0 = unbounded
-  bool stop_on_error = false;     // record.on_error: stop the training, or go on and count
   size_t ring_records = 1 << 13;  // per thread and kind; at least twice kRowsBetweenRoom
   // Under which source of table capability lost rows are counted, of tables without one of their
   // own. Sources of other recorders are theirs to state; the engine's are engine, memory and nvtx.
@@ -66,9 +65,9 @@ class Recorder {
   virtual void MakeRoom() = 0;
   static constexpr int64_t kRowsBetweenRoom = 256;
 
-  // Whether recording is switched off (record.steps window): hot rows are ignored then,
-  // without being counted as lost. But rows that come late (spans, what a GPU did, ...: `late` in
-  // tables.py) are always taken: callers ask WasRecording().
+  // Switches recording on or off from now on (record.steps); it is on at first. While it is off hot
+  // rows are ignored, without being counted as lost; but rows that come late (spans, what a GPU
+  // did, ...: `late` in tables.py) are always taken: callers ask WasRecording(). Any thread.
   virtual void SetWindow(bool recording) = 0;
   // Whether what happened then is recorded. Any thread; may take a lock.
   virtual bool WasRecording(int64_t time_ns) const = 0;

@@ -501,7 +501,7 @@ import sqlite3, pandas as pd
 
 with sqlite3.connect("file:runs/a/trace-host-1234.db?mode=ro", uri=True) as trace:
     steps = pd.read_sql("SELECT * FROM v_step", trace)
-    stalls = pd.read_sql("SELECT cause, sum(waited_ms) AS waited_ms, count(*) AS stalls FROM v_stall GROUP BY cause ORDER BY 2 DESC", trace)
+    stalls = pd.read_sql("SELECT cause, sum(end_ns - start_ns) / 1e6 AS waited_ms, count(*) AS stalls FROM stall GROUP BY cause ORDER BY 2 DESC", trace)
 print(steps.groupby("rank")[["compute_ms", "exposed_ms", "idle_ms"]].median())
 print(stalls)
 ```

@@ -217,17 +217,15 @@ Status CompleteFinished(words::TraceState state, Database* database) {
 
 Status PublishFinished(const std::string& temporary, const TraceFile& file, bool packs_rows) {
   AddDerived(temporary);
-  if (packs_rows) {
-    const Status packed = AddRowChunks(temporary);
-    if (!packed.ok()) {
-      unlink(temporary.c_str());
-      return packed;
-    }
-  }
-  SHARDSCOPE_RETURN_IF_ERROR(SyncPath(temporary, 0));
-  if (std::rename(temporary.c_str(), file.FinishedPath().c_str()) != 0) {
-    return Status::Error(
+  Status status = packs_rows ? AddRowChunks(temporary) : Status::Ok();
+  if (status.ok()) status = SyncPath(temporary, 0);
+  if (status.ok() && std::rename(temporary.c_str(), file.FinishedPath().c_str()) != 0) {
+    status = Status::Error(
         fmt::format("cannot rename {} to {}: {}", temporary, file.FinishedPath(), SystemError()));
+  }
+  if (!status.ok()) {
+    unlink(temporary.c_str());
+    return status;
   }
   return SyncPath(file.Folder(), O_DIRECTORY);
 }

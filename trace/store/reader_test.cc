@@ -257,6 +257,47 @@ TEST_F(Hostile, WhoAsksForTheWriterKeepsNobodyFromTheLock) {
   for (std::thread& thread : asking) thread.join();
 }
 
+// What it wrote just before may have been missed: with the state that nothing comes after, a reader
+// is sent back once more.
+TEST_F(Hostile, AfterTheEndOfAWriterIsFoundItsFileIsReadOnceMore) {
+  auto writer = TraceWriter::Create(folder_);
+  ASSERT_TRUE(writer.ok()) << writer.message();
+  const TraceFile file = writer.value()->file();
+  const Result<RunFiles> run = FindRun(folder_);
+  ASSERT_TRUE(run.ok()) << run.message();
+  const auto source = RunSource::Open(*run);
+  ASSERT_TRUE(source.ok()) << source.message();
+  // So that nobody can finish it: what is in a folder of this name is not removed.
+  ASSERT_TRUE(std::filesystem::create_directory(file.UnfinishedPath()));
+  writer.value().reset();
+  const auto reads_more = [&] {
+    RowBatch batch;
+    const Result<bool> more = source.value()->Read(&batch);
+    EXPECT_TRUE(more.ok()) << more.message();
+    return more.ok() && more.value();
+  };
+  bool more = false;
+  while (source.value()->state() == SourceState::kLive && !HasFailure()) more = reads_more();
+  EXPECT_EQ(source.value()->state(), SourceState::kCut);
+  EXPECT_TRUE(more);
+  EXPECT_FALSE(reads_more());
+}
+
+// A folder has the name of the finished file.
+TEST_F(Hostile, AFinishedFileThatCannotTakeItsPlaceLeavesTheLiveOneAlone) {
+  auto writer = TraceWriter::Create(folder_);
+  ASSERT_TRUE(writer.ok()) << writer.message();
+  const TraceFile file = writer.value()->file();
+  ASSERT_TRUE(std::filesystem::create_directory(file.FinishedPath()));
+  EXPECT_THAT(writer.value()->Finish().message(), HasSubstr("cannot rename"));
+  EXPECT_FALSE(Exists(file.UnfinishedPath()));
+  EXPECT_TRUE(Exists(file.LivePath()));
+  ASSERT_TRUE(std::filesystem::remove(file.FinishedPath()));
+  const Status finished = writer.value()->Finish();
+  EXPECT_TRUE(finished.ok()) << finished.message();
+  EXPECT_FALSE(Exists(file.LivePath()));
+}
+
 TEST_F(Hostile, RunFolderErrors) {
   EXPECT_THAT(FindRun(folder_).message(), HasSubstr("is no run folder"));
   EXPECT_THAT(FindRun(folder_ + "/none").message(), HasSubstr("does not exist"));

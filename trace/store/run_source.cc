@@ -263,8 +263,11 @@ Result<bool> FileSource::Read(RowBatch* batch) {
     SHARDSCOPE_RETURN_IF_ERROR(Use(std::move(reader).value()));
     return true;
   }
+  const bool was_live = state_ == SourceState::kLive;
   CheckWriter(batch);
-  return segment_ > 0 && Exists(file_.FinishedPath());
+  // Before its end the writer may have written more than was seen above.
+  const bool is_newly_cut = was_live && state_ == SourceState::kCut;
+  return is_newly_cut || (segment_ > 0 && Exists(file_.FinishedPath()));
 }
 
 std::string ProcessOf(const std::string& stem) {

@@ -16,6 +16,7 @@
 #include "engine/checkpoint/folder.h"
 #include "engine/checkpoint/safetensors.h"
 #include "trace/base/mapped_file.h"
+#include "trace/base/output_folder.h"
 #include "trace/base/text.h"
 
 namespace shardscope::checkpoint {
@@ -126,7 +127,9 @@ std::vector<std::byte> PartOf(const std::vector<std::byte>& fused, FusedPart par
 }
 
 // As "step": of no element of the parameter.
-bool IsScalar(const DcpTensor& tensor) { return plan::NumElements(tensor.shape) == 1; }
+bool IsScalar(const DcpTensor& tensor) {
+  return std::ranges::all_of(tensor.shape, [](int64_t size) { return size == 1; });
+}
 
 }  // namespace
 
@@ -212,7 +215,8 @@ std::map<std::string, std::string> DcpImport::ModelKeys(int64_t heads) const {
   while (parameters_.contains(fmt::format("block{}.mlp.up.weight", layers))) ++layers;
   std::map<std::string, std::string> keys = {{"model.layers", std::to_string(layers)}};
   const std::vector<int64_t> embedding = shape("embedding.weight");
-  if (embedding.size() == 2) keys["model.dim"] = std::to_string(embedding[1]);
+  if (embedding.size() != 2) return keys;
+  keys["model.dim"] = std::to_string(embedding[1]);
   const std::vector<int64_t> queries = shape("block0.attention.q.weight");
   if (queries.size() != 2) return keys;
   keys["model.kind"] = "llama";
@@ -361,63 +365,71 @@ Result<std::vector<std::byte>> DcpImport::Read(const Source& source, int64_t hea
   return InHalves(whole, rows, head_rows);
 }
 
-Status DcpImport::Write(const std::string& out, const Settings& settings) const {
-  std::error_code error;
-  if (fs::exists(out, error)) {
-    return Status::Error(out + " is there already: name a folder that is not");
-  }
+// Of a head of queries, keys or values; 0: not known.
+int64_t DcpImport::HeadRows(const Settings& settings) const {
   int64_t heads = 0;
   if (const auto found = settings.config.find("model.heads"); found != settings.config.end()) {
     std::from_chars(found->second.data(), found->second.data() + found->second.size(), heads);
   }
-  int64_t head_rows = 0;
-  if (const auto found = parameters_.find("block0.attention.q.weight");
-      found != parameters_.end() && heads > 0) {
-    head_rows = found->second.at(std::string(kParameter)).tensor->shape.front() / heads;
+  const auto queries = parameters_.find("block0.attention.q.weight");
+  if (queries == parameters_.end() || heads <= 0) return 0;
+  const std::vector<int64_t>& shape = queries->second.at(std::string(kParameter)).tensor->shape;
+  return shape.empty() ? 0 : shape.front() / heads;
+}
+
+// A file of its own for `parameter` and what Adam keeps of it, in `folder`. Adds both to the index.
+Status DcpImport::WriteParameter(const std::string& parameter, int64_t head_rows,
+                                 const std::string& folder, Index* index) const {
+  const std::map<std::string, Source>& tensors = parameters_.at(parameter);
+  const std::vector<int64_t>& shape = tensors.at(std::string(kParameter)).tensor->shape;
+  ParameterEntry entry{.name = parameter, .shape = shape};
+  std::vector<std::vector<std::byte>> data;
+  for (const auto& [tensor, source] : tensors) {
+    if (source.tensor->shape != ShapeOf(source, shape)) continue;  // a scalar
+    SHARDSCOPE_ASSIGN_OR_RETURN(std::vector<std::byte> bytes, Read(source, head_rows));
+    entry.tensors.push_back({.name = tensor, .dtype = source.tensor->dtype});
+    data.push_back(std::move(bytes));
+  }
+  std::vector<TensorBytes> written;
+  for (size_t at = 0; at < data.size(); ++at) {
+    const TensorEntry& tensor = entry.tensors[at];
+    written.push_back({{tensor.name + "." + parameter, tensor.dtype, shape}, data[at]});
+  }
+  std::vector<int64_t> offsets;
+  SHARDSCOPE_ASSIGN_OR_RETURN(
+      FileEntry file, WriteTensors(folder + "/" + parameter + ".safetensors", written, &offsets));
+  for (size_t at = 0; at < offsets.size(); ++at) {
+    entry.tensors[at].parts = {{.file = static_cast<int32_t>(index->files.size()),
+                                .offset = offsets[at],
+                                .runs = {{.count = plan::NumElements(shape)}}}};
+  }
+  index->files.push_back(std::move(file));
+  index->parameters.push_back(std::move(entry));
+  return Status::Ok();
+}
+
+Status DcpImport::Write(const std::string& out, const Settings& settings) const {
+  std::error_code error;
+  if (fs::exists(out, error)) {
+    return Status::Error(out + " is there already: name a folder that is not");
   }
   const std::string partial = out + ".partial";
   if (const fs::path parent = fs::path(partial).parent_path(); !parent.empty()) {
     fs::create_directories(parent, error);
   }
   SHARDSCOPE_RETURN_IF_ERROR(CreatePartial(partial, "an import"));
-  const auto write = [&]() -> Status {
-    Index index{.num_ranks = 1, .config = settings.config, .model = settings.model};
-    SHARDSCOPE_ASSIGN_OR_RETURN(index.step, ReadStep());
-    for (const auto& [parameter, tensors] : parameters_) {
-      const std::vector<int64_t>& shape = tensors.at(std::string(kParameter)).tensor->shape;
-      ParameterEntry& entry = index.parameters.emplace_back();
-      entry.name = parameter;
-      entry.shape = shape;
-      std::vector<std::vector<std::byte>> data;
-      std::vector<TensorBytes> written;
-      for (const auto& [tensor, source] : tensors) {
-        if (source.tensor->shape != ShapeOf(source, shape)) continue;  // a scalar
-        SHARDSCOPE_ASSIGN_OR_RETURN(std::vector<std::byte> bytes, Read(source, head_rows));
-        entry.tensors.push_back({.name = tensor, .dtype = source.tensor->dtype});
-        data.push_back(std::move(bytes));
-        written.push_back({{tensor + "." + parameter, source.tensor->dtype, shape}, data.back()});
-      }
-      for (size_t at = 0; at < data.size(); ++at) written[at].bytes = data[at];
-      std::vector<int64_t> offsets;
-      const std::string name = parameter + ".safetensors";
-      SHARDSCOPE_ASSIGN_OR_RETURN(FileEntry file,
-                                  WriteTensors(partial + "/" + name, written, &offsets));
-      const auto number = static_cast<int32_t>(index.files.size());
-      for (size_t at = 0; at < offsets.size(); ++at) {
-        entry.tensors[at].parts = {
-            {.file = number, .offset = offsets[at], .runs = {{.count = plan::NumElements(shape)}}}};
-      }
-      index.files.push_back(std::move(file));
-    }
-    SHARDSCOPE_ASSIGN_OR_RETURN(FileEntry toml, WriteText(partial + "/run.toml", settings.toml));
-    index.files.push_back(std::move(toml));
-    const std::string text = PrintIndex(index);
-    SHARDSCOPE_RETURN_IF_ERROR(WriteText(partial + "/" + std::string(kIndexName), text).status());
-    return Publish(partial, out);
-  };
-  const Status status = write();
-  if (!status.ok()) fs::remove_all(partial, error);
-  return status;
+  const OutputFolder removed(partial, out);  // also where there is no memory for a tensor
+  Index index{.num_ranks = 1, .config = settings.config, .model = settings.model};
+  SHARDSCOPE_ASSIGN_OR_RETURN(index.step, ReadStep());
+  const int64_t head_rows = HeadRows(settings);
+  for (const auto& [parameter, tensors] : parameters_) {
+    SHARDSCOPE_RETURN_IF_ERROR(WriteParameter(parameter, head_rows, partial, &index));
+  }
+  SHARDSCOPE_ASSIGN_OR_RETURN(FileEntry toml, WriteText(partial + "/run.toml", settings.toml));
+  index.files.push_back(std::move(toml));
+  const std::string text = PrintIndex(index);
+  SHARDSCOPE_RETURN_IF_ERROR(WriteText(partial + "/" + std::string(kIndexName), text).status());
+  return Publish(partial, out);
 }
 
 }  // namespace shardscope::checkpoint

@@ -71,6 +71,9 @@ class DcpImport {
   std::vector<int64_t> ShapeOf(const Source& source, std::vector<int64_t> shape) const;
   Result<int64_t> ReadStep() const;
   Result<std::vector<std::byte>> Read(const Source& source, int64_t head_rows) const;
+  int64_t HeadRows(const Settings& settings) const;
+  Status WriteParameter(const std::string& parameter, int64_t head_rows, const std::string& folder,
+                        Index* index) const;
 
   std::string folder_;
   DcpMetadata metadata_;

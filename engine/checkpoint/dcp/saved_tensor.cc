@@ -200,12 +200,12 @@ Result<Bytes> SavedTensorBytes(Bytes bytes, const std::string& dtype,
   if (!IsContiguous(sizes, strides))
     return Status::Error("its elements are not in row-major order");
   const std::optional<Bytes> data = archive.Find(fmt::format("data/{}", storage[2].text()));
-  const int64_t first = given[1].whole().value_or(-1) * element_bytes;
-  const int64_t count = plan::NumElements(sizes) * element_bytes;
-  if (!data || first < 0 || first > std::ssize(*data) || count > std::ssize(*data) - first) {
-    return Damaged();
-  }
-  return data->subspan(static_cast<size_t>(first), static_cast<size_t>(count));
+  const int64_t first = given[1].whole().value_or(-1);
+  const int64_t count = plan::NumElements(sizes);
+  const int64_t elements = data ? std::ssize(*data) / element_bytes : 0;
+  if (!data || first < 0 || first > elements || count > elements - first) return Damaged();
+  return data->subspan(static_cast<size_t>(first * element_bytes),
+                       static_cast<size_t>(count * element_bytes));
 }
 
 }  // namespace shardscope::checkpoint

@@ -9,6 +9,7 @@
 
 #include "engine/cuda/device/device_toys_test_util.h"
 #include "engine/plan/policy.h"
+#include "engine/plan/strategy_test_util.h"
 #include "engine/plan/uniform_model.h"
 #include "engine/plan/validate.h"
 #include "trace/base/time.h"
@@ -38,8 +39,7 @@ Policy RandomPolicy(std::mt19937* random) {
   Policy policy;
   policy.preset = below(2) == 0 ? plan::Preset::kFsdp1 : plan::Preset::kFsdp2;
   const auto strategies = plan::Strategies();
-  policy.strategy = &strategies[static_cast<size_t>(below(static_cast<int>(strategies.size())))];
-  policy.reshard_after_forward = policy.strategy->reshards_after_forward;
+  SetStrategy(strategies[static_cast<size_t>(below(static_cast<int>(strategies.size())))], &policy);
   policy.backward_prefetch = static_cast<plan::BackwardPrefetch>(below(3));
   policy.backward_depth = 1 + below(3);
   policy.forward_prefetch = below(4);
@@ -203,8 +203,7 @@ TEST(CudaRunner, ARankThatThrowsEndsTheOthers) {
 
 Policy OffloadedPolicy(plan::Offload offload, const char* strategy) {
   Policy policy;
-  policy.strategy = plan::FindStrategy(strategy);
-  policy.reshard_after_forward = policy.strategy->reshards_after_forward;
+  SetStrategy(strategy, &policy);
   policy.mesh = plan::MeshOf(plan::MeshDimension::kShard, 2);
   policy.offload = offload;
   return policy;

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "engine/cuda/runtime/cpu_as_gpu_test_util.h"
+#include "engine/plan/strategy_test_util.h"
 #include "engine/runtime/ranks/job_test_util.h"
 #include "trace/base/time.h"
 
@@ -40,8 +41,7 @@ TestRun RunOf(const Training& tested, plan::DType dtype) {
   run.training.num_ranks = tested.ranks;
   run.training.micro_batches = tested.micro_batches;
   run.policy.preset = tested.preset;
-  run.policy.strategy = tested.strategy;
-  run.policy.reshard_after_forward = tested.strategy->reshards_after_forward;
+  SetStrategy(*tested.strategy, &run.policy);
   run.stages = tested.stages;
   run.policy.units.sequence_parallel = tested.sequence;
   if (tested.sequence) run.model.seq = 18;  // a part for each rank

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "engine/cuda/runtime/cpu_as_gpu_test_util.h"
+#include "engine/plan/strategy_test_util.h"
 #include "engine/runtime/ranks/frozen_test_util.h"
 #include "trace/base/time.h"
 
@@ -29,9 +30,8 @@ runtime::TestRun OffloadRun(const OffloadCase& tested) {
   run.training.num_ranks = tested.ranks;
   run.training.micro_batches = 2;
   run.training.steps = 3;
-  run.policy.strategy = plan::FindStrategy(tested.strategy);
+  SetStrategy(tested.strategy, &run.policy);
   run.policy.preset = tested.preset;
-  run.policy.reshard_after_forward = run.policy.strategy->reshards_after_forward;
   run.policy.offload = tested.offload;
   run.stages = tested.stages;
   return run;

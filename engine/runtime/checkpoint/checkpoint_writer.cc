@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -178,7 +177,10 @@ void CheckpointWriter::WriteRank(int rank, const std::string& partial, Written* 
   written->errors.push_back(fmt::format("rank {}: {}", rank, status.message()));
   std::error_code ignored;
   fs::remove(partial + "/" + data, ignored);  // makes room
-  if (!is_leader()) std::ofstream(partial + "/" + FileName(rank, "failed")) << status.message();
+  if (is_leader()) return;
+  // In one step, as the others: the leader reads it as soon as it is there. Where that cannot be
+  // written either, the leader waits in vain, and says so.
+  static_cast<void>(WriteFile(partial + "/" + FileName(rank, "failed"), status.message()));
 }
 
 // Ranks of other processes, each as soon as it has written.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "engine/plan/strategy_test_util.h"
 #include "engine/runtime/ranks/job_test_util.h"
 
 namespace shardscope::runtime {
@@ -55,7 +56,7 @@ class ReferenceTest : public testing::TestWithParam<ReferenceCase> {
     run.training.num_ranks = GetParam().ranks;
     run.training.micro_batches = GetParam().micro_batches;
     run.policy.preset = GetParam().preset;
-    run.policy.strategy = GetParam().strategy;
+    SetStrategy(*GetParam().strategy, &run.policy);
     run.replicas = GetParam().replicas;
     run.policy.pipeline = GetParam().pipeline;
     run.chunks = GetParam().chunks;
@@ -69,7 +70,6 @@ class ReferenceTest : public testing::TestWithParam<ReferenceCase> {
     run.policy.units.sequence_parallel = GetParam().sequence;
     if (GetParam().sequence && tensor_ranks == 3) run.model.seq = 18;
     if (stages > 1) run.model.layers = stages + 1;  // of which the first has two
-    run.policy.reshard_after_forward = GetParam().strategy->reshards_after_forward;
     if (GetParam().llama) MakeLlama(&run, GetParam().tied);
     return run;
   }
@@ -362,8 +362,7 @@ std::vector<plan::Policy> EveryPresetAndStrategy(int forward_prefetch) {
           FindStrategy("pipeline"), FindStrategy("tensor"), FindStrategy("data_parallel")}) {
       plan::Policy& policy = policies.emplace_back();
       policy.preset = preset;
-      policy.strategy = strategy;
-      policy.reshard_after_forward = strategy->reshards_after_forward;
+      SetStrategy(*strategy, &policy);
       policy.forward_prefetch = forward_prefetch;
     }
   }
@@ -436,8 +435,7 @@ TEST(BitsTest, AsyncTensorRanksAgree) {
   for (const char* strategy : {"tensor", "full", "ddp", "pipeline"}) {
     for (const bool has_parts : {false, true}) {
       run.policy = {};
-      run.policy.strategy = FindStrategy(strategy);
-      run.policy.reshard_after_forward = run.policy.strategy->reshards_after_forward;
+      SetStrategy(strategy, &run.policy);
       run.policy.units.sequence_parallel = has_parts;
       run.tensor = 2;
       if (run.policy.strategy->name == "tensor") run.tensor = 4;
@@ -514,8 +512,7 @@ TEST(RecomputeTest, Fp64WeightsAreThoseOfTheReference) {
     for (const auto mode : {plan::Checkpointing::kEvery, plan::Checkpointing::kProducts}) {
       TestRun run;
       run.model = {.layers = 3, .dim = 24, .heads = 4, .seq = 16, .dtype = plan::DType::kFp64};
-      run.policy.strategy = FindStrategy(strategy);
-      run.policy.reshard_after_forward = run.policy.strategy->reshards_after_forward;
+      SetStrategy(strategy, &run.policy);
       run.policy.checkpointing.mode = mode;
       run.training.num_ranks = 2 + 2 * static_cast<int>(run.policy.strategy->replicates_shards());
       EXPECT_LE(LargestDifference(Train(run).parameters, TrainReference(run).parameters), 1e-10)
@@ -533,8 +530,7 @@ TEST(LogitsBlockTest, Fp64WeightsAreThoseOfTheReference) {
   for (const char* strategy : {"full", "ddp", "zero2", "zero3", "hybrid", "pipeline", "tensor"}) {
     TestRun run;
     run.model = {.layers = 3, .dim = 24, .heads = 4, .seq = 16, .dtype = plan::DType::kFp64};
-    run.policy.strategy = FindStrategy(strategy);
-    run.policy.reshard_after_forward = run.policy.strategy->reshards_after_forward;
+    SetStrategy(strategy, &run.policy);
     run.policy.units.sequence_parallel = PolicyOf(run).units.tensor_ranks > 1;
     run.training.num_ranks = 2 + 2 * static_cast<int>(run.policy.strategy->replicates_shards());
     run.training.micro_batches = 2;

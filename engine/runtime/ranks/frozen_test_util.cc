@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/model/reference_model.h"
+#include "engine/plan/strategy_test_util.h"
 
 namespace shardscope::runtime {
 
@@ -16,9 +17,8 @@ TestRun FrozenRun(const FrozenCase& tested, Trains trains) {
   run.training.num_ranks = tested.ranks;
   run.training.micro_batches = tested.micro_batches;
   run.training.steps = 3;
-  run.policy.strategy = plan::FindStrategy(tested.strategy);
+  SetStrategy(tested.strategy, &run.policy);
   run.policy.preset = tested.preset;
-  run.policy.reshard_after_forward = run.policy.strategy->reshards_after_forward;
   run.policy.post_forward_ranks = tested.post_forward_ranks;
   run.stages = tested.stages;
   run.tensor = tested.tensor;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/plan/strategy_test_util.h"
 #include "engine/runtime/cpu_device.h"
 #include "engine/runtime/ranks/job_test_util.h"
 #include "trace/base/time.h"
@@ -15,7 +16,6 @@ namespace {
 
 using model::RateSchedule;
 using plan::DType;
-using plan::FindStrategy;
 using plan::GradientSync;
 using plan::OptimizerKind;
 using plan::Preset;
@@ -25,8 +25,7 @@ TestRun NumericsRun(const char* strategy, int ranks, DType dtype = DType::kFp64)
   run.model.dtype = dtype;
   run.training.num_ranks = ranks;
   run.training.micro_batches = 3;
-  run.policy.strategy = FindStrategy(strategy);
-  run.policy.reshard_after_forward = run.policy.strategy->reshards_after_forward;
+  SetStrategy(strategy, &run.policy);
   return run;
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/plan/conflicts.h"
+#include "engine/plan/strategy_test_util.h"
 #include "engine/runtime/ranks/job_test_util.h"
 
 namespace shardscope::runtime {
@@ -16,8 +17,7 @@ void SetPolicy(const char* strategy, Preset preset, TestRun* run) {
   run->training.num_ranks = strategy[0] == 'h' ? 4 : 3;
   run->policy = {};
   run->policy.preset = preset;
-  run->policy.strategy = FindStrategy(strategy);
-  run->policy.reshard_after_forward = run->policy.strategy->reshards_after_forward;
+  SetStrategy(strategy, &run->policy);
 }
 
 // Shards in the host's memory: the same values, wherever they lie and whenever they are updated.
@@ -146,8 +146,7 @@ TEST(OffloadTest, Fp64WeightsOfComposedRanksAreThoseOfTheReference) {
         run.training.steps = 3;
         run.training.clip = clip;
         run.tensor = tried.tensor;
-        run.policy.strategy = FindStrategy(tried.strategy);
-        run.policy.reshard_after_forward = run.policy.strategy->reshards_after_forward;
+        SetStrategy(tried.strategy, &run.policy);
         run.policy.offload = tried.offload;
         run.policy.update.clips = clip > 0 || tried.offload != plan::Offload::kAll;
         run.policy.units.sequence_parallel = shares_sequence;
@@ -210,8 +209,7 @@ TEST(BitsTest, OffloadOfRanksThatShareTheSequenceAgrees) {
           run.policy = {};
           run.policy.reduce_dtype = types.reduce;
           run.policy.preset = preset;
-          run.policy.strategy = FindStrategy(strategy);
-          run.policy.reshard_after_forward = run.policy.strategy->reshards_after_forward;
+          SetStrategy(strategy, &run.policy);
           run.policy.accumulation.sync = sync;
           run.policy.units.sequence_parallel = true;
           if (plan::ConflictOfReduceScatterOnly(run.policy) != plan::Conflict::kNone) continue;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/plan/strategy_test_util.h"
 #include "engine/runtime/cpu_device.h"
 #include "engine/runtime/ranks/job_test_util.h"
 #include "trace/base/time.h"
@@ -12,16 +13,13 @@
 namespace shardscope::runtime {
 namespace {
 
-using plan::FindStrategy;
-
 TestRun RunOf(const char* strategy, int ranks) {
   TestRun run;
   run.training.num_ranks = ranks;
   run.training.micro_batches = 2;
   run.model.layers = 4;  // a stage for each rank
   run.model.heads = 12;  // some for each
-  run.policy.strategy = FindStrategy(strategy);
-  run.policy.reshard_after_forward = run.policy.strategy->reshards_after_forward;
+  SetStrategy(strategy, &run.policy);
   return run;
 }
 

@@ -14,6 +14,7 @@
 
 #include "engine/model/matmul_scratch.h"
 #include "engine/plan/memory.h"
+#include "engine/plan/strategy_test_util.h"
 #include "engine/runtime/cpu_device.h"
 #include "engine/runtime/memory/memory_pool.h"
 #include "engine/runtime/memory/tensor_memory.h"
@@ -158,8 +159,7 @@ std::vector<plan::Policy> ManyPolicies() {
         for (const Knobs& knobs : {Knobs{1, 0, 0, -1}, {3, 2, 0, -1}, {2, 1, 2, 0}, {1, 3, 1, 2}}) {
           plan::Policy& policy = policies.emplace_back();
           policy.preset = preset;
-          policy.strategy = strategy;
-          policy.reshard_after_forward = strategy->reshards_after_forward;
+          SetStrategy(*strategy, &policy);
           policy.backward_prefetch = backward;
           policy.backward_depth = knobs.depth;
           policy.forward_prefetch = knobs.forward;
@@ -182,8 +182,7 @@ std::vector<plan::Policy> ManyPolicies() {
   for (const Strategy* strategy : {FindStrategy("tensor"), FindStrategy("full")}) {
     for (int count = 0; count < 6; ++count) {
       plan::Policy& policy = policies.emplace_back();
-      policy.strategy = strategy;
-      policy.reshard_after_forward = strategy->reshards_after_forward;
+      SetStrategy(*strategy, &policy);
       policy.units.sequence_parallel = count % 3 != 0;
       policy.tensor_async = count % 2 == 0;
     }
@@ -461,8 +460,7 @@ TEST(AllocatorTest, AgreesWithTheLedgerToTheByte) {
         run.training.num_ranks = 3;
         run.training.micro_batches = 2;
         run.policy.preset = preset;
-        run.policy.strategy = strategy;
-        run.policy.reshard_after_forward = strategy->reshards_after_forward;
+        SetStrategy(*strategy, &run.policy);
         for (const plan::Checkpointing mode : kCheckpointings) {
           run.policy.checkpointing.mode = mode;
           ExpectEveryByteListed(run, unscoped);
@@ -509,8 +507,7 @@ TEST(AllocatorTest, CountsTheMemoryOfTheHostApart) {
       run.model.dtype = dtype;
       run.training.num_ranks = 3;
       run.training.micro_batches = 2;
-      run.policy.strategy = FindStrategy(strategy);
-      run.policy.reshard_after_forward = run.policy.strategy->reshards_after_forward;
+      SetStrategy(strategy, &run.policy);
       run.policy.offload = offload;
       run.policy.units.persistence_threshold = 100;
       ExpectEveryByteListed(run, unscoped);
@@ -535,10 +532,9 @@ TEST(AllocatorTest, AgreesWithTheLedgerWhereRanksShareLayers) {
       run.training.num_ranks = 4;
       run.training.micro_batches = 2;
       run.tensor = 2;
-      run.policy.strategy = FindStrategy(strategy);
+      SetStrategy(strategy, &run.policy);
       if (run.policy.strategy->name == "pipeline") run.stages = 2;
       if (run.policy.strategy->name == "tensor") run.training.num_ranks = 2;
-      run.policy.reshard_after_forward = run.policy.strategy->reshards_after_forward;
       for (const bool has_parts : {false, true}) {
         for (const bool is_async : {false, true}) {
           run.policy.units.sequence_parallel = has_parts;

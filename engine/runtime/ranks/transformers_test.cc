@@ -14,6 +14,7 @@
 #include "engine/model/huggingface.h"
 #include "engine/model/safetensors.h"
 #include "engine/model/weight_folder.h"
+#include "engine/plan/strategy_test_util.h"
 #include "engine/runtime/cpu_device.h"
 #include "engine/runtime/ranks/job_test_util.h"
 #include "tests/places.h"
@@ -187,8 +188,7 @@ TEST_P(LoadingTest, ReadsOnceWhatEachRankKeepsAndHoldsThatAlone) {
   MakeLlama(&run);
   ASSERT_TRUE(run.model.qkv_bias);
   run.training.num_ranks = tested.ranks;
-  run.policy.strategy = plan::FindStrategy(tested.strategy);
-  run.policy.reshard_after_forward = run.policy.strategy->reshards_after_forward;
+  SetStrategy(tested.strategy, &run.policy);
   model::SafetensorsWriter writer;
   for (const plan::Parameter& parameter : model::AllParameters(run.model)) {
     const std::string name = model::HuggingFaceName(parameter.name);

@@ -101,6 +101,51 @@ std::vector<Message> GatherMessages(const Party& party, std::span<const GatherPi
   return messages;
 }
 
+// A rank's part of a piece that all ranks add up.
+struct ReduceChunk {
+  std::byte* data = nullptr;
+  size_t elements = 0;
+};
+
+ReduceChunk ChunkAt(const AllReducePiece& piece, int place, int num_places, size_t element_bytes) {
+  const auto [from, to] = ChunkOf(piece.elements, place, num_places);
+  return {piece.data + from * element_bytes, to - from};
+}
+
+// Of an all-reduce of much, in which each rank first adds up its chunk of each piece.
+struct AllReduceMessages {
+  std::vector<const std::byte*> inputs;  // [piece * ranks + place]: what is added up here
+  std::vector<Message> reduces;          // bring these
+  std::vector<Message> gathers;          // bring the sums to all
+};
+
+// `scratch`: for what comes from the others, each chunk in a section of its own.
+AllReduceMessages MessagesOfAllReduce(const Party& party, std::span<const AllReducePiece> pieces,
+                                      size_t element_bytes, std::byte* scratch) {
+  AllReduceMessages messages;
+  for (const AllReducePiece& piece : pieces) {
+    const ReduceChunk own = ChunkAt(piece, party.place(), party.size(), element_bytes);
+    const size_t bytes = own.elements * element_bytes;
+    for (int place = 0; place < party.size(); ++place) {
+      messages.inputs.push_back(place == party.place() ? own.data : scratch);
+      if (place == party.place()) continue;
+      const int peer = party.RankAt(place);
+      const ReduceChunk theirs = ChunkAt(piece, place, party.size(), element_bytes);
+      const size_t their_bytes = theirs.elements * element_bytes;
+      if (bytes > 0) {
+        messages.reduces.push_back({.peer = peer, .receive = scratch, .bytes = bytes});
+        messages.gathers.push_back({.peer = peer, .send = own.data, .bytes = bytes});
+      }
+      if (their_bytes > 0) {
+        messages.reduces.push_back({.peer = peer, .send = theirs.data, .bytes = their_bytes});
+        messages.gathers.push_back({.peer = peer, .receive = theirs.data, .bytes = their_bytes});
+      }
+      scratch += AlignedUp(bytes);
+    }
+  }
+  return messages;
+}
+
 class GlooTransport : public Transport {
  public:
   GlooTransport(int num_ranks, int first_rank, int64_t timeout_ns, std::unique_ptr<Store> store)
@@ -317,56 +362,30 @@ void GlooTransport::AllReduce(const Call& call, std::span<const AllReducePiece> 
   if (all_bytes <= kSmallReduceBytes) return AllReduceSmall(call, pieces, reduction);
 
   const Party party = PartyOf(call);
-  size_t scratch_bytes = 0;
-  const auto own_bytes = [&](const AllReducePiece& piece) {
-    const auto [from, to] = ChunkOf(piece.elements, party.place(), party.size());
-    return (to - from) * element_bytes;
+  const auto own_chunk = [&](const AllReducePiece& piece) {
+    return ChunkAt(piece, party.place(), party.size(), element_bytes);
   };
+  size_t scratch_bytes = 0;
   for (const AllReducePiece& piece : pieces) {
-    scratch_bytes += AlignedUp(own_bytes(piece)) * static_cast<size_t>(party.size() - 1);
+    scratch_bytes += AlignedUp(own_chunk(piece).elements * element_bytes) *
+                     static_cast<size_t>(party.size() - 1);
   }
   const Scratch scratch(call, scratch_bytes);
-  std::vector<const std::byte*> inputs;
-  std::vector<Message> reduces;
-  std::vector<Message> gathers;
-  std::byte* free = scratch.data();
-  for (const AllReducePiece& piece : pieces) {
-    const size_t bytes = own_bytes(piece);
-    std::byte* own =
-        piece.data + ChunkOf(piece.elements, party.place(), party.size()).first * element_bytes;
-    for (int place = 0; place < party.size(); ++place) {
-      inputs.push_back(place == party.place() ? own : free);
-      if (place == party.place()) continue;
-      const int peer = party.RankAt(place);
-      const auto [from, to] = ChunkOf(piece.elements, place, party.size());
-      std::byte* theirs = piece.data + from * element_bytes;
-      const size_t their_bytes = (to - from) * element_bytes;
-      if (bytes > 0) {
-        reduces.push_back({.peer = peer, .receive = free, .bytes = bytes});
-        gathers.push_back({.peer = peer, .send = own, .bytes = bytes});
-      }
-      if (their_bytes > 0) {
-        reduces.push_back({.peer = peer, .send = theirs, .bytes = their_bytes});
-        gathers.push_back({.peer = peer, .receive = theirs, .bytes = their_bytes});
-      }
-      free += AlignedUp(bytes);
-    }
-  }
+  const AllReduceMessages messages =
+      MessagesOfAllReduce(party, pieces, element_bytes, scratch.data());
   Exchange(call, OpKind::kAllReduce,
-           TagOf(OpKind::kAllReduce, call.communicator, pieces, reduction), reduces, [] {});
+           TagOf(OpKind::kAllReduce, call.communicator, pieces, reduction), messages.reduces,
+           [] {});
   const auto ranks = static_cast<size_t>(party.size());
   for (size_t index = 0; index < pieces.size(); ++index) {
-    const size_t own_elements = own_bytes(pieces[index]) / element_bytes;
-    std::byte* own =
-        pieces[index].data +
-        ChunkOf(pieces[index].elements, party.place(), party.size()).first * element_bytes;
-    SumInOrder({inputs.data() + index * ranks, ranks}, own_elements, reduction.dtype,
-               reduction.scale, own);
+    const ReduceChunk own = own_chunk(pieces[index]);
+    SumInOrder({messages.inputs.data() + index * ranks, ranks}, own.elements, reduction.dtype,
+               reduction.scale, own.data);
   }
   Exchange(call, OpKind::kAllReduce,
            TagOf(OpKind::kAllReduce, call.communicator, pieces, reduction,
                  /*is_second_half=*/true),
-           gathers, [] {});
+           messages.gathers, [] {});
 }
 
 void GlooTransport::Broadcast(const Call& call, std::span<const BroadcastPiece> pieces) {

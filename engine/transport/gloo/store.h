@@ -1,5 +1,6 @@
 // Store: a few small texts that all ranks of a run can set and read: c10d's, in this process or
-// served by one of the processes. Ranks find one another through it, and learn why another stopped.
+// served by one of the processes. Ranks find one another through it, and read there why another
+// stopped.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
