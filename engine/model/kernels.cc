@@ -5,17 +5,48 @@
 #include <c10/util/Half.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <numbers>
 #include <type_traits>
 #include <vector>
 
+#include "engine/plan/formats.h"
+
+// A loop that is compiled for AVX2 and AVX-512 too; the one for this CPU is chosen as the program
+// is loaded. Each gives the same bits: it adds up nothing, and products are rounded before they are
+// added to (CMakeLists.txt).
+#if defined(__x86_64__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)
+#define SHARDSCOPE_FOR_EACH_CPU \
+  __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+#else
+#define SHARDSCOPE_FOR_EACH_CPU
+#endif
+
 namespace shardscope::model {
 namespace {
 
 template <typename T>
 using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+// LibTorch's own conversions have branches, with which loops are not vectorised; these give the
+// same.
+inline float Widened(float value) { return value; }
+inline double Widened(double value) { return value; }
+inline float Widened(c10::BFloat16 value) { return plan::Bf16ToFloat(value.x); }
+inline float Widened(c10::Half value) { return plan::Fp16ToFloat(value.x); }
+template <typename T>
+inline T Narrowed(Wide<T> value) {
+  if constexpr (std::is_same_v<T, c10::BFloat16>) {
+    return T(plan::FloatToBf16(value), T::from_bits());
+  } else if constexpr (std::is_same_v<T, c10::Half>) {
+    return T(plan::FloatToFp16(value), T::from_bits());
+  } else {
+    return value;
+  }
+}
 
 // Calls body with a value of the tensor's element type.
 template <typename Body>
@@ -46,11 +77,12 @@ void RmsNormRows(const at::Tensor& x, const at::Tensor& weight, double epsilon, 
     T* out = normed->mutable_data_ptr<T>() + row * dim;
     W sum = 0;
 #pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < dim; ++i) sum += static_cast<W>(in[i]) * static_cast<W>(in[i]);
+    for (int64_t i = 0; i < dim; ++i) sum += Widened(in[i]) * Widened(in[i]);
     const W factor = 1 / std::sqrt(sum / static_cast<W>(dim) + static_cast<W>(epsilon));
     scale->mutable_data_ptr<W>()[row] = factor;
+#pragma omp simd
     for (int64_t i = 0; i < dim; ++i) {
-      out[i] = static_cast<T>(static_cast<W>(in[i]) * factor * static_cast<W>(weights[i]));
+      out[i] = Narrowed<T>(Widened(in[i]) * factor * Widened(weights[i]));
     }
   }
 }
@@ -75,34 +107,35 @@ void RmsNormBackwardRows(const RmsNormBackwardArgs& args, at::Tensor* input_grad
     W dot = 0;
 #pragma omp simd reduction(+ : dot)
     for (int64_t i = 0; i < dim; ++i) {
-      dot += static_cast<W>(gradient[i]) * static_cast<W>(weights[i]) * static_cast<W>(in[i]);
+      dot += Widened(gradient[i]) * Widened(weights[i]) * Widened(in[i]);
     }
     const W pull = scale * scale * scale * dot / static_cast<W>(dim);
+#pragma omp simd
     for (int64_t i = 0; i < dim; ++i) {
-      const W incoming = static_cast<W>(gradient[i]);
-      const W value = static_cast<W>(in[i]);
+      const W incoming = Widened(gradient[i]);
+      const W value = Widened(in[i]);
       sums[i] += incoming * value * scale;
-      const W beside = residuals == nullptr ? W{0} : static_cast<W>(residuals[row * dim + i]);
-      out[i] =
-          static_cast<T>(beside + incoming * static_cast<W>(weights[i]) * scale - value * pull);
+      const W beside = residuals == nullptr ? W{0} : Widened(residuals[row * dim + i]);
+      out[i] = Narrowed<T>(beside + incoming * Widened(weights[i]) * scale - value * pull);
     }
   }
   if (!weight_gradient->defined()) return;  // frozen
   T* result = weight_gradient->mutable_data_ptr<T>();
-  for (int64_t i = 0; i < dim; ++i) result[i] = static_cast<T>(sums[i]);
+  for (int64_t i = 0; i < dim; ++i) result[i] = Narrowed<T>(sums[i]);
 }
 
 // Rotates one head by the angles of one position; `direction` -1 is the inverse.
 template <typename T>
 void RotateHead(const Wide<T>* table, int64_t half, Wide<T> direction, const T* in, T* out) {
   using W = Wide<T>;
+#pragma omp simd
   for (int64_t i = 0; i < half; ++i) {
     const W cosine = table[i];
     const W sine = direction * table[half + i];
-    const W first = static_cast<W>(in[i]);
-    const W second = static_cast<W>(in[half + i]);
-    out[i] = static_cast<T>(first * cosine - second * sine);
-    out[half + i] = static_cast<T>(first * sine + second * cosine);
+    const W first = Widened(in[i]);
+    const W second = Widened(in[half + i]);
+    out[i] = Narrowed<T>(first * cosine - second * sine);
+    out[half + i] = Narrowed<T>(first * sine + second * cosine);
   }
 }
 
@@ -178,6 +211,52 @@ inline W Sigmoid(W x) {
   return 1 / (1 + FastExp(std::clamp(-x, W{-80}, W{80})));
 }
 
+template <typename T>
+SHARDSCOPE_FOR_EACH_CPU void SwiGluOf(const T* gates, const T* ups, int64_t count, T* products) {
+  using W = Wide<T>;
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) {
+    const W value = Widened(gates[i]);
+    products[i] = Narrowed<T>(value * Sigmoid(value) * Widened(ups[i]));
+  }
+}
+
+// With s = sigmoid(g): d/dg (g s) = s (1 + g (1 - s)). Where gradients were, products are then.
+template <typename T>
+SHARDSCOPE_FOR_EACH_CPU void SwiGluBackwardOf(const T* gates, const T* ups, int64_t count,
+                                              T* in_and_out, T* to_gate, T* to_up) {
+  using W = Wide<T>;
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) {
+    const W value = Widened(gates[i]);
+    const W beside = Widened(ups[i]);
+    const W incoming = Widened(in_and_out[i]);
+    const W sigmoid = Sigmoid(value);
+    const W silu = value * sigmoid;
+    to_gate[i] = Narrowed<T>(incoming * beside * sigmoid * (1 + value - silu));
+    to_up[i] = Narrowed<T>(incoming * silu);
+    in_and_out[i] = Narrowed<T>(silu * beside);
+  }
+}
+
+// Of of(0) to of(width - 1), in lanes that are named here: the lanes that a compiler makes of one
+// sum may begin where memory is aligned, and the last bit with it.
+template <typename W, typename Of>
+W SumInLanes(int64_t width, const Of& of) {
+  constexpr int64_t kLanes = 16;
+  std::array<W, kLanes> sums = {};
+  const int64_t rest = width % kLanes;
+  for (int64_t from = 0; from < width - rest; from += kLanes) {
+#pragma omp simd
+    for (int64_t lane = 0; lane < kLanes; ++lane)
+      sums[static_cast<size_t>(lane)] += of(from + lane);
+  }
+  for (int64_t i = width - rest; i < width; ++i) sums[static_cast<size_t>(i % kLanes)] += of(i);
+  W sum = 0;
+  for (const W of_lane : sums) sum += of_lane;
+  return sum;
+}
+
 // The loss of one row of logits, as wide numbers; the row becomes probabilities less the target.
 template <typename W>
 double CrossEntropyRow(int64_t width, int64_t target, W* row) {
@@ -189,13 +268,9 @@ double CrossEntropyRow(int64_t width, int64_t target, W* row) {
 #pragma omp simd reduction(max : largest)
   for (int64_t i = 0; i < width; ++i) largest = std::max(largest, row[i]);
   const double of_target = static_cast<double>(row[target]) - static_cast<double>(largest);
-  W sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < width; ++i) {
-    row[i] = FastExp(row[i] - largest);
-    sum += row[i];
-  }
+  const W sum = SumInLanes<W>(width, [=](int64_t i) { return row[i] = FastExp(row[i] - largest); });
   const W share = 1 / sum;
+#pragma omp simd
   for (int64_t i = 0; i < width; ++i) row[i] *= share;
   row[target] -= 1;
   return std::log(static_cast<double>(sum)) - of_target;
@@ -209,7 +284,7 @@ auto WideRow(T* row, int64_t width, std::vector<Wide<std::remove_const_t<T>>>* r
     return row;
   } else {
     room->resize(static_cast<size_t>(width));
-    for (int64_t i = 0; i < width; ++i) (*room)[static_cast<size_t>(i)] = static_cast<W>(row[i]);
+    for (int64_t i = 0; i < width; ++i) (*room)[static_cast<size_t>(i)] = Widened(row[i]);
     return room->data();
   }
 }
@@ -220,9 +295,7 @@ void AddLogitsOfRow(const W* row, int64_t width, W* largest, W* sum) {
   W most = *largest;
 #pragma omp simd reduction(max : most)
   for (int64_t i = 0; i < width; ++i) most = std::max(most, row[i]);
-  W added = 0;
-#pragma omp simd reduction(+ : added)
-  for (int64_t i = 0; i < width; ++i) added += FastExp(row[i] - most);
+  const W added = SumInLanes<W>(width, [=](int64_t i) { return FastExp(row[i] - most); });
   *sum = *sum * FastExp(*largest - most) + added;
   *largest = most;
 }
@@ -293,42 +366,18 @@ void HeadsToRows(const at::Tensor& table, const at::Tensor& gradient, const at::
 void SwiGlu(const at::Tensor& gate, const at::Tensor& up, at::Tensor* product) {
   Dispatch(gate, [&](auto type) {
     using T = decltype(type);
-    using W = Wide<T>;
-    const T* gates = gate.const_data_ptr<T>();
-    const T* ups = up.const_data_ptr<T>();
-    T* out = product->mutable_data_ptr<T>();
-    const int64_t count = gate.numel();
-#pragma omp simd
-    for (int64_t i = 0; i < count; ++i) {
-      const W value = static_cast<W>(gates[i]);
-      out[i] = static_cast<T>(value * Sigmoid(value) * static_cast<W>(ups[i]));
-    }
+    SwiGluOf(gate.const_data_ptr<T>(), up.const_data_ptr<T>(), gate.numel(),
+             product->mutable_data_ptr<T>());
   });
 }
 
-// With s = sigmoid(g): d/dg (g s) = s (1 + g (1 - s)).
 void SwiGluBackward(const at::Tensor& gate, const at::Tensor& up, at::Tensor* gradient,
                     at::Tensor* gate_gradient, at::Tensor* up_gradient) {
   Dispatch(gate, [&](auto type) {
     using T = decltype(type);
-    using W = Wide<T>;
-    const T* gates = gate.const_data_ptr<T>();
-    const T* ups = up.const_data_ptr<T>();
-    T* in_and_out = gradient->mutable_data_ptr<T>();
-    T* to_gate = gate_gradient->mutable_data_ptr<T>();
-    T* to_up = up_gradient->mutable_data_ptr<T>();
-    const int64_t count = gate.numel();
-#pragma omp simd
-    for (int64_t i = 0; i < count; ++i) {
-      const W value = static_cast<W>(gates[i]);
-      const W beside = static_cast<W>(ups[i]);
-      const W incoming = static_cast<W>(in_and_out[i]);
-      const W sigmoid = Sigmoid(value);
-      const W silu = value * sigmoid;
-      to_gate[i] = static_cast<T>(incoming * beside * sigmoid * (1 + value - silu));
-      to_up[i] = static_cast<T>(incoming * silu);
-      in_and_out[i] = static_cast<T>(silu * beside);
-    }
+    SwiGluBackwardOf(gate.const_data_ptr<T>(), up.const_data_ptr<T>(), gate.numel(),
+                     gradient->mutable_data_ptr<T>(), gate_gradient->mutable_data_ptr<T>(),
+                     up_gradient->mutable_data_ptr<T>());
   });
 }
 
@@ -352,12 +401,12 @@ void EmbeddingBackward(const at::Tensor& gradient, const int64_t* tokens, bool a
     for (int64_t t = 0; t < rows; ++t) {
       const T* in = gradient.const_data_ptr<T>() + t * dim;
       Wide<T>* out = sums.data() + tokens[t] * dim;
-      for (int64_t i = 0; i < dim; ++i) out[i] += static_cast<Wide<T>>(in[i]);
+      for (int64_t i = 0; i < dim; ++i) out[i] += Widened(in[i]);
     }
     T* result = weight_gradient->mutable_data_ptr<T>();
     for (size_t i = 0; i < sums.size(); ++i) {
-      if (adds) sums[i] += static_cast<Wide<T>>(result[i]);
-      result[i] = static_cast<T>(sums[i]);
+      if (adds) sums[i] += Widened(result[i]);
+      result[i] = Narrowed<T>(sums[i]);
     }
   });
 }
@@ -391,7 +440,7 @@ void LossBackward(const at::Tensor& log_probabilities, const int64_t* targets,
       }
       for (int64_t i = 0; i < width; ++i) {
         const W hit = i == targets[t] ? W{1} : W{0};
-        out[t * width + i] = static_cast<T>((std::exp(values[t * width + i]) - hit) * share);
+        out[t * width + i] = Narrowed<T>((std::exp(values[t * width + i]) - hit) * share);
       }
     }
   });
@@ -412,9 +461,9 @@ double CrossEntropy(const int64_t* targets, at::Tensor* logits) {
       std::vector<W> wide(static_cast<size_t>(width));
       for (int64_t t = 0; t < rows; ++t) {
         T* row = values + t * width;
-        for (int64_t i = 0; i < width; ++i) wide[static_cast<size_t>(i)] = static_cast<W>(row[i]);
+        for (int64_t i = 0; i < width; ++i) wide[static_cast<size_t>(i)] = Widened(row[i]);
         sum += CrossEntropyRow(width, targets[t], wide.data());
-        for (int64_t i = 0; i < width; ++i) row[i] = static_cast<T>(wide[static_cast<size_t>(i)]);
+        for (int64_t i = 0; i < width; ++i) row[i] = Narrowed<T>(wide[static_cast<size_t>(i)]);
       }
     }
   });
@@ -459,7 +508,7 @@ void BlockGradient(const at::Tensor& log_sum, int64_t first, const int64_t* targ
       const int64_t column = targets[t] - first;
       if (column >= 0 && column < width) row[column] -= factor;
       if constexpr (!std::is_same_v<T, W>) {
-        for (int64_t i = 0; i < width; ++i) out[i] = static_cast<T>(row[i]);
+        for (int64_t i = 0; i < width; ++i) out[i] = Narrowed<T>(row[i]);
       }
     }
   });

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/transport/formats.h"
+#include "engine/plan/formats.h"
 #include "engine/transport/ranks_test_util.h"
 #include "engine/transport/reduce.h"
 #include "engine/transport/transport.h"
@@ -28,7 +28,8 @@ inline size_t SizeOf(DType dtype) { return static_cast<size_t>(plan::BytesOf(dty
 inline void Put(Bytes* bytes, size_t index, DType dtype, double value) {
   std::byte* at = bytes->data() + index * SizeOf(dtype);
   const auto narrow = static_cast<float>(value);
-  const uint16_t half = dtype == DType::kFp16 ? FloatToFp16(narrow) : FloatToBf16(narrow);
+  const uint16_t half =
+      dtype == DType::kFp16 ? plan::FloatToFp16(narrow) : plan::FloatToBf16(narrow);
   if (dtype == DType::kFp64) std::memcpy(at, &value, sizeof(value));
   if (dtype == DType::kFp32) std::memcpy(at, &narrow, sizeof(narrow));
   if (SizeOf(dtype) == sizeof(half)) std::memcpy(at, &half, sizeof(half));
@@ -42,7 +43,7 @@ inline double Get(const Bytes& bytes, size_t index, DType dtype) {
   if (dtype == DType::kFp64) return std::memcpy(&wide, at, sizeof(wide)), wide;
   if (dtype == DType::kFp32) return std::memcpy(&narrow, at, sizeof(narrow)), narrow;
   std::memcpy(&half, at, sizeof(half));
-  return dtype == DType::kFp16 ? Fp16ToFloat(half) : Bf16ToFloat(half);
+  return dtype == DType::kFp16 ? plan::Fp16ToFloat(half) : plan::Bf16ToFloat(half);
 }
 
 inline Bytes RandomNumbers(size_t count, DType dtype, uint32_t seed) {

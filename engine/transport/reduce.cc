@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "engine/transport/formats.h"
+#include "engine/plan/formats.h"
 
 namespace shardscope::transport {
 namespace {
@@ -53,13 +53,13 @@ void SumInOrder(std::span<const std::byte* const> inputs, size_t elements, plan:
                 double scale, std::byte* output) {
   switch (dtype) {
     case plan::DType::kFp32:
-      return Sum<Fp32Format>(inputs, elements, scale, output);
+      return Sum<plan::Fp32Format>(inputs, elements, scale, output);
     case plan::DType::kFp64:
-      return Sum<Fp64Format>(inputs, elements, scale, output);
+      return Sum<plan::Fp64Format>(inputs, elements, scale, output);
     case plan::DType::kBf16:
-      return Sum<Bf16Format>(inputs, elements, scale, output);
+      return Sum<plan::Bf16Format>(inputs, elements, scale, output);
     case plan::DType::kFp16:
-      return Sum<Fp16Format>(inputs, elements, scale, output);
+      return Sum<plan::Fp16Format>(inputs, elements, scale, output);
   }
 }
 

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
-#include <string>
 #include <string_view>
 #include <thread>
 
@@ -252,17 +251,6 @@ TEST_F(SqlTest, ItsKeyPutsTheCaretIntoTheFieldAndOthersGoPastIt) {
   }));
   ASSERT_EQ(harness_.context().sql.history.size(), 2u);
   EXPECT_EQ(harness_.context().sql.history.back(), "SELECT rank FROM v_step LIMIT 1");
-}
-
-// Of more than a table of ImGui may have.
-TEST_F(SqlTest, OfVeryManyColumnsTheFirstAreShown) {
-  std::string statement = "SELECT 0";
-  for (int column = 1; column < 600; ++column) statement += ", " + std::to_string(column);
-  harness_.shell().Post(ui::FocusPanel{"sql"});
-  harness_.shell().Post(ui::RunSql{statement});
-  ASSERT_TRUE(Shown("columns_cut"));
-  EXPECT_THAT(Drawn("columns_cut")->text, HasSubstr("500 of 600"));
-  EXPECT_NE(Drawn("row:0"), nullptr);
 }
 
 TEST_F(SqlTest, TheChartDrawsNumbersAndAClickShowsTheRow) {

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/transport/formats.h"
+#include "engine/plan/formats.h"
 
 namespace shardscope::cuda {
 
@@ -13,10 +13,10 @@ namespace shardscope::cuda {
 inline constexpr int kMaxLocalRanks = 16;
 
 // The CPU's, so that sums are equal bit for bit.
-using transport::Bf16Format;
-using transport::Fp16Format;
-using transport::Fp32Format;
-using transport::Fp64Format;
+using plan::Bf16Format;
+using plan::Fp16Format;
+using plan::Fp32Format;
+using plan::Fp64Format;
 
 // When a paced collective moves its bytes, on the GPU's globaltimer: the first at `start_ns`, the
 // last at `end_ns`. In between the wire fills evenly, as a token bucket of the link's rate does.

@@ -4,7 +4,7 @@
 #include <array>
 #include <bit>
 
-#include "engine/transport/formats.h"
+#include "engine/plan/formats.h"
 
 namespace shardscope::runtime {
 namespace {
@@ -12,10 +12,10 @@ namespace {
 using plan::DType;
 
 struct Bf16 {
-  static float Load(uint16_t bits) { return transport::Bf16ToFloat(bits); }
+  static float Load(uint16_t bits) { return plan::Bf16ToFloat(bits); }
 };
 
-// Without branches, so that it is vectorised; the same numbers as transport::Fp16ToFloat().
+// Without branches, so that it is vectorised; the same numbers as plan::Fp16ToFloat().
 struct Fp16 {
   static float Load(uint16_t bits) {
     const uint32_t magnitude = uint32_t{bits & 0x7FFFU} << 13;

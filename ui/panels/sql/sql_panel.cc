@@ -35,7 +35,6 @@ constexpr float kButtonWidth = 72;
 constexpr float kShownWidth = 160;  // of the choice between table and chart
 constexpr float kMostColumnWidth = 420;
 constexpr float kOldRowsAlpha = 0.45F;
-constexpr size_t kMostColumns = 500;   // one of ImGui's tables has 511 at most
 constexpr size_t kRowsOfWidths = 200;  // from which columns take their widths
 constexpr int kRowsOfTable = 100;      // that a click on its name selects
 
@@ -57,15 +56,11 @@ void DrawCell(const PanelFrame& frame, const query::Cell& cell) {
   ImGui::PopStyleColor();
 }
 
-size_t NumColumnsOf(const query::SelectedRows& rows) {
-  return std::min(rows.names.size(), kMostColumns);
-}
-
 void DrawRow(const PanelFrame& frame, const query::SelectedRows& rows, int index) {
   const std::vector<query::Cell>& cells = rows.rows[static_cast<size_t>(index)];
   ImGui::TableNextRow();
   ImGui::PushID(index);
-  for (size_t column = 0; column < NumColumnsOf(rows); ++column) {
+  for (size_t column = 0; column < cells.size(); ++column) {
     ImGui::TableSetColumnIndex(static_cast<int>(column));
     if (column == 0) {
       const ImVec2 at = ImGui::GetCursorPos();
@@ -100,7 +95,7 @@ std::vector<float> WidthsOf(const PanelFrame& frame, const query::SelectedRows& 
     return ImGui::CalcTextSize(text.c_str(), text.c_str() + text.size()).x;
   };
   std::vector<float> widths;
-  for (size_t column = 0; column < NumColumnsOf(rows); ++column) {
+  for (size_t column = 0; column < rows.names.size(); ++column) {
     float width = width_of(rows.names[column]);
     for (size_t at = 0; at < std::min(rows.rows.size(), kRowsOfWidths); ++at) {
       width = std::max(width, width_of(CellText(rows.rows[at][column])));
@@ -113,22 +108,17 @@ std::vector<float> WidthsOf(const PanelFrame& frame, const query::SelectedRows& 
 // Each statement has a table of its own, with its own widths.
 void DrawRows(const PanelFrame& frame, const ui::SqlAnswer& answer) {
   const query::SelectedRows& rows = answer.rows;
-  const size_t num_columns = NumColumnsOf(rows);
-  if (num_columns < rows.names.size()) {
-    frame.Say(
-        "columns_cut", widgets::DimOf(frame.look),
-        ui::TrFormat(frame.context.language, Text::kSqlColumnsCut, num_columns, rows.names.size()));
-  }
+  const int num_columns = static_cast<int>(rows.names.size());
   constexpr ImGuiTableFlags kFlags =
       ImGuiTableFlags_ScrollX | ImGuiTableFlags_ScrollY | ImGuiTableFlags_Resizable |
       ImGuiTableFlags_RowBg | ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_NoSavedSettings;
   ImGui::PushFont(frame.look.fonts.mono, ui::kMonoSize);
   ImGui::PushID(answer.query.c_str());
-  if (ImGui::BeginTable("rows", static_cast<int>(num_columns), kFlags)) {
+  if (ImGui::BeginTable("rows", num_columns, kFlags)) {
     ImGui::TableSetupScrollFreeze(0, 1);
     const bool is_new = ImGui::GetCurrentTable()->IsInitializing;
     const std::vector<float> widths = is_new ? WidthsOf(frame, rows) : std::vector<float>();
-    for (size_t column = 0; column < num_columns; ++column) {
+    for (size_t column = 0; column < rows.names.size(); ++column) {
       ImGui::TableSetupColumn(rows.names[column].c_str(), ImGuiTableColumnFlags_WidthFixed,
                               is_new ? widths[column] : 0);
     }

@@ -10,7 +10,7 @@
 #define SHARDSCOPE_HOST_DEVICE
 #endif
 
-namespace shardscope::transport {
+namespace shardscope::plan {
 
 // The C++ standard library's std::bit_cast is not for device code.
 SHARDSCOPE_HOST_DEVICE inline uint32_t BitsOfFloat(float value) {
@@ -92,4 +92,4 @@ struct Fp16Format {
   SHARDSCOPE_HOST_DEVICE static Stored Store(Sum sum) { return FloatToFp16(sum); }
 };
 
-}  // namespace shardscope::transport
+}  // namespace shardscope::plan
