@@ -231,13 +231,8 @@ int Plan(const PlanArguments& arguments) {
   return EndCommand("plan", text.status());
 }
 
-}  // namespace
-
-void AddPlanCommand(CLI::App& app, int* exit_code) {
-  auto arguments = std::make_shared<PlanArguments>();
-  CLI::App* command =
-      app.add_subcommand("plan", "Print the Schedule of a step or what it takes, or check one");
-  // All into one list as they are read: the later one wins.
+// All into one list as they are read: the later one wins.
+void AddSettingOptions(CLI::App* command, const std::shared_ptr<PlanArguments>& arguments) {
   for (const Option& option : kOptions) {
     command
         ->add_option_function<std::string>(
@@ -261,19 +256,14 @@ void AddPlanCommand(CLI::App& app, int* exit_code) {
           "Knobs: key=value, e.g. prefetch.backward=none strategy=grad_op; later ones win")
       ->type_name("KEY=VALUE")
       ->trigger_on_parse();
-  CLI::Option* evaluation =
-      command->add_flag("--evaluation", arguments->evaluation,
-                        "The schedule of a batch of an evaluation: the forwards alone");
-  CLI::Option* check =
-      command->add_option("--check", arguments->check, "Validate the schedule in FILE instead");
-  check->type_name("FILE")->excludes(evaluation);
-  command
-      ->add_flag(
-          "--memory", arguments->memory,
-          "Print instead what a run with these keys takes, with other strategies and options "
-          "too; keys that are not given are those of shardscope-train")
-      ->excludes(check)
-      ->excludes(evaluation);
+}
+
+// Returns --memory.
+CLI::Option* AddMemoryOptions(CLI::App* command, PlanArguments* arguments) {
+  CLI::Option* memory = command->add_flag(
+      "--memory", arguments->memory,
+      "Print instead what a run with these keys takes, with other strategies and options "
+      "too; keys that are not given are those of shardscope-train");
   command
       ->add_option("--limit", arguments->limit,
                    "With --memory: also the largest batch, sequence and model that fit so many "
@@ -286,6 +276,23 @@ void AddPlanCommand(CLI::App& app, int* exit_code) {
       ->type_name("FILE")
       ->excludes(run);
   command->add_flag("--json", arguments->json, "With --memory: as JSON, bytes exact");
+  return memory;
+}
+
+}  // namespace
+
+void AddPlanCommand(CLI::App& app, int* exit_code) {
+  auto arguments = std::make_shared<PlanArguments>();
+  CLI::App* command =
+      app.add_subcommand("plan", "Print the schedule of a small model, or check one");
+  AddSettingOptions(command, arguments);
+  CLI::Option* evaluation =
+      command->add_flag("--evaluation", arguments->evaluation,
+                        "The schedule of a batch of an evaluation: the forwards alone");
+  CLI::Option* check =
+      command->add_option("--check", arguments->check, "Validate the schedule in FILE instead");
+  check->type_name("FILE")->excludes(evaluation);
+  AddMemoryOptions(command, arguments.get())->excludes(check)->excludes(evaluation);
   command->callback([arguments, exit_code] { *exit_code = Plan(*arguments); });
 }
 

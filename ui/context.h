@@ -195,6 +195,7 @@ struct Lanes {
   int32_t shown_rank = -1;          // whose lanes are to be in sight
   int32_t shown_step = -1;          // that was asked for with it, or alone
   int shown = 0;                    // grows whenever lanes are to be in sight
+  bool are_arranged = false;        // in another part of this run: none is folded by itself
   bool legend = true;
 };
 

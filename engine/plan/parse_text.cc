@@ -335,6 +335,9 @@ class Parser {
   }
 
   void ParseStream(Line* line) {
+    if (schedule_.streams.size() == kMostStreams) {
+      return line->Fail("a schedule has at most " + std::to_string(kMostStreams) + " streams");
+    }
     line->Index(schedule_.streams.size());
     Stream stream;
     stream.name = line->QuotedString("the stream's name");

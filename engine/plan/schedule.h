@@ -2,6 +2,7 @@
 // checked.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,6 +20,9 @@ struct Program {
   std::vector<Buffer> buffers;
   bool operator==(const Program&) const = default;
 };
+
+// Of a Schedule. A check holds one number a stream for each op (checks/happens_before.h).
+constexpr size_t kMostStreams = 256;
 
 struct Schedule {
   std::string name;  // "fsdp2 full pre1 fwd1"

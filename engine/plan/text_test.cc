@@ -136,6 +136,19 @@ TEST(Text, AnOpIsOneReadableLine) {
                         "write=13 wait=stream:1  # F m0 root copy_in @all_gather_copy_in\n"));
 }
 
+TEST(Text, MoreStreamsThanCanBeCheckedAreNotRead) {
+  std::string text = "schedule 1 \"x\" ranks=1 micro_batches=1\n";
+  for (size_t stream = 0; stream < kMostStreams; ++stream) {
+    text += "stream " + std::to_string(stream) + " \"s\"\n";
+  }
+  const std::string end = "program 0\nrank_programs ranks=0\n";
+  const Result<Schedule> most = ParseSchedule(text + end);
+  ASSERT_TRUE(most.ok()) << most.message();
+  EXPECT_EQ(most->streams.size(), kMostStreams);
+  EXPECT_EQ(ParseSchedule(text + "stream 256 \"s\"\n" + end).message(),
+            "line 258: a schedule has at most 256 streams");
+}
+
 TEST(Text, ErrorsNameTheLine) {
   const std::string header = "schedule 1 \"x\" ranks=1 micro_batches=1\n";
   const auto error = [&header](const std::string& rest) {

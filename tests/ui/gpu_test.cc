@@ -224,6 +224,21 @@ std::optional<query::GpuWork> ClickWaitingKernel(Harness* harness) {
   return work;
 }
 
+TEST(GoldenGpu, OverlapShowsTheStepsOfTheRankOfTheSelectedKernel) {
+  Harness harness;
+  harness.shell().OpenSnapshot(Golden());
+  ASSERT_TRUE(harness.Until([&] { return harness.context().figures != nullptr; }, 20));
+  harness.shell().Post(ui::FocusPanel{"overlap"});
+  for (const int32_t rank : {1, 0}) {
+    const query::RankRows& rows = Golden()->ranks[static_cast<size_t>(rank)];
+    harness.shell().Post(ui::SelectSpan{rows.gpu_work[0].id, rank});
+    harness.Frames(4);
+    const ui::DrawnItem* shown = harness.log().Find("overlap", "rank");
+    ASSERT_NE(shown, nullptr);
+    EXPECT_EQ(std::get<int64_t>(shown->value), rank);
+  }
+}
+
 TEST(GoldenGpu, OJumpsFromAKernelToItsOpAndBack) {
   Harness harness;
   harness.shell().OpenSnapshot(Golden());

@@ -149,6 +149,29 @@ TEST_F(RanksTest, AFilterChoosesRowsAndLanes) {
   EXPECT_NE(Drawn("row:0"), nullptr);
   EXPECT_NE(Drawn("row:1"), nullptr);
   EXPECT_EQ(Drawn("only_these"), nullptr);
+
+  // Also where the other run has ranks of the same numbers.
+  const auto other = std::make_shared<query::Snapshot>(*analysis::MakeLessonSnapshot(4, 20, 10));
+  other->run_folder = "runs/other";
+  harness_.shell().OpenSnapshot(other);
+  Press(ImGuiMod_Ctrl | ImGuiKey_6);
+  ASSERT_NE(Drawn("error"), nullptr);
+  EXPECT_NE(Drawn("row:3"), nullptr);
+  EXPECT_EQ(Drawn("only_these"), nullptr);
+}
+
+TEST_F(RanksTest, AnotherRunIsNotScrolledToWhereTheOneBeforeWas) {
+  harness_.Resize(1600, 600);
+  harness_.shell().Post(ui::FoldRanks{false});
+  harness_.shell().Post(ui::ShowRank{15, 5});
+  harness_.Frames(8);
+  EXPECT_TRUE(HasLanes(15));
+  EXPECT_FALSE(HasLanes(0));
+  const auto other = std::make_shared<query::Snapshot>(*snapshot_);
+  other->run_folder = "runs/other";
+  harness_.shell().OpenSnapshot(other);
+  harness_.Frames(8);
+  EXPECT_TRUE(HasLanes(0));
 }
 
 // However low its row: a sign, and words under the mouse.

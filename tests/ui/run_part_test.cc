@@ -19,33 +19,50 @@ constexpr double kSeconds = 60;  // of the worst machine
 constexpr int64_t kMs = 1'000'000;
 constexpr int64_t kSteps = 64;
 
-// A run of one rank.
 class LongRun {
  public:
-  explicit LongRun(const std::string& folder) : recorder_(query::OpenRecorder(folder)) {
-    recorder_->Add(schema::RankRow{0, "host", 1, "cpu"});
-    track_ = recorder_->Add(schema::TrackRow{{}, 0, "compute", "compute", 1});
+  explicit LongRun(const std::string& folder, int64_t num_ranks = 1)
+      : recorder_(query::OpenRecorder(folder)) {
+    for (int64_t rank = 0; rank < num_ranks; ++rank) {
+      recorder_->Add(schema::RankRow{rank, "host", 1, "cpu"});
+      tracks_.push_back(recorder_->Add(schema::TrackRow{{}, rank, "compute", "compute", 1}));
+    }
     op_ = query::AddPlanOp(recorder_.get(), "F block0", "forward", "compute");
   }
   void Record(int64_t step) {
     const int64_t start_ns = (100 + 10 * step) * kMs;
-    record::OpRecord run = query::OpAt(op_, 0, step, start_ns, start_ns + 4 * kMs);
-    run.run.track = track_;
-    recorder_->Record(run);
-    schema::StepRow row;
-    row.step = step;
-    row.start_ns = start_ns;
-    row.end_ns = start_ns + 10 * kMs;
-    recorder_->Record(row);
+    for (size_t rank = 0; rank < tracks_.size(); ++rank) {
+      const auto of_rank = static_cast<int64_t>(rank);
+      record::OpRecord run = query::OpAt(op_, of_rank, step, start_ns, start_ns + 4 * kMs);
+      run.run.track = tracks_[rank];
+      recorder_->Record(run);
+      schema::StepRow row;
+      row.rank = of_rank;
+      row.step = step;
+      row.start_ns = start_ns;
+      row.end_ns = start_ns + 10 * kMs;
+      recorder_->Record(row);
+    }
   }
   void Flush() { SHARDSCOPE_CHECK(recorder_->Flush().ok()); }
   void Finish() { SHARDSCOPE_CHECK(recorder_->Finish().ok()); }
 
  private:
   std::unique_ptr<record::Recorder> recorder_;
-  schema::TrackId track_;
+  std::vector<schema::TrackId> tracks_;  // by rank
   query::PlanOpId op_;
 };
+
+// The step is loaded and in view.
+bool ShowsStep(Harness* harness, int step) {
+  return harness->Until(
+      [&] {
+        const query::Snapshot& snapshot = *harness->context().snapshot;
+        return !snapshot.loading && snapshot.part && snapshot.part->Contains(step) &&
+               harness->log().Find("timeline", "step:" + std::to_string(step)) != nullptr;
+      },
+      kSeconds);
+}
 
 class RunPartTest : public testing::Test {
  protected:
@@ -56,16 +73,7 @@ class RunPartTest : public testing::Test {
     SHARDSCOPE_CHECK(harness_.shell().Open(folder_.path()).ok());
   }
 
-  // The step is loaded and in view.
-  bool Shows(int step) {
-    return harness_.Until(
-        [&] {
-          const query::Snapshot& snapshot = *harness_.context().snapshot;
-          return !snapshot.loading && snapshot.part && snapshot.part->Contains(step) &&
-                 harness_.log().Find("timeline", "step:" + std::to_string(step)) != nullptr;
-        },
-        kSeconds);
-  }
+  bool Shows(int step) { return ShowsStep(&harness_, step); }
   void GoTo(int step) { harness_.shell().Post(ui::GoToLink{{.step = step}}); }
 
   const query::TestFolder folder_;
@@ -154,6 +162,33 @@ TEST_F(RunPartTest, BookmarksInOtherPartsSaySo) {
   ASSERT_TRUE(harness_.Until([&] { return Contains(text(late), "630.000 ms"); }, kSeconds));
   EXPECT_TRUE(Contains(text(early), "not loaded")) << text(early);
   EXPECT_TRUE(Contains(text(never), "not in this run")) << text(never);
+}
+
+TEST(RunPartOfRanks, RanksStayAsTheyWereArranged) {
+  using testing::ElementsAre;
+  const query::TestFolder folder;
+  LongRun run(folder.path(), 6);
+  for (int64_t step = 0; step < kSteps; ++step) run.Record(step);
+  run.Finish();
+  Harness harness({}, {}, false, 1);  // bytes of memory
+  const ui::Lanes& lanes = harness.context().lanes;
+  ASSERT_TRUE(harness.shell().Open(folder.path()).ok());
+  ASSERT_TRUE(ShowsStep(&harness, kSteps - 1));
+  harness.shell().Post(ui::FoldRanks{false});
+  harness.shell().Post(ui::ToggleRank{0});
+  harness.shell().Post(ui::ToggleRank{3});
+  harness.shell().Post(ui::PlaceRanks{{2}, ui::RankPlace::kPinned});
+  harness.shell().Post(ui::PlaceRanks{{1}, ui::RankPlace::kHidden});
+  harness.shell().Post(ui::GoToLink{{.step = 5}});
+  ASSERT_TRUE(ShowsStep(&harness, 5));
+  EXPECT_THAT(lanes.folded_ranks, ElementsAre(0, 3));
+  EXPECT_THAT(lanes.pinned_ranks, ElementsAre(2));
+  EXPECT_THAT(lanes.hidden_ranks, ElementsAre(1));
+  ASSERT_TRUE(harness.shell().Open(folder.path()).ok());  // as if it had not been open
+  ASSERT_TRUE(ShowsStep(&harness, kSteps - 1));
+  EXPECT_FALSE(lanes.folded_ranks.contains(0));
+  EXPECT_THAT(lanes.pinned_ranks, ElementsAre());
+  EXPECT_THAT(lanes.hidden_ranks, ElementsAre());
 }
 
 // A run that goes on has its last steps; earlier ones are there again once it is over.

@@ -200,7 +200,7 @@ int32_t SnapshotBuilder::Communicator(std::string_view name) {
   return index;
 }
 
-void SnapshotBuilder::AddTables(const store::RowBatch& batch) {
+void SnapshotBuilder::AddMeta(const store::RowBatch& batch) {
   for (const schema::MetaRow& row : batch.Get<schema::MetaRow>()) {
     current_.meta[row.key] = row.value;
     TakeClock(row.key, row.value, &current_.clocks);
@@ -214,6 +214,9 @@ void SnapshotBuilder::AddTables(const store::RowBatch& batch) {
   for (const schema::ConfigRow& row : batch.Get<schema::ConfigRow>()) {
     current_.config[row.key] = row.value;
   }
+}
+
+void SnapshotBuilder::AddRanks(const store::RowBatch& batch) {
   for (const schema::RankRow& row : batch.Get<schema::RankRow>()) {
     if (RowsOfRank(row.rank) == nullptr) Refuse();
   }
@@ -226,6 +229,9 @@ void SnapshotBuilder::AddTables(const store::RowBatch& batch) {
     current_.tracks.push_back({row.id, Int32(row.rank), row.name, *role, Int32(row.position)});
     AddRankOfProcess(row.id.value() / store::kIdsPerFile, Int32(row.rank));
   }
+}
+
+void SnapshotBuilder::AddMarkers(const store::RowBatch& batch) {
   for (const schema::MarkerRow& row : batch.Get<schema::MarkerRow>()) {
     if (!SaneTime(row.time_ns) || !IsStep(row.step)) {
       Refuse();
@@ -235,6 +241,9 @@ void SnapshotBuilder::AddTables(const store::RowBatch& batch) {
         {row.time_ns, Int32(row.step), row.kind, row.key, row.old_value, row.new_value});
     Extend(row.time_ns, row.time_ns);
   }
+}
+
+void SnapshotBuilder::AddRecording(const store::RowBatch& batch) {
   for (const schema::CapabilityRow& row : batch.Get<schema::CapabilityRow>()) {
     const int64_t dropped = std::clamp<int64_t>(row.dropped, 0, kMaxCount);
     current_.capabilities.push_back(
@@ -454,7 +463,10 @@ void SnapshotBuilder::GoOnFrom(const SnapshotBuilder& other) {
 }
 
 void SnapshotBuilder::Add(const store::RowBatch& batch) {
-  AddTables(batch);
+  AddMeta(batch);
+  AddRanks(batch);
+  AddMarkers(batch);
+  AddRecording(batch);
   AddPlan(batch);
   AddOpRuns(batch);
   AddSteps(batch);

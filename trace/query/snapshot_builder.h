@@ -58,7 +58,10 @@ class SnapshotBuilder {
  private:
   friend class GpuSnapshotBuilder;
 
-  void AddTables(const store::RowBatch& batch);
+  void AddMeta(const store::RowBatch& batch);
+  void AddRanks(const store::RowBatch& batch);
+  void AddMarkers(const store::RowBatch& batch);
+  void AddRecording(const store::RowBatch& batch);  // how it was recorded, and what that cost
   void AddPlan(const store::RowBatch& batch);
   void AddOpRuns(const store::RowBatch& batch);
   void AddSteps(const store::RowBatch& batch);

@@ -218,8 +218,10 @@ void Shell::ShowStep(int32_t step) {
 // and as many ranks unfolded as the default window holds.
 void Shell::ShowFirst(const query::Snapshot& snapshot, int32_t step) {
   view_.Reset(InitialView(snapshot, step));
-  for (size_t i = kUnfoldedRanks; i < snapshot.ranks.size(); ++i) {
-    context_.lanes.folded_ranks.insert(snapshot.ranks[i].rank);
+  if (!context_.lanes.are_arranged) {
+    for (size_t i = kUnfoldedRanks; i < snapshot.ranks.size(); ++i) {
+      context_.lanes.folded_ranks.insert(snapshot.ranks[i].rank);
+    }
   }
   if (snapshot.state == query::TraceState::kLive && !options_.headless) return;
   timeline::Range range{view_.view().start_ns, view_.view().end_ns};

@@ -85,7 +85,11 @@ void Shell::OpenAround(int32_t step, int64_t memory_bytes) {
   const std::string path = context_.path;
   const std::optional<analysis::Scope> scope = context_.focus.scope;
   const size_t dismissed = context_.dismissed_problems;
+  ui::Lanes lanes = context_.lanes;
+  lanes.are_arranged = true;
+  lanes.shown_rank = lanes.shown_step = -1;  // where the link leads says it anew
   Use(std::move(session).value());
+  context_.lanes = std::move(lanes);
   context_.path = path;
   context_.focus.scope = scope;
   context_.dismissed_problems = dismissed;

@@ -54,6 +54,20 @@ std::optional<Selected> SelectedRun(const query::Snapshot& snapshot, const ui::S
   return Selected{run->step, run->started_ns, run->ended_ns};
 }
 
+// As StepAt(), of one rank alone.
+int32_t StepOfRankAt(const query::Snapshot& snapshot, const query::RankRows& rows,
+                     int64_t time_ns) {
+  if (rows.steps.empty()) return -1;
+  const auto after =
+      std::partition_point(rows.steps.begin(), rows.steps.end(),
+                           [&](const query::Step& step) { return step.start_ns <= time_ns; });
+  const query::Step& step = after == rows.steps.begin() ? *after : *(after - 1);
+  const bool running = snapshot.state == query::TraceState::kLive && after == rows.steps.end() &&
+                       time_ns > step.end_ns;
+  return running ? step.step + 1 : step.step;
+}
+
+// Work that is of no op is of the step that its rank was in.
 std::optional<Selected> SelectedWork(const query::Snapshot& snapshot,
                                      const ui::Selection& selection) {
   const query::RankRows* rows = snapshot.FindRank(selection.rank);
@@ -61,7 +75,7 @@ std::optional<Selected> SelectedWork(const query::Snapshot& snapshot,
       rows == nullptr || selection.span.is_none() ? kNoRow : FindWorkRow(*rows, selection.span);
   if (row == kNoRow) return std::nullopt;
   const query::GpuWork& work = rows->gpu_work[row];
-  const int32_t step = work.step >= 0 ? work.step : StepAt(snapshot, work.start_ns);
+  const int32_t step = work.step >= 0 ? work.step : StepOfRankAt(snapshot, *rows, work.start_ns);
   return Selected{step, work.start_ns, work.end_ns};
 }
 
@@ -82,14 +96,7 @@ std::vector<Selected> SelectedOf(const query::Snapshot& snapshot, const ui::Sele
 int32_t StepAt(const query::Snapshot& snapshot, int64_t time_ns) {
   int32_t found = -1;
   for (const query::RankRows& rows : snapshot.ranks) {
-    if (rows.steps.empty()) continue;
-    const auto after =
-        std::partition_point(rows.steps.begin(), rows.steps.end(),
-                             [&](const query::Step& step) { return step.start_ns <= time_ns; });
-    const query::Step& step = after == rows.steps.begin() ? *after : *(after - 1);
-    const bool running = snapshot.state == query::TraceState::kLive && after == rows.steps.end() &&
-                         time_ns > step.end_ns;
-    found = std::max(found, running ? step.step + 1 : step.step);
+    found = std::max(found, StepOfRankAt(snapshot, rows, time_ns));
   }
   return found;
 }

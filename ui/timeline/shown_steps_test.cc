@@ -65,6 +65,33 @@ TEST_F(ShownStepsTest, OfTheSelectionAreThoseFromItsFirstOpToItsLast) {
   EXPECT_EQ(Wanted(ScopeKind::kSelection).last, 4);
 }
 
+// Of no op, on a rank that began the step before 100 ns late.
+TEST(SelectedWorkTest, IsOfTheStepOfItsOwnRank) {
+  analysis::TestSnapshot test(2);
+  for (int32_t step = 0; step < 3; ++step) {
+    test.Step(0, step, 100 * step, 100 * step + 100);
+    test.Step(1, step, 100 * step + 100, 100 * step + 200);
+  }
+  for (query::RankRows& rows : test.snapshot().ranks) {
+    query::GpuWork work;
+    work.id = query::SpanId(7 + rows.rank);
+    work.start_ns = 220;
+    work.end_ns = 240;
+    work.step = -1;
+    rows.gpu_work.Append(work);
+  }
+  ui::Context context;
+  context.snapshot = test.Build();
+  context.view = {0, 400, false};
+  context.focus.scope = Scope{.kind = ScopeKind::kSelection};
+  for (const auto& [rank, step] : {std::pair(0, 2), std::pair(1, 1)}) {
+    context.selection = {query::OpRunId::None(), rank, {}, query::SpanId(7 + rank)};
+    EXPECT_EQ(FocusedStep(context), step) << rank;
+    EXPECT_EQ(WantedScope(context).first, step) << rank;
+    EXPECT_EQ(WantedScope(context).last, step) << rank;
+  }
+}
+
 TEST_F(ShownStepsTest, UnlessChosenTheRunsStateSays) {
   context_.focus.scope.reset();
   EXPECT_EQ(WantedScope(context_).kind, ScopeKind::kWholeRun);

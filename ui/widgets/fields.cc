@@ -1,5 +1,6 @@
 #include "ui/widgets/fields.h"
 
+#include <imgui_internal.h>
 #include <imgui_stdlib.h>
 
 #include <algorithm>
@@ -23,6 +24,24 @@ void PushFieldStyle(const Look& look, bool invalid) {
 void PopFieldStyle() {
   ImGui::PopStyleColor(2);
   ImGui::PopStyleVar(3);
+}
+
+// In the current window, as an item draws its label; ImGui itself ends a label at "##".
+void DrawUncut(ImVec2 at, ImVec2 end, std::string_view text) {
+  ImGui::RenderTextClippedEx(ImGui::GetWindowDrawList(), at, end, text.data(),
+                             text.data() + text.size(), nullptr);
+}
+
+// True when it was clicked. Two may have the same text.
+bool DrawOption(int index, const std::string& text, bool is_chosen) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const ImVec2 size = ImGui::CalcTextSize(text.c_str(), text.c_str() + text.size());
+  ImGui::PushID(index);
+  const bool is_clicked =
+      ImGui::Selectable("##option", is_chosen, ImGuiSelectableFlags_SpanAvailWidth, size);
+  ImGui::PopID();
+  DrawUncut(at, ImGui::GetItemRectMax(), text);
+  return is_clicked;
 }
 
 constexpr float kSliderRowHeight = 20;
@@ -128,20 +147,24 @@ bool Choice(const Look& look, const char* id, const std::vector<std::string>& op
   PushFieldStyle(look, false);
   ImGui::SetNextItemWidth(width > 0 ? width : ContentWidth());
   const size_t index = static_cast<size_t>(*chosen);
-  const char* preview = index < options.size() ? options[index].c_str() : "";
+  const std::string shown = index < options.size() ? options[index] : "";
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float button = ImGui::GetFrameHeight();
+  const ImVec2 end = {at.x + ImGui::CalcItemWidth() - button, at.y + button};
   bool changed = false;
-  const bool open = ImGui::BeginCombo(id, preview);
-  if (!open) LogControl(look, "choice", id, preview);
+  const bool open = ImGui::BeginCombo(id, "");
+  if (!open) LogControl(look, "choice", id, shown);
   if (open) {
     for (int i = 0; i < static_cast<int>(options.size()); ++i) {
-      if (ImGui::Selectable(options[static_cast<size_t>(i)].c_str(), i == *chosen) &&
-          i != *chosen) {
+      if (DrawOption(i, options[static_cast<size_t>(i)], i == *chosen) && i != *chosen) {
         *chosen = i;
         changed = true;
       }
     }
     ImGui::EndCombo();
   }
+  const ImVec2 padding = ImGui::GetStyle().FramePadding;
+  DrawUncut({at.x + padding.x, at.y + padding.y}, end, shown);
   PopFieldStyle();
   return changed;
 }

@@ -25,9 +25,6 @@ bool MicroBatchOk(const Schedule& schedule, int32_t micro_batch) {
 // int64.
 constexpr int64_t kMostBytes = int64_t{1} << 61;
 
-// A check holds one number a stream for each op (happens_before.h).
-constexpr size_t kMostStreams = 256;
-
 // "" if fine, otherwise what is wrong with the op.
 std::string IndexProblem(const Schedule& schedule, const Program& program, const Op& op) {
   if (!Names(op.stream, schedule.streams)) {

@@ -222,6 +222,46 @@ RankDelay LastingDelay(int32_t rank, std::string stage, const DelayRows& rows, c
   return delay;
 }
 
+struct FrontDelays {
+  StepLengths step_ns;
+  std::map<std::pair<int32_t, std::string>, DelayRows> of_stages;  // by rank and stage
+  std::map<int32_t, DelayRows> of_ranks;                           // of all that have a part
+};
+
+FrontDelays DelaysOf(const std::vector<FrontPart>& parts) {
+  FrontDelays delays;
+  for (const FrontPart& part : parts) {
+    delays.step_ns[part.step] += part.front_ns;
+    DelayRows& of_rank = delays.of_ranks[part.rank];
+    if (part.delay_ns <= 0) continue;
+    delays.of_stages[{part.rank, part.stage}].Add(part.step, part.delay_ns);
+    of_rank.Add(part.step, part.delay_ns);
+  }
+  return delays;
+}
+
+// Ranks that are late in many stages, in none of them most.
+std::set<int32_t> LateEverywhere(const FrontDelays& delays) {
+  std::vector<double> shares;
+  for (const auto& [rank, rows] : delays.of_ranks) {
+    shares.push_back(MedianShare(rows, delays.step_ns));
+  }
+  const double usual = LowerMedian(std::move(shares));
+  std::set<int32_t> everywhere;
+  for (const auto& [rank, rows] : delays.of_ranks) {
+    const double share = MedianShare(rows, delays.step_ns);
+    double largest = 0;
+    for (const auto& [key, of_stage] : delays.of_stages) {
+      if (key.first == rank) largest = std::max(largest, MedianShare(of_stage, delays.step_ns));
+    }
+    if (largest * 2 < share && share - usual >= kLastingDelay &&
+        share >= kLastingDelayRatio * usual) {
+      everywhere.insert(rank);
+    }
+  }
+  return everywhere;
+}
+
 // The largest of all, and the next.
 std::pair<int64_t, int64_t> LargestDelays(const std::vector<FrontPart>& parts) {
   std::pair<int64_t, int64_t> largest;
@@ -272,50 +312,28 @@ void FrontMaker::Add(const StepRows& rows) {
 
 Front MakeFront(std::vector<FrontPart> parts) {
   Front front;
-  StepLengths step_ns;
-  std::map<std::pair<int32_t, std::string>, DelayRows> of_stages;
-  std::map<int32_t, DelayRows> of_ranks;
-  for (const FrontPart& part : parts) {
-    step_ns[part.step] += part.front_ns;
-    of_ranks[part.rank];
-    if (part.delay_ns <= 0) continue;
-    of_stages[{part.rank, part.stage}].Add(part.step, part.delay_ns);
-    of_ranks[part.rank].Add(part.step, part.delay_ns);
-  }
+  const FrontDelays delays = DelaysOf(parts);
   // A damaged file may claim steps of years.
-  for (const auto& [step, ns] : step_ns) {
+  for (const auto& [step, ns] : delays.step_ns) {
     front.total_ns += std::min(ns, std::numeric_limits<int64_t>::max() - front.total_ns);
   }
-  front.num_steps = static_cast<int>(step_ns.size());
+  front.num_steps = static_cast<int>(delays.step_ns.size());
   const auto [largest_ns, second_ns] = LargestDelays(parts);
   front.parts = std::move(parts);
 
-  std::vector<double> shares;
-  for (const auto& [rank, rows] : of_ranks) shares.push_back(MedianShare(rows, step_ns));
-  const double usual = LowerMedian(std::move(shares));
-  std::set<int32_t> everywhere;  // ranks that are late in many stages, in none of them most
-  for (const auto& [rank, rows] : of_ranks) {
-    const double share = MedianShare(rows, step_ns);
-    double largest = 0;
-    for (const auto& [key, of_stage] : of_stages) {
-      if (key.first == rank) largest = std::max(largest, MedianShare(of_stage, step_ns));
-    }
-    if (largest * 2 >= share || share - usual < kLastingDelay ||
-        share < kLastingDelayRatio * usual) {
-      continue;
-    }
-    everywhere.insert(rank);
-    front.delays.push_back(LastingDelay(rank, "", rows, front));
+  const std::set<int32_t> everywhere = LateEverywhere(delays);
+  for (const int32_t rank : everywhere) {
+    front.delays.push_back(LastingDelay(rank, "", delays.of_ranks.at(rank), front));
   }
-  for (const auto& [key, rows] : of_stages) {
+  for (const auto& [key, rows] : delays.of_stages) {
     const auto& [rank, stage] = key;
-    if (MedianShare(rows, step_ns) >= kLastingDelay) {
+    if (MedianShare(rows, delays.step_ns) >= kLastingDelay) {
       if (!everywhere.contains(rank))
         front.delays.push_back(LastingDelay(rank, stage, rows, front));
       continue;
     }
     const auto worst = static_cast<double>(rows.worst_ns);
-    const double of_step = worst / static_cast<double>(step_ns[rows.worst_step]);
+    const double of_step = worst / static_cast<double>(delays.step_ns.at(rows.worst_step));
     const bool is_single = of_step >= kSingleDelay && rows.worst_ns == largest_ns &&
                            worst >= kSingleDelayRatio * static_cast<double>(second_ns);
     if (!is_single) continue;

@@ -450,69 +450,95 @@ Json PathJson(const PathGroup& group) {
           {"share", group.share}};
 }
 
+void AddRunJson(const Report& report, Json* json) {
+  (*json)["name"] = report.name;
+  (*json)["run_folder"] = report.run_folder;
+  (*json)["state"] = Name(report.state);
+  (*json)["truth"] = Name(report.truth);
+  (*json)["contended"] = report.contended;
+  (*json)["transport"] = report.link.transport;
+  (*json)["link_bandwidth"] = report.link.bandwidth;
+}
+
+// How long steps take, and why.
+void AddStepsJson(const Report& report, Json* json) {
+  const Figures& figures = report.figures;
+  const Explanation& explanation = figures.explanation;
+  (*json)["hang"] = HangJson(report.hang);
+  if (report.imported) (*json)["recognised"] = ListJson(explanation.recognised, &RecognisedJson);
+  (*json)["verdict"] = VerdictJson(explanation.verdict);
+  (*json)["advice"] = ListJson(explanation.advice, &AdviceJson);
+  (*json)["scope"] = ScopeJson(figures.scope);
+  (*json)["summary"] = SummaryJson(figures.summary, report.imported);
+  Json& steps = (*json)["steps"] = Json::array();
+  for (const StepBreakdown& row : report.steps) {
+    if (figures.scope.Contains(row.step)) steps.push_back(StepJson(row));
+  }
+  (*json)["losses_per_step"] = ListJson(explanation.losses.losses, &LossJson);
+  (*json)["front"] = FrontJson(explanation.front);
+  (*json)["critical_path"] = ListJson(explanation.path, &PathJson);
+}
+
+// What the training did besides its steps, and where it led.
+void AddTrainingJson(const Report& report, Json* json) {
+  (*json)["pauses"] = ListJson(report.pauses, &PauseJson);
+  (*json)["checkpoints"] = ListJson(report.checkpoints, &CheckpointJson);
+  (*json)["resumed"] = ResumedJson(report.resumed);
+  (*json)["skipped_steps"] = SkipsInScope(report).size();
+  (*json)["evaluations"] = ListJson(report.evaluations, &EvaluationJson);
+  (*json)["evaluation_schedules"] = ListJson(report.evaluation_schedules, &EvaluationScheduleJson);
+  (*json)["trained"] = TrainedJson(report.trained);
+}
+
+void AddTablesJson(const Report& report, Json* json) {
+  const Figures& figures = report.figures;
+  (*json)["memory"] = ListJson(figures.memory, &MemoryJson);
+  (*json)["schedules"] = ListJson(report.schedules, &ScheduleJson);
+  (*json)["collectives"] = ListJson(figures.slowest_collectives, &CollectiveJson);
+  for (size_t at = 0; at < report.arrivals.size(); ++at) {
+    (*json)["collectives"][at]["arrivals"] = ListJson(report.arrivals[at], &ArrivalJson);
+  }
+  (*json)["stalls"] = ListJson(figures.stalls, &StallJson);
+  if (report.step_table) (*json)["step_table"] = ListJson(*report.step_table, &StepRowJson);
+  if (report.collectives) (*json)["all_collectives"] = CollectiveTableJson(*report.collectives);
+  if (report.every_stall) (*json)["every_stall"] = ListJson(*report.every_stall, &EveryStallJson);
+}
+
+void AddGpuWorkJson(const Report& report, Json* json) {
+  (*json)["kernels"] = KernelsJson(report.kernels);
+  Json& waits = (*json)["stream_waits"];
+  waits["seen"] = report.edges.seen;
+  waits["planned"] = report.edges.planned;
+  waits["missing"] = report.edges.missing;
+  waits["extra"] = report.edges.extra;
+  waits["differences"] = ListJson(report.edges.groups, &EdgeGroupJson);
+}
+
+// What was changed and went wrong, how all was recorded, and what of it was lost.
+void AddRecordingJson(const Report& report, Json* json) {
+  (*json)["changes"] = ListJson(ChangesInScope(report), &ChangeJson);
+  (*json)["markers"] = ListJson(report.markers, &MarkerJson);
+  (*json)["errors"] = ListJson(report.errors, &MarkerJson);
+  (*json)["unfinished"] = report.unfinished;
+  (*json)["clocks"] = ListJson(report.clocks, &ClockJson);
+  (*json)["sources"] = ListJson(report.sources, &SourceJson);
+  (*json)["gpu_clocks"] = ListJson(report.gpu_clocks, &GpuClockJson);
+  (*json)["overhead"] = OverheadJson(report.overhead);
+  Json& dropped = (*json)["dropped"] = Json::object();
+  for (const auto& [source, count] : report.dropped) dropped[source] = count;
+  (*json)["losses"] = report.losses;
+}
+
 }  // namespace
 
 std::string PrintReportJson(const Report& report, const GpuTime* gpu) {
   Json json;
-  json["name"] = report.name;
-  json["run_folder"] = report.run_folder;
-  json["state"] = Name(report.state);
-  json["truth"] = Name(report.truth);
-  json["contended"] = report.contended;
-  json["transport"] = report.link.transport;
-  json["link_bandwidth"] = report.link.bandwidth;
-  const Figures& figures = report.figures;
-  const Explanation& explanation = figures.explanation;
-  json["hang"] = HangJson(report.hang);
-  if (report.imported) json["recognised"] = ListJson(explanation.recognised, &RecognisedJson);
-  json["verdict"] = VerdictJson(explanation.verdict);
-  json["advice"] = ListJson(explanation.advice, &AdviceJson);
-  json["scope"] = ScopeJson(figures.scope);
-  json["summary"] = SummaryJson(figures.summary, report.imported);
-  json["steps"] = Json::array();
-  for (const StepBreakdown& row : report.steps) {
-    if (figures.scope.Contains(row.step)) json["steps"].push_back(StepJson(row));
-  }
-  json["losses_per_step"] = ListJson(explanation.losses.losses, &LossJson);
-  json["front"] = FrontJson(explanation.front);
-  json["critical_path"] = ListJson(explanation.path, &PathJson);
-  json["pauses"] = ListJson(report.pauses, &PauseJson);
-  json["checkpoints"] = ListJson(report.checkpoints, &CheckpointJson);
-  json["resumed"] = ResumedJson(report.resumed);
-  json["skipped_steps"] = SkipsInScope(report).size();
-  json["evaluations"] = ListJson(report.evaluations, &EvaluationJson);
-  json["evaluation_schedules"] = ListJson(report.evaluation_schedules, &EvaluationScheduleJson);
-  json["trained"] = TrainedJson(report.trained);
-  json["memory"] = ListJson(figures.memory, &MemoryJson);
-  json["schedules"] = ListJson(report.schedules, &ScheduleJson);
-  json["collectives"] = ListJson(figures.slowest_collectives, &CollectiveJson);
-  for (size_t at = 0; at < report.arrivals.size(); ++at) {
-    json["collectives"][at]["arrivals"] = ListJson(report.arrivals[at], &ArrivalJson);
-  }
-  json["stalls"] = ListJson(figures.stalls, &StallJson);
-  if (report.step_table) json["step_table"] = ListJson(*report.step_table, &StepRowJson);
-  if (report.collectives) json["all_collectives"] = CollectiveTableJson(*report.collectives);
-  if (report.every_stall) json["every_stall"] = ListJson(*report.every_stall, &EveryStallJson);
-  if (report.kernels.num_ranks > 0) {
-    json["kernels"] = KernelsJson(report.kernels);
-    Json& waits = json["stream_waits"];
-    waits["seen"] = report.edges.seen;
-    waits["planned"] = report.edges.planned;
-    waits["missing"] = report.edges.missing;
-    waits["extra"] = report.edges.extra;
-    waits["differences"] = ListJson(report.edges.groups, &EdgeGroupJson);
-  }
-  json["changes"] = ListJson(ChangesInScope(report), &ChangeJson);
-  json["markers"] = ListJson(report.markers, &MarkerJson);
-  json["errors"] = ListJson(report.errors, &MarkerJson);
-  json["unfinished"] = report.unfinished;
-  json["clocks"] = ListJson(report.clocks, &ClockJson);
-  json["sources"] = ListJson(report.sources, &SourceJson);
-  json["gpu_clocks"] = ListJson(report.gpu_clocks, &GpuClockJson);
-  json["overhead"] = OverheadJson(report.overhead);
-  json["dropped"] = Json::object();
-  for (const auto& [source, count] : report.dropped) json["dropped"][source] = count;
-  json["losses"] = report.losses;
+  AddRunJson(report, &json);
+  AddStepsJson(report, &json);
+  AddTrainingJson(report, &json);
+  AddTablesJson(report, &json);
+  if (report.kernels.num_ranks > 0) AddGpuWorkJson(report, &json);
+  AddRecordingJson(report, &json);
   if (gpu != nullptr && !gpu->ranks.empty()) json["gpu"] = GpuTimeJson(*gpu);
   // Text in a damaged trace may be no UTF-8; a loss that is no number prints as null.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -69,6 +69,8 @@ class FlightReader {
   void TakeStatus(const Value& status);
   void TakeEntries(const Value& entries);
   void TakeEntry(const Value& entry);
+  // What is read of one field alone; of those that are not known their names.
+  void TakeEntryFields(const Value& value, RecordedFlight* entry);
   bool TakeEntryNumber(std::string_view key, const Value& value, RecordedFlight* entry);
   void TakeGroupOfEntry(const Value& group, const Value* number, RecordedFlight* entry);
   State StateOf(std::string_view word, const RecordedFlight& entry);
@@ -261,7 +263,7 @@ bool FlightReader::TakeEntryNumber(std::string_view key, const Value& value,
   return true;
 }
 
-void FlightReader::TakeEntry(const Value& value) {
+void FlightReader::TakeEntryFields(const Value& value, RecordedFlight* entry) {
   static const std::set<std::string_view> kElsewhere = {"process_group",
                                                         "pg_name",
                                                         "pg_id",
@@ -279,24 +281,28 @@ void FlightReader::TakeEntry(const Value& value) {
                                                         "time_discovered_started_ns",
                                                         "time_discovered_completed_ns",
                                                         "state"};
+  const std::span<const Value> fields = document_.Items(value);
+  for (size_t at = 0; at + 1 < fields.size(); at += 2) {
+    const std::string_view key = fields[at].text();
+    const Value& field = fields[at + 1];
+    if (TakeEntryNumber(key, field, entry)) continue;
+    if (key == "profiling_name") {
+      entry->name = recording_.names.Add(ShortText(field.text()));
+    } else if (key == "frames") {
+      entry->stack = stacks_.Take(field);
+    } else if (!kElsewhere.contains(key)) {
+      unknown_.Count("an entry", fields[at]);
+    }
+  }
+}
+
+void FlightReader::TakeEntry(const Value& value) {
   const auto find = [&](std::string_view key) { return document_.Find(value, key); };
   RecordedFlight entry;
   const int64_t created_ns = document_.Whole(value, "time_created_ns").value_or(0);
   if (!IsSaneNs(created_ns)) return Miss("entries without a sensible time");
   entry.created_ns = created_ns;
-  const std::span<const Value> fields = document_.Items(value);
-  for (size_t at = 0; at + 1 < fields.size(); at += 2) {
-    const std::string_view key = fields[at].text();
-    const Value& field = fields[at + 1];
-    if (TakeEntryNumber(key, field, &entry)) continue;
-    if (key == "profiling_name") {
-      entry.name = recording_.names.Add(ShortText(field.text()));
-    } else if (key == "frames") {
-      entry.stack = stacks_.Take(field);
-    } else if (!kElsewhere.contains(key)) {
-      unknown_.Count("an entry", fields[at]);
-    }
-  }
+  TakeEntryFields(value, &entry);
   const Value no_value{};
   const Value* group = find("process_group");
   if (group == nullptr) group = find("pg_name");

@@ -43,7 +43,8 @@ constexpr size_t kMaxStalls = 8;
 // The rank whose steps are shown: that of the selection, else that which a link or a cell led to,
 // else the first.
 int32_t ShownRank(const ui::Context& context) {
-  if (!context.selection.op_run.is_none()) return context.selection.rank;
+  const ui::Selection& selection = context.selection;
+  if (!selection.op_run.is_none() || !selection.span.is_none()) return selection.rank;
   const int32_t shown = context.lanes.shown_rank;
   if (context.snapshot->FindRank(shown) != nullptr) return shown;
   return context.snapshot->ranks.front().rank;

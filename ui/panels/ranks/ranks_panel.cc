@@ -132,10 +132,13 @@ void RanksPanel::DrawChoices(const RanksFrame& frame) {
   if (!frame.context.headless && !ImGui::IsItemActive()) {
     widgets::ItemTooltip(look, frame.Tr(Text::kRanksFilterHint), frame.Tr(Text::kRanksFilterTip));
   }
+  const bool is_of_run =
+      path_ == frame.context.path && std::ranges::includes(frame.grid().ranks, settings_.ranks);
+  path_ = frame.context.path;
   if (error == nullptr) {
     settings_.ranks = std::get<std::vector<int32_t>>(chosen);
-  } else if (!std::ranges::includes(frame.grid().ranks, settings_.ranks)) {
-    settings_.ranks = frame.grid().ranks;  // those from before are of another run
+  } else if (!is_of_run) {
+    settings_.ranks = frame.grid().ranks;
   }
   DrawLaneButtons(frame);
   std::string problem;

@@ -29,6 +29,7 @@ class RanksPanel : public ui::Panel {
 
   std::string filter_;
   StripSettings settings_;
+  std::string path_;  // of the run that settings_.ranks are of
   // What strip_ was made of.
   std::shared_ptr<const analysis::RankOverview> made_of_;
   StripSettings made_with_;

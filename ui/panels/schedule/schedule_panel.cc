@@ -41,8 +41,6 @@ constexpr float kSelectedHeight = 92;
 constexpr float kNumberColumn = 44;
 constexpr float kWaitsColumn = 110;
 constexpr size_t kListedOps = 12;
-// Of more it is shown as text: one of ImGui's tables has 511 columns at most.
-constexpr size_t kMostStreamColumns = 500;
 constexpr std::string_view kEdited = " edited";  // behind the name of what it was made of
 
 std::string NumbersText(const std::vector<OpIndex>& ops) {
@@ -481,10 +479,8 @@ void SchedulePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comma
   DrawVerdict(frame);
   DrawRun(frame);
   widgets::Gap(frame.look, 2);
-  const ui::ScheduleSheet* sheet = context.schedule.sheet.get();
-  if (as_text_ || (sheet != nullptr && sheet->schedule.streams.size() > kMostStreamColumns))
-    return DrawText(frame);
-  if (sheet == nullptr) return;
+  if (as_text_) return DrawText(frame);
+  if (context.schedule.sheet == nullptr) return;
   // Ops are numbered anew in each. One in which an op was moved takes the place of that before.
   const bool is_asked = frame.sheet().text == asked_;
   if (is_asked && moved_to_ != plan::kNone) selected_ = std::exchange(moved_to_, plan::kNone);

@@ -163,6 +163,11 @@ void TimelinePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comma
   log->SetPanel(ui::panel_ids::kTimeline);
   const Look look = widgets::LookOf(context);
   const PanelFrame frame{context, look, log, commands};
+  if (std::exchange(path_, context.path) != context.path) {
+    lanes_.clear();
+    layout_ = {};
+    scroll_ = 0;
+  }
   if (context.snapshot == nullptr) return frame.Empty(ui::Text::kNoRunOpen);
   index_ = context.index.get();
   if (context.snapshot->ranks.empty() || context.snapshot->end_ns <= context.snapshot->start_ns) {

@@ -80,6 +80,7 @@ class TimelinePanel : public ui::Panel {
   TimelineOverlay overlay_;
   CollectiveLines collective_lines_;
   WaitLines wait_lines_;
+  std::string path_;  // of the run that lanes_, layout_ and scroll_ are of
   // By rank, kind, track and level.
   std::map<std::tuple<int32_t, timeline::LaneKind, query::TrackId, uint16_t>, CachedLane> lanes_;
   timeline::Hit hovered_;  // of this frame
