@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -50,10 +51,20 @@ void KeepFreedPages() {
   mallopt(M_TRIM_THRESHOLD, kKept);
 }
 
+// Whether a tool that watches this process may be in it. Some write what they have collected where
+// their library ends, which is not among what is registered after main() has begun.
+bool MayHaveTools() {
+  constexpr std::array kVariables = {"LD_PRELOAD", "LD_AUDIT", "CUDA_INJECTION64_PATH",
+                                     "NVTX_INJECTION64_PATH"};
+  return std::ranges::any_of(kVariables,
+                             [](const char* variable) { return std::getenv(variable) != nullptr; });
+}
+
 // LibTorch's static objects end by taking thousands of operators out of its tables, one by one: a
 // third of the time of a short command. Called first in main(): what is to be done at exit and is
 // registered later still is.
 void SkipStaticDestructors() {
+  if (MayHaveTools()) return;
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they look for leaks there
   on_exit(
       [](int status, void* /*argument*/) {

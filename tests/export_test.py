@@ -276,6 +276,12 @@ class ExportTest(ImportTestCase):
         self.export(run, "perfetto", "--force")
         self.assertIn("v_step", self.export(run, "csv", "--table", "no_such", check=1))
         self.assertFalse((self.root / "out-csv").exists())
+        missing = self.root / "missing"
+        for form in ("perfetto", "html"):
+            done = self.run_program(APP, "export", run, "--format", form, "-o", missing / "file", check=False)
+            self.assertEqual(done.returncode, 1, form)
+            self.assertIn(f"cannot write {missing}/file: folder {missing}: No such file or directory", done.stderr)
+            self.assertFalse(missing.exists(), form)
 
     def test_a_file_that_may_not_grow_is_an_error_and_leaves_nothing(self):
         run = self.train_run()

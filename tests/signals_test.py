@@ -6,7 +6,7 @@ import signal
 import subprocess
 import unittest
 
-from programs import TIMEOUT_S, ProgramTest
+from programs import TIMEOUT_S, TRAIN, ProgramTest
 
 ENDLESS = "train.steps=1000000"
 
@@ -102,6 +102,18 @@ class SignalsTest(ProgramTest):
                 output, error = process.communicate(timeout=TIMEOUT_S)
                 self.assertEqual(process.returncode, code, output + error)
                 self.assertIn(text, output + error)
+
+    def test_at_the_end_libraries_of_tools_end_too(self):
+        # As the loader does itself, which counts its relocations behind all libraries.
+        variables = {"CUDA_INJECTION64_PATH": "none", "NVTX_INJECTION64_PATH": "none"}
+        if "ASAN_OPTIONS" not in os.environ:  # it has to be the first library
+            variables["LD_PRELOAD"] = "libc.so.6"
+        for name, value in variables.items():
+            with self.subTest(name):
+                done = subprocess.run([str(TRAIN), "--help"], env={**os.environ, name: value, "LD_DEBUG": "statistics"},
+                                      capture_output=True, text=True, timeout=TIMEOUT_S)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn("final number of relocations", done.stderr)
 
     def test_what_a_killed_training_left_in_the_temporary_folder_goes_with_the_next(self):
         temporary = self.root / "tmp"

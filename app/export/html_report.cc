@@ -196,6 +196,8 @@ std::string Advice(const Json& list) {
 }  // namespace
 
 Status WriteHtml(const store::RunFiles& run, const std::string& to, const exports::ExportOptions&) {
+  // Before the picture, whose folder beside it brings along all folders that are missing.
+  SHARDSCOPE_RETURN_IF_ERROR(OutputFile::Check(to));
   SHARDSCOPE_ASSIGN_OR_RETURN(const query::SnapshotPtr snapshot, query::ReadSnapshotOf(run));
   const analysis::Report report = analysis::MakeReport(*snapshot);
   const Json json = Json::parse(analysis::PrintReportJson(report), nullptr, false);

@@ -67,9 +67,10 @@ Status LiveTrainer::WriteDump(int64_t end_step) {
   for (int64_t step = ranks_->job().first_step; step < end_step; ++step) {
     for (int rank = 0; rank < ranks_->size(); ++rank) {
       const auto& batches = ranks_->work(rank).kept_batches();
-      // Stages between the first and the last load none.
-      if (batches.empty()) continue;
-      dump_->AddBatch(step, rank, batches[static_cast<size_t>(step)]);
+      const auto index = static_cast<size_t>(step);
+      // Stages between the first and the last load none, as long as the ranks are stages.
+      if (index >= batches.size() || batches[index].empty()) continue;
+      dump_->AddBatch(step, rank, batches[index]);
     }
   }
   AddParametersToDump("final.");

@@ -36,7 +36,7 @@ Result<std::unique_ptr<Trainer>> Trainer::Start(TrainerOptions options, Job job)
 }
 
 void LiveTrainer::DiscardFolder() {
-  control_.reset();  // a request that comes now would be logged there
+  control_.reset();  // a request that comes later would be logged there
   if (is_leader() && folder_) folder_->Discard();
 }
 

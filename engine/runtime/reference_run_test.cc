@@ -2,37 +2,15 @@
 #include "engine/runtime/reference_run.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
-#include <csignal>
 #include <filesystem>
 
 #include "engine/runtime/trainer_test_util.h"
+#include "trace/base/file_size_limit_test_util.h"
 #include "trace/base/process.h"
 
 namespace shardscope::runtime {
 namespace {
-
-// While one lives no file of this process grows beyond so many bytes.
-class LimitOfFiles {
- public:
-  explicit LimitOfFiles(rlim_t bytes) : signal_before_(std::signal(SIGXFSZ, SIG_IGN)) {
-    EXPECT_EQ(getrlimit(RLIMIT_FSIZE, &before_), 0);
-    rlimit limit = before_;
-    limit.rlim_cur = bytes;
-    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
-  }
-  ~LimitOfFiles() {
-    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &before_), 0);
-    std::signal(SIGXFSZ, signal_before_);
-  }
-  LimitOfFiles(const LimitOfFiles&) = delete;
-  LimitOfFiles& operator=(const LimitOfFiles&) = delete;
-
- private:
-  rlimit before_ = {};
-  void (*const signal_before_)(int);
-};
 
 TEST_F(TrainerTest, AReferenceThatDoesNotStartLeavesItsFolderFree) {
   const Result<Job> job = JobOf(config_, ".");
@@ -42,7 +20,7 @@ TEST_F(TrainerTest, AReferenceThatDoesNotStartLeavesItsFolderFree) {
   options.config = config_;
   options.folder = folder;
   {
-    const LimitOfFiles limit(256);  // run.toml is larger
+    const FileSizeLimit limit(256);  // run.toml is larger
     EXPECT_FALSE(RunReference(options, *job).ok());
   }
   EXPECT_FALSE(std::filesystem::exists(folder));

@@ -114,6 +114,7 @@ Result<RunFolder> RunFolder::Create(const std::string& path, IfTaken if_taken) {
 void RunFolder::Discard() const {
   std::error_code ignored;
   fs::remove(path_ + "/" + kConfig, ignored);
+  fs::remove(path_ + "/" + kLog, ignored);  // as of changes that were refused at once
   fs::remove(path_ + "/" + kSchedules, ignored);
   fs::remove(path_ + "/" + kCheckpoints, ignored);
   if (is_new_) fs::remove(path_, ignored);  // nothing else is in it, or it stays

@@ -87,6 +87,7 @@ TEST_F(RunFolderTest, WhatNeverBeganLeavesNothing) {
   const auto made = RunFolder::Create(root_ / "a/b");
   ASSERT_TRUE(made.ok()) << made.message();
   ASSERT_TRUE(made->WriteConfig("").ok());
+  made->Log("change refused");
   made->Discard();
   EXPECT_FALSE(fs::exists(root_ / "a/b"));
   ASSERT_TRUE(RunFolder::Create(root_ / "a/b").ok());

@@ -21,8 +21,8 @@ class RunMessages {
 
   // A line for the user, which goes into the log as well. Nothing where rank 0 is elsewhere.
   void Say(const std::string& text) EXCLUDES(mutex_);
-  // A line for the log alone, of any process.
-  void Log(const std::string& text) EXCLUDES(mutex_);
+  // A line for the log alone, of any process. It does not wait for a listener.
+  void Log(const std::string& text);
 
   // What `rank` reports of a step. Once the last of all ranks has come the user is told of it.
   void AddStep(int rank, const StepReport& report) EXCLUDES(mutex_);
@@ -33,7 +33,7 @@ class RunMessages {
   const TrainerOptions& options_;
   const std::optional<RunFolder>& folder_;
   StepReports reports_;
-  Mutex mutex_;  // held while the user is told and the log is written
+  Mutex mutex_;  // held while the user is told
 };
 
 }  // namespace shardscope::runtime

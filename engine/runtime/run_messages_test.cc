@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "trace/base/input_file.h"
@@ -51,6 +53,17 @@ TEST_F(RunMessagesTest, WhatTheUserIsToldIsInTheLogToo) {
   messages.Say("three");
   EXPECT_EQ(said_, (Lines{"one", "three"}));
   EXPECT_EQ(Logged(), (Lines{"one", "two", "three"}));
+}
+
+// As where its output is not read any more: the error by which the run then ends is logged.
+TEST_F(RunMessagesTest, TheLogIsWrittenWhileAListenerDoesNotReturn) {
+  std::optional<RunMessages> messages;
+  options_.on_message = [&](const std::string&) {
+    std::thread([&] { messages->Log("two"); }).join();
+  };
+  messages.emplace(options_, folder_, 2);
+  messages->Say("one");
+  EXPECT_EQ(Logged(), (Lines{"one", "two"}));
 }
 
 TEST_F(RunMessagesTest, ProcessesWithoutRankZeroOnlyLog) {

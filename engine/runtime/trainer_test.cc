@@ -99,6 +99,23 @@ TEST_F(TrainerTest, DumpsTheSameBytesWhateverMovesOpsOnly) {
   EXPECT_FALSE(fs::exists(root_ / "c/schedules/3.txt"));
 }
 
+// Of three stages the one in the middle loads nothing.
+TEST_F(TrainerTest, DumpsTheBatchesThatRanksLoadWhileTheyAreStagesAndWhileNot) {
+  Set({{"run.ranks", "3"}, {"model.layers", "3"}});
+  config_.AddChange({.step = 2, .set = {{"strategy", "pipeline"}}});
+  config_.AddChange({.step = 4, .set = {{"strategy", "full"}}});
+  config_.AddChange({.step = 6, .set = {{"strategy", "pipeline"}}});
+  Train("a");
+  const std::string dump = Read("a.safetensors");
+  for (int step = 0; step < 8; ++step) {
+    const bool are_stages = step / 2 % 2 == 1;
+    for (int rank = 0; rank < 3; ++rank) {
+      const bool is_dumped = dump.find(fmt::format("\"batch.{}.{}\"", step, rank)) != dump.npos;
+      EXPECT_EQ(is_dumped, !are_stages || rank != 1) << "step " << step << ", rank " << rank;
+    }
+  }
+}
+
 TEST_F(TrainerTest, AutoBandwidthIsFoundAndWritten) {
   Set({{"link.bandwidth", "auto:0.6"}, {"link.latency", "0"}});
   Train("a");

@@ -1,39 +1,17 @@
 // A disk that fills up costs records, which are counted, and nothing else.
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <algorithm>
-#include <csignal>
 #include <filesystem>
 #include <map>
 #include <memory>
 
+#include "trace/base/file_size_limit_test_util.h"
 #include "trace/query/live_trace.h"
 #include "trace/query/trace_test_util.h"
 
 namespace shardscope::query {
 namespace {
-
-// As long as it lives, no file of this process may grow beyond `bytes`.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    std::signal(SIGXFSZ, SIG_IGN);
-    SHARDSCOPE_CHECK(getrlimit(RLIMIT_FSIZE, &before_) == 0);
-    rlimit limit = before_;
-    limit.rlim_cur = bytes;
-    SHARDSCOPE_CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
-  }
-  ~FileSizeLimit() {
-    SHARDSCOPE_CHECK(setrlimit(RLIMIT_FSIZE, &before_) == 0);
-    std::signal(SIGXFSZ, SIG_DFL);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-
- private:
-  rlimit before_ = {};
-};
 
 TEST(FullDisk, LostRecordsAreCountedAndRecordingGoesOn) {
   TestFolder folder;

@@ -3,16 +3,16 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <sstream>
 #include <thread>
+
+#include "trace/base/file_size_limit_test_util.h"
 
 namespace shardscope {
 namespace {
@@ -192,14 +192,11 @@ TEST_F(OutputFileTest, WhatCannotBeWrittenIsSaidBefore) {
 // The limit of a file's size stands for a disk that gets full in the middle.
 TEST_F(OutputFileTest, AFullDiskLeavesTheOldFileAndNothingElse) {
   ASSERT_TRUE(WriteFile(At("file"), "old").ok());
-  struct rlimit before = {};
-  getrlimit(RLIMIT_FSIZE, &before);
-  const struct rlimit small = {4096, before.rlim_max};
-  const auto handler = signal(SIGXFSZ, SIG_IGN);
-  setrlimit(RLIMIT_FSIZE, &small);
-  const Status status = WriteFile(At("file"), std::string(10'000, 'x'));
-  setrlimit(RLIMIT_FSIZE, &before);
-  (void)signal(SIGXFSZ, handler);
+  Status status;
+  {
+    const FileSizeLimit limit(4096);
+    status = WriteFile(At("file"), std::string(10'000, 'x'));
+  }
   EXPECT_THAT(status.message(), HasSubstr("cannot write " + At("file") + ": File too large"));
   EXPECT_EQ(Text(At("file")), "old");
   EXPECT_EQ(NumFiles(), 1u);

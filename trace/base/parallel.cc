@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -63,6 +64,7 @@ Status ForEachIndex(size_t count, size_t num_threads, const std::function<Status
     for (size_t thread = 1; thread < std::min(count, num_threads); ++thread)
       others.emplace_back([&sharing] { sharing.Run(); });
   } catch (const std::system_error&) {  // there are no more
+  } catch (const std::bad_alloc&) {     // nor memory for one
   }
   sharing.Run();
   for (std::thread& thread : others) thread.join();

@@ -28,14 +28,20 @@ class RecordingWindow {
     const MutexLock lock(mutex_);
     const bool is_switched = is_open != (switches_.size() % 2 == 0);
     if (is_switched) switches_.push_back(MonotonicNs());
-    is_open_.store(is_open);
+    is_open_.store(is_open && !is_closed_for_good_);
   }
-  // Nothing more is taken; what happened before it was recorded all the same.
-  void CloseForGood() { is_open_.store(false); }
+  // Nothing more is taken, whatever is set later; what happened before it was recorded all the
+  // same.
+  void CloseForGood() {
+    const MutexLock lock(mutex_);
+    is_closed_for_good_ = true;
+    is_open_.store(false);
+  }
 
  private:
   std::atomic<bool> is_open_ = true;
-  mutable Mutex mutex_;                               // for switching, and for rows that come late
+  mutable Mutex mutex_;  // for switching, and for rows that come late
+  bool is_closed_for_good_ GUARDED_BY(mutex_) = false;
   std::vector<int64_t> switches_ GUARDED_BY(mutex_);  // when it was closed, opened, closed, ...
 };
 

@@ -29,6 +29,10 @@ TEST(RecordingWindowTest, ClosedForGoodItTakesNothingAndKeepsWhatWas) {
   window.CloseForGood();
   EXPECT_FALSE(window.is_open());
   EXPECT_TRUE(window.WasOpen(MonotonicNs()));
+  // As record.steps does in a run that goes on without its trace.
+  window.Set(false);
+  window.Set(true);
+  EXPECT_FALSE(window.is_open());
 }
 
 }  // namespace

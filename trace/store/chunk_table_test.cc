@@ -5,10 +5,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -16,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "trace/base/file_size_limit_test_util.h"
 #include "trace/schema/ddl.h"
 #include "trace/store/finished_source.h"
 #include "trace/store/finished_writer.h"
@@ -321,15 +320,10 @@ TEST_F(RowChunksOfAFile, SmallAndBoundedTracesHaveNone) {
 
 TEST_F(RowChunksOfAFile, WhereTheyCannotBeWrittenTheFileStaysAsItWas) {
   const int64_t before = DatabaseBytes(path_);
-  rlimit unlimited = {};
-  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &unlimited), 0);
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);  // a write fails instead
-  rlimit limit = unlimited;
-  limit.rlim_cur = static_cast<rlim_t>(before) + 100'000;
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
-  Pack();
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &unlimited), 0);
-  std::signal(SIGXFSZ, handler);
+  {
+    const FileSizeLimit limit(static_cast<rlim_t>(before) + 100'000);
+    Pack();
+  }
   EXPECT_EQ(DatabaseBytes(path_), before);
   EXPECT_EQ(Query("SELECT count(*) FROM row_chunk"), 0);
   EXPECT_EQ(Query("SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'"), 0);

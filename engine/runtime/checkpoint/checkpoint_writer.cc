@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -178,9 +179,12 @@ void CheckpointWriter::WriteRank(int rank, const std::string& partial, Written* 
   std::error_code ignored;
   fs::remove(partial + "/" + data, ignored);  // makes room
   if (is_leader()) return;
-  // In one step, as the others: the leader reads it as soon as it is there. Where that cannot be
-  // written either, the leader waits in vain, and says so.
-  static_cast<void>(WriteFile(partial + "/" + FileName(rank, "failed"), status.message()));
+  // In one step, as the others: the leader reads it as soon as it is there. A disk without room for
+  // the reason still takes an empty file; where there can be none, the leader waits in vain.
+  const std::string failed = partial + "/" + FileName(rank, "failed");
+  if (!WriteFile(failed, status.message()).ok()) {
+    const std::ofstream empty(failed);
+  }
 }
 
 // Ranks of other processes, each as soon as it has written.
@@ -199,7 +203,10 @@ void CheckpointWriter::TakeOthers(const std::string& partial, Written* written) 
     }
     if (!fs::exists(done, error)) {
       const Result<std::string> why = ReadFile(failed, kMostRankIndexBytes);
-      fail(why.ok() ? *why : "it has written nothing in time");
+      const bool has_reason = why.ok() && !why->empty();
+      fail(has_reason ? *why
+           : why.ok() ? "nothing could be written, not even why"
+                      : "it has written nothing in time");
       continue;
     }
     const Result<std::string> text = ReadFile(done, kMostRankIndexBytes);

@@ -10,6 +10,9 @@
 #include <vector>
 
 #include "engine/checkpoint/folder.h"
+#include "trace/base/file_size_limit_test_util.h"
+#include "trace/base/input_file.h"
+#include "trace/base/output_file.h"
 
 namespace shardscope::runtime {
 namespace {
@@ -38,6 +41,23 @@ class LostCheckpointTest : public testing::Test {
     return said;
   }
 
+  // What rank 0 says, where rank 1 is of another process, which has said why it failed.
+  std::string SaidWithOther(const std::string& reason) {
+    const std::string partial = checkpoint::PartialFolder(root_, 3, 1);
+    std::filesystem::create_directories(partial);
+    EXPECT_TRUE(WriteFile(partial + "/rank-1-of-2.failed", reason).ok());
+    const StateLayout layout{};
+    std::string said;
+    {
+      CheckpointWriter writer(
+          {.root = root_, .num_ranks = 2, .local = {0}},
+          {.on_part = [](const schema::CheckpointRow&) {},
+           .on_outcome = [&said](const CheckpointOutcome& outcome) { said = outcome.message; }});
+      writer.Save(0, {.layout = &layout, .units = {}, .step = 3, .refusal = ""}, CheckpointHead{});
+    }
+    return said;
+  }
+
   const std::string root_ =
       (std::filesystem::temp_directory_path() / ("lost-checkpoints-" + std::to_string(getpid())))
           .string();
@@ -46,6 +66,33 @@ class LostCheckpointTest : public testing::Test {
 TEST_F(LostCheckpointTest, RanksAreCountedWhereOneOfThemFailed) {
   EXPECT_EQ(Said("no room"),
             "no checkpoint before step 3: 1 of 2 ranks could be written (rank 1: no room)");
+}
+
+TEST_F(LostCheckpointTest, RanksOfOtherProcessesSayWhyOrAtLeastThatTheyFailed) {
+  const std::string start = "no checkpoint before step 3: 1 of 2 ranks could be written (rank 1: ";
+  EXPECT_EQ(SaidWithOther("no room"), start + "no room)");
+  EXPECT_EQ(SaidWithOther(""), start + "nothing could be written, not even why)");
+}
+
+// Rank 0 waits for that, at worst for all of comm.timeout.
+TEST_F(LostCheckpointTest, ARankOfAnotherProcessSaysThatItFailedOnAFullDiskToo) {
+  const std::string failed = checkpoint::PartialFolder(root_, 3, 1) + "/rank-1-of-2.failed";
+  const StateLayout layout{};
+  for (const bool is_full : {false, true}) {
+    std::optional<FileSizeLimit> limit;
+    if (is_full) limit.emplace(0);
+    {
+      CheckpointWriter writer({.root = root_, .num_ranks = 2, .local = {1}},
+                              {.on_part = [](const schema::CheckpointRow&) {}, .on_outcome = {}});
+      writer.Save(1, {.layout = &layout, .units = {}, .step = 3, .refusal = "no room"},
+                  std::nullopt);
+    }
+    limit.reset();
+    const Result<std::string> reason = ReadFile(failed, 100);
+    ASSERT_TRUE(reason.ok()) << reason.message();
+    EXPECT_EQ(*reason, is_full ? "" : "no room");
+    std::filesystem::remove_all(std::filesystem::path(failed).parent_path());
+  }
 }
 
 TEST_F(LostCheckpointTest, WhatFailedBehindAllRanksIsSaidAlone) {

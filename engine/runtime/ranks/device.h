@@ -85,7 +85,8 @@ class RankWork : public executor::OpBodies {
   // The highest allocated_bytes() since the last call.
   virtual int64_t TakePeakBytes() = 0;
 
-  // Token ids of every step so far, [samples_per_step, seq + 1] each; empty without keep_batches.
+  // Token ids by step, [samples_per_step, seq + 1] each, up to the last step in which the rank has
+  // loaded a batch; empty where it has loaded none, and without keep_batches.
   virtual const std::vector<std::vector<int64_t>>& kept_batches() const = 0;
 };
 
