@@ -58,11 +58,13 @@ ROWS = (
 )
 
 
-def measure_ours(build: pathlib.Path, folder: pathlib.Path, model: Model, row: Row, steps: int) -> Burst:
-    _, cpu_ns, peak_bytes = run_child([
-        str(build / "bin" / "shardscope-train"), "--ranks", str(RANKS), "--out", str(folder), "--set", *row.settings, f"data.path={ROOT}",
-        *model.settings(), f"train.steps={WARM_UP_STEPS + steps}"])
-    text, report_cpu_ns, _ = run_child([str(build / "bin" / "shardscope"), "report", str(folder), "--json"])
+def measure_ours(build: pathlib.Path, model: Model, row: Row, steps: int) -> Burst:
+    with tempfile.TemporaryDirectory() as folder:
+        run = f"{folder}/run"
+        _, cpu_ns, peak_bytes = run_child([
+            str(build / "bin" / "shardscope-train"), "--ranks", str(RANKS), "--out", run, "--set", *row.settings, f"data.path={ROOT}",
+            *model.settings(), f"train.steps={WARM_UP_STEPS + steps}"])
+        text, report_cpu_ns, _ = run_child([str(build / "bin" / "shardscope"), "report", run, "--json"])
     slowest: dict[int, int] = {}
     for step in json.loads(text)["steps"]:
         slowest[step["step"]] = max(step["step_ns"], slowest.get(step["step"], 0))
@@ -77,10 +79,8 @@ def measure_row(build: pathlib.Path, model: Model, row: Row, rounds: int, steps:
                                           *row.arguments))
         ranks.receive()
         for _ in range(rounds):
-            folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory())) / "run"
             bursts: tuple[tuple[Result, Callable[[], Burst]], ...] = (
-                (ours, lambda folder=folder: measure_ours(build, folder, model, row, steps)),
-                (theirs, lambda: measure_pytorch(ranks, steps)))
+                (ours, lambda: measure_ours(build, model, row, steps)), (theirs, lambda: measure_pytorch(ranks, steps)))
             for result, burst in bursts:
                 measured = guard.measure(row.name, burst)
                 result.steps_ns += measured.steps_ns
