@@ -140,9 +140,11 @@ int64_t BatchWriter::LastTimeOfBatch(const std::vector<ThreadRings*>& rings) con
   return *last;
 }
 
-// Rows leave the rings only here, whether they were written or not.
+// Rows leave the rings only here, whether they were written or not: a ring that fills up loses
+// memory events that LostMemory does not see. Nothing is written behind an error, `status`.
 template <typename T>
-Status BatchWriter::WriteKind(const std::vector<ThreadRings*>& rings, int64_t last_ns, bool* more) {
+Status BatchWriter::WriteKind(const std::vector<ThreadRings*>& rings, int64_t last_ns,
+                              Status status, bool* more) {
   std::vector<const T*> rows;
   std::vector<std::pair<SpscRing<T>*, size_t>> taken;
   for (ThreadRings* thread : rings) {
@@ -157,7 +159,6 @@ Status BatchWriter::WriteKind(const std::vector<ThreadRings*>& rings, int64_t la
   std::stable_sort(rows.begin(), rows.end(),
                    [](const T* a, const T* b) { return TimeOf(*a) < TimeOf(*b); });
   const size_t kind = schema::RecordOf<T>::kIndex;
-  Status status;
   if (!gone_.ok()) {
     lost_to_errors_[kind] += static_cast<int64_t>(rows.size());
     for (const T* row : rows) lost_memory_.Follow(*row);
@@ -190,11 +191,11 @@ Status BatchWriter::WriteLostMemory() {
   return Status::Ok();
 }
 
-Status BatchWriter::WriteAllKinds(const std::vector<ThreadRings*>& rings, bool* more) {
+Status BatchWriter::WriteAllKinds(const std::vector<ThreadRings*>& rings, Status status,
+                                  bool* more) {
   const int64_t last_ns = LastTimeOfBatch(rings);
-  Status status;
   schema::ForEachType(schema::HotRecords(), [&]<typename T>() {
-    if (status.ok()) status = WriteKind<T>(rings, last_ns, more);
+    status = WriteKind<T>(rings, last_ns, std::move(status), more);
   });
   return status;
 }
@@ -204,10 +205,9 @@ Status BatchWriter::WriteAllKinds(const std::vector<ThreadRings*>& rings, bool* 
 Status BatchWriter::WriteTransaction(const std::vector<ThreadRings*>& rings, RareRows* rare,
                                      bool* more) {
   SHARDSCOPE_RETURN_IF_ERROR(writer_->Begin());
-  // What stands for lost events comes before them in time. Rows leave the rings in any case.
+  // What stands for lost events comes before them in time.
   Status status = gone_.ok() ? WriteLostMemory() : Status::Ok();
-  const Status written = WriteAllKinds(rings, more);
-  if (status.ok()) status = written;
+  status = WriteAllKinds(rings, std::move(status), more);
   store::RowBatch fresh = rare->Take();
   store::AppendRows(&fresh, &rare_backlog_);
   if (status.ok()) status = WriteRareRows();
@@ -229,7 +229,7 @@ Status BatchWriter::WriteBatch(const std::vector<ThreadRings*>& rings, RareRows*
   *more = false;
   if (!gone_.ok()) {
     (void)rare->Take();
-    (void)WriteAllKinds(rings, more);
+    (void)WriteAllKinds(rings, Status::Ok(), more);
     lost_memory_.EndBatch(false);
     return gone_;
   }
@@ -268,7 +268,7 @@ void BatchWriter::LoseRest(const std::vector<ThreadRings*>& rings) {
   bool more = true;
   while (more) {
     more = false;
-    (void)WriteAllKinds(rings, &more);
+    (void)WriteAllKinds(rings, Status::Ok(), &more);
     lost_memory_.EndBatch(false);
   }
 }

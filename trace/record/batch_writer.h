@@ -77,11 +77,12 @@ class BatchWriter {
 
  private:
   template <typename T>
-  Status WriteKind(const std::vector<ThreadRings*>& rings, int64_t last_ns, bool* more);
+  Status WriteKind(const std::vector<ThreadRings*>& rings, int64_t last_ns, Status status,
+                   bool* more);
   int64_t LastTimeOfBatch(const std::vector<ThreadRings*>& rings) const;
   Status WriteRareRows();
   Status WriteLostMemory();
-  Status WriteAllKinds(const std::vector<ThreadRings*>& rings, bool* more);
+  Status WriteAllKinds(const std::vector<ThreadRings*>& rings, Status status, bool* more);
   // Gives a hot row the next id of its table.
   template <typename Row>
   void Number(Row* row);

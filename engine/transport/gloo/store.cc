@@ -38,45 +38,6 @@ struct Opened {
   std::string error;  // c10d's; empty: it is still trying
 };
 
-// Note: why a store is opened on a thread of its own
-// c10d waits without an end for a server that has accepted its connection and does not answer. That
-// thread is left behind then; the process ends with the error.
-Opened Open(const GlooProcess& process, bool serves, int64_t limit_ns, Patience* patience) {
-  struct Attempt {
-    Mutex mutex;
-    bool is_done GUARDED_BY(mutex) = false;
-    Opened opened GUARDED_BY(mutex);
-  };
-  const auto attempt = std::make_shared<Attempt>();
-  c10d::TCPStoreOptions options;
-  options.port = static_cast<uint16_t>(process.master_port);
-  options.isServer = serves;
-  options.numWorkers = static_cast<size_t>(process.num_ranks);
-  options.waitWorkers = false;
-  options.timeout = std::chrono::milliseconds(std::max<int64_t>(1, limit_ns / kNsPerMs));
-  std::thread([attempt, options, address = process.master_address] {
-    Opened opened;
-    try {
-      opened.store = c10::make_intrusive<c10d::TCPStore>(address, options);
-    } catch (const std::exception& error) {
-      const auto* known = dynamic_cast<const c10::Error*>(&error);
-      opened.error = FirstLine(known == nullptr ? error.what() : known->what_without_backtrace());
-    }
-    const MutexLock lock(attempt->mutex);
-    attempt->opened = std::move(opened);
-    attempt->is_done = true;
-  }).detach();
-  const int64_t until_ns = MonotonicNs() + limit_ns;
-  while (true) {
-    {
-      const MutexLock lock(attempt->mutex);
-      if (attempt->is_done) return std::move(attempt->opened);
-    }
-    if (MonotonicNs() >= until_ns) return {};
-    patience->Wait("rank 0");
-  }
-}
-
 // Whether anything accepts connections there.
 bool IsListenedAt(const GlooProcess& process) {
   const addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
@@ -93,6 +54,52 @@ bool IsListenedAt(const GlooProcess& process) {
   }
   freeaddrinfo(found);
   return is_listened_at;
+}
+
+// Note: why a store is opened on a thread of its own
+// c10d waits without an end for a server that has accepted its connection and does not answer. That
+// thread is left behind then; the process ends with the error.
+Opened Open(const GlooProcess& process, bool serves, int64_t limit_ns, Patience* patience) {
+  struct Attempt {
+    Mutex mutex;
+    bool is_done GUARDED_BY(mutex) = false;
+    Opened opened GUARDED_BY(mutex);
+  };
+  const int64_t until_ns = MonotonicNs() + limit_ns;
+  // c10d itself looks again after pauses that grow: it would miss a server that is there for a few
+  // seconds, to say why there will be no run.
+  while (!serves && !IsListenedAt(process)) {
+    if (MonotonicNs() >= until_ns) return {};
+    patience->Wait("rank 0");
+  }
+  const auto attempt = std::make_shared<Attempt>();
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<uint16_t>(process.master_port);
+  options.isServer = serves;
+  options.numWorkers = static_cast<size_t>(process.num_ranks);
+  options.waitWorkers = false;
+  options.timeout =
+      std::chrono::milliseconds(std::max<int64_t>(1, (until_ns - MonotonicNs()) / kNsPerMs));
+  std::thread([attempt, options, address = process.master_address] {
+    Opened opened;
+    try {
+      opened.store = c10::make_intrusive<c10d::TCPStore>(address, options);
+    } catch (const std::exception& error) {
+      const auto* known = dynamic_cast<const c10::Error*>(&error);
+      opened.error = FirstLine(known == nullptr ? error.what() : known->what_without_backtrace());
+    }
+    const MutexLock lock(attempt->mutex);
+    attempt->opened = std::move(opened);
+    attempt->is_done = true;
+  }).detach();
+  while (true) {
+    {
+      const MutexLock lock(attempt->mutex);
+      if (attempt->is_done) return std::move(attempt->opened);
+    }
+    if (MonotonicNs() >= until_ns) return {};
+    patience->Wait("rank 0");
+  }
 }
 
 std::string Place(const GlooProcess& process) {
