@@ -18,6 +18,7 @@
 #include "lesson/check.h"
 #include "lesson/lesson.h"
 #include "trace/analysis/collectives/collective_table.h"
+#include "trace/analysis/compare/delta.h"
 #include "trace/analysis/find/area.h"
 #include "trace/analysis/find/search.h"
 #include "trace/analysis/ranks/rank_findings.h"
@@ -175,6 +176,9 @@ struct ChangeSummary {
   std::vector<query::Marker> markers;
   analysis::Summary before;
   analysis::Summary after;
+  // Of the steps after it; not comparable: too few to tell from noise.
+  analysis::ComparisonVerdict step_verdict = analysis::ComparisonVerdict::kNotComparable;
+  analysis::ComparisonVerdict exposed_verdict = analysis::ComparisonVerdict::kNotComparable;
   int64_t peak_before_bytes = 0;
   int64_t peak_after_bytes = 0;
 };

@@ -213,7 +213,7 @@ TEST_F(StatesTest, TheCardOfAChangeEndsWithWhatItHas) {
   ++run.generation;
   Open(run);
   EXPECT_EQ(Text("run_control", "change.gathering"), "");
-  EXPECT_THAT(Text("run_control", "change.few"), HasSubstr("2 of 3"));
+  EXPECT_THAT(Text("run_control", "change.few"), HasSubstr("20 steps before, 2 after"));
   EXPECT_NE(Text("run_control", "change.step_ns.after"), "");
   EXPECT_THAT(Text("run_control", "change.peak_bytes.after"), HasSubstr("→"));
   // Nor does waiting help where there are too few steps before the change.

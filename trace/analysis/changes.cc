@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
+#include <set>
 
+#include "trace/analysis/capped_sum.h"
 #include "trace/analysis/names.h"
 #include "trace/analysis/report/report.h"
 #include "trace/base/text.h"
@@ -31,19 +32,60 @@ std::string Relative(double before, double after) {
   return before > 0 ? fmt::format(" ({:+.0f}%)", 100 * (after - before) / before) : "";
 }
 
-std::string Times(const char* name, const Percentiles& before, const Percentiles& after) {
-  return fmt::format(
-      "{} {} -> {}{}", name, FormatDuration(before.p50), FormatDuration(after.p50),
-      IsBeyondNoise(before, after) ? Relative(before.p50, after.p50) : " (within noise)");
+std::string Times(const char* name, const Percentiles& before, const Percentiles& after,
+                  ComparisonVerdict verdict) {
+  const bool is_noise = verdict == ComparisonVerdict::kWithinNoise;
+  return fmt::format("{} {} -> {}{}", name, FormatDuration(before.p50), FormatDuration(after.p50),
+                     is_noise ? " (within noise)" : Relative(before.p50, after.p50));
+}
+
+// What all ranks took in a step together.
+struct SumsOfStep {
+  int64_t step_ns = 0;
+  int64_t exposed_ns = 0;
+  int num_ranks = 0;
+};
+using SumsByStep = std::map<int32_t, SumsOfStep>;
+
+// Of steps that all ranks finished.
+SumsByStep SumsOf(const std::vector<StepBreakdown>& steps, int num_ranks) {
+  SumsByStep sums;
+  for (const StepBreakdown& row : steps) {
+    SumsOfStep& sum = sums[row.step];
+    AddCapped(row.step_ns, &sum.step_ns);
+    AddCapped(row.time.exposed_ns, &sum.exposed_ns);
+    ++sum.num_ranks;
+  }
+  std::erase_if(sums, [num_ranks](const auto& sum) { return sum.second.num_ranks != num_ranks; });
+  return sums;
+}
+
+// The steps of one side of a change.
+struct StepsOfSide {
+  StepsOfSide(const SumsByStep& sums, int32_t first, int32_t end) {
+    for (auto at = sums.lower_bound(first); at != sums.end() && at->first < end; ++at) {
+      step_ns.push_back(at->second.step_ns);
+      exposed_ns.push_back(at->second.exposed_ns);
+    }
+    middle = MiddleSteps(step_ns);
+  }
+
+  std::vector<int64_t> step_ns;
+  std::vector<int64_t> exposed_ns;
+  std::vector<int32_t> middle;
+};
+
+void MeasureEffect(const SumsByStep& sums, int num_ranks, ChangeEffect* effect) {
+  const StepsOfSide before(sums, effect->first, effect->step);
+  const StepsOfSide after(sums, effect->step, effect->end);
+  if (before.step_ns.empty() || after.step_ns.empty()) return;
+  effect->step_ns =
+      DeltaOf({before.step_ns, before.middle, num_ranks}, {after.step_ns, after.middle, num_ranks});
+  effect->exposed_ns = DeltaOf({before.exposed_ns, before.middle, num_ranks},
+                               {after.exposed_ns, after.middle, num_ranks});
 }
 
 }  // namespace
-
-bool IsBeyondNoise(const Percentiles& before, const Percentiles& after) {
-  const double change = std::abs(after.p50 - before.p50);
-  const double spread = std::max(before.p95 - before.p50, after.p95 - after.p50);
-  return change > spread && change > kSmallestChange * before.p50;
-}
 
 std::vector<ChangeEffect> EffectsOfChanges(const std::vector<StepBreakdown>& steps,
                                            const std::vector<query::Marker>& markers) {
@@ -58,16 +100,30 @@ std::vector<ChangeEffect> EffectsOfChanges(const std::vector<StepBreakdown>& ste
   for (auto& [step, effect] : by_step) effects.push_back(std::move(effect));
   const int32_t end = LastCompleteStep(steps) + 1;
   const int32_t timed_from = steps.empty() ? kWarmUpSteps : steps.front().timed_from;
+  std::set<int32_t> ranks;
+  for (const StepBreakdown& row : steps) ranks.insert(row.rank);
+  const auto num_ranks = static_cast<int>(ranks.size());
+  const SumsByStep sums = effects.empty() ? SumsByStep() : SumsOf(steps, num_ranks);
   for (size_t i = 0; i < effects.size(); ++i) {
     ChangeEffect& effect = effects[i];
+    const bool is_newest = i + 1 == effects.size();
     const int32_t from = std::max(i == 0 ? 0 : effects[i - 1].step, timed_from);
-    effect.may_complete = effect.step - from >= kLeastChangeSteps && i + 1 == effects.size();
-    const int32_t to = i + 1 < effects.size() ? std::min(effects[i + 1].step, end) : end;
-    effect.num_steps =
-        std::max(std::min({effect.step - from, to - effect.step, kMaxChangeSteps}), 0);
-    if (effect.num_steps == 0) continue;
-    effect.before = SummarizeRange(steps, effect.step - effect.num_steps, effect.step - 1);
-    effect.after = SummarizeRange(steps, effect.step, effect.step + effect.num_steps - 1);
+    const int32_t to = is_newest ? end : std::min(effects[i + 1].step, end);
+    // A damaged file may have any step.
+    const int64_t first_of_most = int64_t{effect.step} - kMaxChangeSteps;
+    const int64_t end_of_most = int64_t{effect.step} + kMaxChangeSteps;
+    effect.first =
+        std::min(static_cast<int32_t>(std::max<int64_t>(from, first_of_most)), effect.step);
+    effect.end = std::max(static_cast<int32_t>(std::min<int64_t>(to, end_of_most)), effect.step);
+    if (const int32_t behind = std::min(effect.step, end); effect.first < behind) {
+      effect.before = SummarizeRange(steps, effect.first, behind - 1);
+    }
+    // Of a change in warm-up the steps behind that count.
+    if (const int32_t first = std::max(effect.step, timed_from); first < effect.end) {
+      effect.after = SummarizeRange(steps, first, effect.end - 1);
+    }
+    effect.may_complete = effect.before.num_steps >= kLeastChangeSteps && is_newest;
+    MeasureEffect(sums, num_ranks, &effect);
   }
   return effects;
 }
@@ -88,26 +144,31 @@ std::string PrintChanges(const Report& report) {
   if (effects.empty()) return "";
   std::string exposed = "exposed communication";
   if (report.truth != query::Truth::kMeasured) exposed += " " + std::string(Name(report.truth));
-  std::string text = "\nChanges, p50 of as many steps before as after each\n";
+  std::string text =
+      fmt::format("\nChanges, p50 of up to {} steps before and after each\n", kMaxChangeSteps);
   for (const ChangeEffect& effect : effects) {
     std::vector<std::string> changes;
     for (const query::Marker& marker : effect.markers) {
       changes.push_back(query::ChangeText(marker));
     }
     text += fmt::format("  step {}: {}\n", effect.step, Join(changes, ", "));
-    if (!effect.complete()) {
-      text += fmt::format("    too few steps beside it to compare: {} of {}\n", effect.num_steps,
-                          kLeastChangeSteps);
-      continue;
-    }
     const Summary& before = effect.before;
     const Summary& after = effect.after;
-    text +=
-        fmt::format("    {} steps each: {}, {}, overlap ratio {} -> {}, {} -> {} tokens/s\n",
-                    effect.num_steps, Times("step", before.step_ns, after.step_ns),
-                    Times(exposed.c_str(), before.exposed_ns, after.exposed_ns),
-                    FormatPercent(before.overlap_ratio), FormatPercent(after.overlap_ratio),
-                    FormatCount(before.tokens_per_second), FormatCount(after.tokens_per_second));
+    const std::string counts =
+        fmt::format("{} before, {} after", Counted(before.num_steps, "step"), after.num_steps);
+    if (!effect.complete()) {
+      text += fmt::format(
+          "    too few steps beside it to tell a difference from noise: {}, {} needed on each "
+          "side\n",
+          counts, kLeastChangeSteps);
+      continue;
+    }
+    text += fmt::format(
+        "    {}: {}, {}, overlap ratio {} -> {}, {} -> {} tokens/s\n", counts,
+        Times("step", before.step_ns, after.step_ns, effect.step_verdict()),
+        Times(exposed.c_str(), before.exposed_ns, after.exposed_ns, effect.exposed_verdict()),
+        FormatPercent(before.overlap_ratio), FormatPercent(after.overlap_ratio),
+        FormatCount(before.tokens_per_second), FormatCount(after.tokens_per_second));
   }
   return text;
 }

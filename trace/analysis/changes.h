@@ -1,11 +1,12 @@
-// What the changes of knobs did: as many steps before each as after it. Pure; the app's card and
-// `shardscope report` agree.
+// What the changes of knobs did: the steps before each beside those after it. Pure; the app's card
+// and `shardscope report` agree, and judge as Compare does.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "trace/analysis/compare/delta.h"
 #include "trace/analysis/steps/breakdown.h"
 #include "trace/query/snapshot.h"
 
@@ -15,27 +16,34 @@ struct Report;
 
 // At most this many steps on each side: what lies further away may have had other reasons.
 inline constexpr int kMaxChangeSteps = 32;
-// Steps on each side that a comparison needs before it is shown.
-inline constexpr int kLeastChangeSteps = 3;
+// Steps on each side without which nothing is known of noise.
+inline constexpr int kLeastChangeSteps = kLeastNoiseSteps;
 
-// Changes below this share are called noise however narrow the spread is.
+// Changes of a peak of memory below this share of it are none.
 inline constexpr double kSmallestChange = 0.01;
 
-// What was changed at one step, and the steps [step - num_steps, step) and [step, step +
-// num_steps).
+// What was changed at one step, and how the steps [step, end) behind it differ from [first, step).
 struct ChangeEffect {
   int32_t step = 0;
   std::vector<query::Marker> markers;  // at least one
-  int32_t num_steps = 0;  // on each side: none of warm-up, none beyond the next change; may be 0
+  // On each side none of warm-up and none beyond the next change: one of them may have few or none
+  // where the other has many.
+  int32_t first = 0;
+  int32_t end = 0;
   bool may_complete = false;  // there are enough steps before it, and no change behind it
   Summary before;
   Summary after;
+  Delta step_ns;  // as Compare() has them of these steps; of a side without steps all is 0
+  Delta exposed_ns;
 
-  bool complete() const { return num_steps >= kLeastChangeSteps; }
+  bool has_both() const { return before.num_steps > 0 && after.num_steps > 0; }
+  bool complete() const {
+    return before.num_steps >= kLeastChangeSteps && after.num_steps >= kLeastChangeSteps;
+  }
+  // Of the steps after it; not comparable: too few to tell.
+  ComparisonVerdict step_verdict() const { return VerdictOf(step_ns); }
+  ComparisonVerdict exposed_verdict() const { return VerdictOfPart(exposed_ns, step_ns.a_ns); }
 };
-
-// Whether the change from `before` to `after` is larger than the spread of either.
-bool IsBeyondNoise(const Percentiles& before, const Percentiles& after);
 
 // By step. `steps` of all ranks, of which only those count that every rank finished.
 std::vector<ChangeEffect> EffectsOfChanges(const std::vector<StepBreakdown>& steps,

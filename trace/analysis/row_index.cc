@@ -139,4 +139,21 @@ const IndexedRun* BlockerOf(const StepIndex& step, const IndexedRun& run) {
   return latest;
 }
 
+std::vector<const IndexedRun*> HostWaits(const StepIndex& step) {
+  std::vector<const IndexedRun*> waits;
+  for (const IndexedRun& run : step.runs) {
+    if (run.run.blocking_kind == query::BlockingKind::kHost) waits.push_back(&run);
+  }
+  std::ranges::stable_sort(waits, {}, [](const IndexedRun* run) { return run->op->op; });
+  return waits;
+}
+
+const IndexedRun* LastHostWait(const StepIndex& step,
+                               const std::vector<const IndexedRun*>& host_waits,
+                               const IndexedRun& run) {
+  const auto behind = std::ranges::upper_bound(host_waits, run.op->op, {},
+                                               [](const IndexedRun* wait) { return wait->op->op; });
+  return behind == host_waits.begin() ? nullptr : BlockerOf(step, **std::prev(behind));
+}
+
 }  // namespace shardscope::analysis

@@ -73,4 +73,12 @@ std::vector<std::pair<int, int>> StepRanges(const query::Snapshot& snapshot, int
 // so there the plan answers.
 const IndexedRun* BlockerOf(const StepIndex& step, const IndexedRun& run);
 
+// The runs that carry a wait of the host, in the order in which it issued them.
+std::vector<const IndexedRun*> HostWaits(const StepIndex& step);
+// What the host waited for last before it issued `run`; nullptr: for nothing that is known. Not
+// each op behind a host wait carries it. `host_waits`: HostWaits() of the step.
+const IndexedRun* LastHostWait(const StepIndex& step,
+                               const std::vector<const IndexedRun*>& host_waits,
+                               const IndexedRun& run);
+
 }  // namespace shardscope::analysis

@@ -217,15 +217,17 @@ TEST(KeyInput, ZoomKeepsTheTimeUnderTheCursor) {
   EXPECT_EQ(right.end_ns, 2100);
 }
 
-TEST(ChangeSummary, ComparesEquallyManyStepsOnBothSides) {
+TEST(ChangeSummary, ComparesTheStepsOnBothSides) {
   const auto lesson = Lesson();
   const FindingsPtr findings = FindingsMaker().Make({.snapshot = lesson});
   const ui::ChangeSummary& change = findings->change;
   ASSERT_TRUE(change.valid);
   EXPECT_TRUE(change.complete);
   EXPECT_EQ(change.step, kChange);
-  EXPECT_EQ(change.before.num_steps, change.after.num_steps);
   EXPECT_EQ(change.before.num_steps, kChange - analysis::kWarmUpSteps);
+  EXPECT_EQ(change.after.num_steps, 24 - kChange);
+  EXPECT_EQ(change.step_verdict, analysis::ComparisonVerdict::kBetter);
+  EXPECT_EQ(change.exposed_verdict, analysis::ComparisonVerdict::kBetter);
   EXPECT_LT(change.after.exposed_ns.p50, change.before.exposed_ns.p50);
   EXPECT_GT(change.peak_before_bytes, 0);
   // The first rank to reach the step sets the time.

@@ -245,10 +245,9 @@ std::optional<std::vector<query::TimeRange>> TimesOfShot(const query::Snapshot& 
   }
   const std::vector<analysis::StepBreakdown> steps = analysis::Breakdowns(summary);
   const auto effects = analysis::EffectsOfChanges(steps, summary.markers);
-  if (!effects.empty() && effects.back().num_steps > 0) {
+  if (!effects.empty() && effects.back().has_both()) {
     const analysis::ChangeEffect& newest = effects.back();
-    const auto compared = query::TimesOfSteps(summary, newest.step - newest.num_steps,
-                                              newest.step + newest.num_steps - 1);
+    const auto compared = query::TimesOfSteps(summary, newest.first, newest.end - 1);
     if (compared) times.push_back({compared->start_ns, compared->end_ns});
   }
   return times;

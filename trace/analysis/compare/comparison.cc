@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "trace/analysis/compare/sentence.h"
-#include "trace/base/enum_count.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -21,26 +20,13 @@ double RankSteps(const MeasuredSide& side) {
   return static_cast<double>(side.num_ranks) * static_cast<double>(side.middle.size());
 }
 
-// Sums over the middle steps, a rank and a step.
-double MeanOf(const std::vector<int64_t>& by_ordinal, const MeasuredSide& side) {
-  double sum = 0;
-  for (const int32_t at : side.middle)
-    sum += static_cast<double>(by_ordinal[static_cast<size_t>(at)]);
-  return sum / RankSteps(side);
+SideTimes SideTimesOf(const std::vector<int64_t>& by_ordinal, const MeasuredSide& side) {
+  return {by_ordinal, side.middle, side.num_ranks};
 }
 
-// Means over ranks.
-std::vector<int64_t> PerRank(std::vector<int64_t> sums, const MeasuredSide& side) {
-  for (int64_t& sum : sums) sum /= side.num_ranks;
-  return sums;
-}
-
-Delta DeltaOf(const std::vector<int64_t>& a, const std::vector<int64_t>& b, const Sides& sides) {
-  Delta delta{.a_ns = MeanOf(a, sides.a),
-              .b_ns = MeanOf(b, sides.b),
-              .shift = ShiftBetween(PerRank(a, sides.a), PerRank(b, sides.b))};
-  delta.shift.Include(delta.ns());
-  return delta;
+Delta DeltaBetween(const std::vector<int64_t>& a, const std::vector<int64_t>& b,
+                   const Sides& sides) {
+  return DeltaOf(SideTimesOf(a, sides.a), SideTimesOf(b, sides.b));
 }
 
 std::vector<int64_t> OnPath(const std::vector<RowStep>& row, const MeasuredSide& side) {
@@ -123,7 +109,7 @@ class Rows {
     AddCounts(b, sides_.b, &row.b_count, &row.b_busy_ns);
     const auto place = places_of_a_.find(key);
     if (place != places_of_a_.end()) row.place = place->second;
-    row.on_path = DeltaOf(OnPath(a, sides_.a), OnPath(b, sides_.b), sides_);
+    row.on_path = DeltaBetween(OnPath(a, sides_.a), OnPath(b, sides_.b), sides_);
     return row;
   }
 
@@ -167,8 +153,8 @@ ComparedSide SideOf(const ComparedRun& run, const MeasuredSide& measured) {
   if (measured.steps.empty()) return side;
   side.first_step = measured.steps.front();
   side.last_step = measured.steps.back();
-  side.step_ns = PerRank(measured.step_ns, measured);
-  side.tokens = MeanOf(measured.tokens, measured) * measured.num_ranks;
+  side.step_ns = PerRank(SideTimesOf(measured.step_ns, measured));
+  side.tokens = MeanOf(SideTimesOf(measured.tokens, measured)) * measured.num_ranks;
   side.knobs_turned = KnobsTurnedWithin(*run.snapshot, measured.steps);
   side.schedule = ScheduleOf(*run.snapshot, measured);
   side.peaks = PeaksOf(*run.snapshot, measured);
@@ -176,21 +162,6 @@ ComparedSide SideOf(const ComparedRun& run, const MeasuredSide& measured) {
 }
 
 }  // namespace
-
-std::string_view Name(ComparisonVerdict verdict) {
-  static constexpr auto kNames =
-      std::to_array<std::string_view>({"better", "worse", "within_noise", "not_comparable"});
-  static_assert(kNames.size() == kCountOf<ComparisonVerdict>);
-  return kNames[static_cast<size_t>(verdict)];
-}
-
-ComparisonVerdict VerdictOf(const Delta& time) {
-  const Shift& shift = time.shift;
-  if (!shift.known) return ComparisonVerdict::kNotComparable;
-  const bool matters = std::abs(time.slower()) >= kLeastDifference;
-  if (!matters || !shift.excludes_zero()) return ComparisonVerdict::kWithinNoise;
-  return shift.estimate_ns > 0 ? ComparisonVerdict::kWorse : ComparisonVerdict::kBetter;
-}
 
 bool Comparison::DiffersInTokens() const {
   const bool are_known = a.tokens > 0 && b.tokens > 0 && step.a_ns > 0 && step.b_ns > 0;
@@ -225,10 +196,10 @@ Comparison Compare(const ComparedRun& a, const ComparedRun& b) {
     return comparison;
   }
   comparison.units = MatchUnits(sides.a.units, sides.b.units);
-  comparison.step = DeltaOf(sides.a.step_ns, sides.b.step_ns, sides);
+  comparison.step = DeltaBetween(sides.a.step_ns, sides.b.step_ns, sides);
   for (size_t at = 0; at < kNumStepParts; ++at) {
     const auto part = static_cast<StepPart>(at);
-    comparison.parts[at] = DeltaOf(OfPart(part, sides.a), OfPart(part, sides.b), sides);
+    comparison.parts[at] = DeltaBetween(OfPart(part, sides.a), OfPart(part, sides.b), sides);
   }
   comparison.histogram = HistogramOf(comparison.a.step_ns, comparison.b.step_ns);
   const bool one_imported = a.snapshot->IsImported() != b.snapshot->IsImported();

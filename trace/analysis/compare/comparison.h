@@ -5,34 +5,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "trace/analysis/compare/delta.h"
 #include "trace/analysis/compare/histogram.h"
 #include "trace/analysis/compare/named_work.h"
 #include "trace/analysis/compare/setup.h"
-#include "trace/analysis/compare/shift.h"
 #include "trace/analysis/compare/side.h"
 #include "trace/analysis/compare/unit_match.h"
 #include "trace/analysis/scope.h"
 #include "trace/query/snapshot.h"
 
 namespace shardscope::analysis {
-
-enum class ComparisonVerdict : uint8_t { kBetter, kWorse, kWithinNoise, kNotComparable };
-// Of B: "better", "worse", "within_noise", "not_comparable".
-std::string_view Name(ComparisonVerdict verdict);
-
-// A time of both sides: mean over the middle steps and ranks, in ns a step.
-struct Delta {
-  double a_ns = 0;
-  double b_ns = 0;
-  Shift shift;  // of all steps, each the mean over its ranks; its interval includes ns()
-
-  double ns() const { return b_ns - a_ns; }
-  // By which B is slower, as a share of A; negative: faster.
-  double slower() const { return a_ns > 0 ? ns() / a_ns : 0; }
-};
 
 // What ops of one kind did for one unit in one phase.
 struct ComparedRow {
@@ -106,11 +90,6 @@ struct DoneDifference {
   std::string b;
 };
 std::vector<DoneDifference> DoneDifferences(const Comparison& comparison);
-
-// Differences below this share of the step are none, however sure.
-inline constexpr double kLeastDifference = 0.005;
-// Of B, by a time of both sides.
-ComparisonVerdict VerdictOf(const Delta& time);
 
 struct ComparedRun {
   const query::Snapshot* snapshot = nullptr;  // with all rows; borrowed

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "trace/analysis/compare/comparison.h"
+#include "trace/analysis/compare/delta_json.h"
 #include "trace/analysis/compare/gate.h"
 #include "trace/analysis/report/text_table.h"
 #include "trace/base/enum_count.h"
@@ -118,17 +119,6 @@ std::string WorkText(const Comparison& comparison, int num_rows) {
   return table.size() == 0
              ? ""
              : "\nBy name, a step of a rank, largest difference first\n" + table.Print();
-}
-
-CompareJson DeltaJson(const Delta& delta) {
-  return {{"a_ns", delta.a_ns},
-          {"b_ns", delta.b_ns},
-          {"difference_ns", delta.ns()},
-          {"noise_known", delta.shift.known},
-          {"shift_ns", delta.shift.estimate_ns},
-          {"low_ns", delta.shift.low_ns},
-          {"high_ns", delta.shift.high_ns},
-          {"confidence", delta.shift.confidence}};
 }
 
 CompareJson LeadJson(const std::optional<int>& lead) {

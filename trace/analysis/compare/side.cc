@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "trace/analysis/capped_sum.h"
-#include "trace/analysis/compare/shift.h"
+#include "trace/analysis/compare/delta.h"
 #include "trace/analysis/op_share.h"
 #include "trace/analysis/row_index.h"
 
@@ -273,19 +273,6 @@ void TakeSteps(const std::vector<StepBreakdown>& breakdowns, const ScopedSteps& 
   if (side->steps.empty()) side->problem = "no step of it is finished by all ranks";
 }
 
-void ChooseMiddle(MeasuredSide* side) {
-  std::vector<int32_t> order(side->steps.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [side](int32_t a, int32_t b) {
-    return side->step_ns[static_cast<size_t>(a)] < side->step_ns[static_cast<size_t>(b)];
-  });
-  const bool few = order.size() < kLeastNoiseSteps;
-  const size_t left_out = few ? 0 : (order.size() + 3) / 4;
-  side->middle.assign(order.begin() + static_cast<std::ptrdiff_t>(left_out),
-                      order.end() - static_cast<std::ptrdiff_t>(left_out));
-  std::sort(side->middle.begin(), side->middle.end());
-}
-
 }  // namespace
 
 int GatherLead::Median() const {
@@ -311,7 +298,7 @@ MeasuredSide Measure(const query::Snapshot& snapshot, const std::vector<StepBrea
   MeasuredSide side;
   TakeSteps(breakdowns, scope, snapshot.IsImported() ? scope.first : scope.first_timed, &side);
   if (!side.problem.empty()) return side;
-  ChooseMiddle(&side);
+  side.middle = MiddleSteps(side.step_ns);
   std::map<StepKey, Interval> spans;
   const std::set<int32_t> steps(side.steps.begin(), side.steps.end());
   for (const StepBreakdown& row : breakdowns) {

@@ -60,10 +60,7 @@ struct MeasuredSide {
   std::vector<int32_t> steps;    // that every rank finished, without warm-up; ascending
   std::vector<int64_t> step_ns;  // of each, summed over ranks
   std::vector<int64_t> tokens;   // of each, of all ranks; 0: not known
-  // The steps that figures are of, as indices into `steps`: without the quarter of fastest and the
-  // quarter of slowest, so that a single step moves little; all of them where there are fewer than
-  // kLeastNoiseSteps. Of six or fewer these are the one or two whose mean is the median.
-  std::vector<int32_t> middle;
+  std::vector<int32_t> middle;   // as MiddleSteps() has them: the steps that figures are of
   std::map<RowKey, std::vector<RowStep>> rows;  // by ordinal; they add up to step_ns
   std::map<RowKey, RowPlace> places;            // of the same rows
   std::vector<std::string> units;  // in the order of their first op, forward before all

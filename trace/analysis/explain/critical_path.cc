@@ -90,8 +90,9 @@ class PathWalk {
   void Enter(int32_t rank) {
     rank_ = step_.ranks.at(rank);
     const auto [sorted, is_new] = sorted_.try_emplace(rank);
-    if (is_new) sorted->second = SortByEnd(*rank_);
-    by_end_ = &sorted->second;
+    if (is_new) sorted->second = {SortByEnd(*rank_), HostWaits(*rank_)};
+    by_end_ = &sorted->second.by_end;
+    host_waits_ = &sorted->second.host_waits;
   }
 
   // The stretch from `from_ns` to what was reached so far.
@@ -154,38 +155,66 @@ class PathWalk {
     if (run.run.slot_wait_ns > 0)
       Emit(run.run.started_ns - run.run.slot_wait_ns, PathKind::kSlot, &run);
     const IndexedRun* before = nullptr;
-    const auto consider = [&](const IndexedRun* candidate) {
-      if (candidate == nullptr || candidate == &run) return;
-      if (candidate->run.ended_ns > time_ns_ || candidate->run.started_ns >= time_ns_) return;
-      Later(candidate, &before);
-    };
-    consider(BlockerOf(*rank_, run));
-    const auto track = by_end_->find(run.run.track);
-    if (track != by_end_->end()) consider(LastEnded(track->second, time_ns_));
+    Consider(BlockerOf(*rank_, run), run, &before);
+    Consider(LastOfTrack(run), run, &before);
     const int64_t ready_ns = before == nullptr ? start_ns_ : before->run.ended_ns;
     const int64_t issued_ns = std::min(run.run.issued_ns, time_ns_);
-    if (issued_ns > ready_ns) {
-      Emit(issued_ns, PathKind::kWait, &run);
-      before = nullptr;
-      for (const auto& [other, runs] : *by_end_) {
-        if (!runs.empty() && IsOfHost(*runs.front()->op)) consider(LastEnded(runs, time_ns_));
-      }
-      const auto same = by_end_->find(run.run.track);
-      if (same != by_end_->end()) consider(LastEnded(same->second, time_ns_));
-      Gap(before, PathKind::kHost, &run);
+    if (issued_ns <= ready_ns) {
+      Gap(before, PathKind::kWait, &run);
       return before;
     }
-    Gap(before, PathKind::kWait, &run);
+    Emit(issued_ns, PathKind::kWait, &run);
+    before = BeforeIssue(run);
+    Gap(before, PathKind::kHost, &run);
     return before;
   }
+
+  // What came last before the host issued `run`: what it did or waited for, or what ran on the
+  // stream.
+  const IndexedRun* BeforeIssue(const IndexedRun& run) const {
+    const IndexedRun* before = nullptr;
+    for (const auto& [track, runs] : *by_end_) {
+      if (!runs.empty() && IsOfHost(*runs.front()->op)) {
+        Consider(LastEnded(runs, time_ns_), run, &before);
+      }
+    }
+    Consider(LastOfTrack(run), run, &before);
+    const IndexedRun* waited_for = LastHostWait(*rank_, *host_waits_, run);
+    if (waited_for == nullptr) return before;
+    Consider(waited_for, run, &before);
+    // An op whose stream had to wait for the same as the host does not carry the host's wait.
+    for (const query::PlanOpId predecessor : run.op->predecessors) {
+      Consider(rank_->Find(predecessor), run, &before);
+    }
+    return before;
+  }
+
+  // Whether `candidate` was over last of those before what was reached.
+  void Consider(const IndexedRun* candidate, const IndexedRun& run,
+                const IndexedRun** before) const {
+    if (candidate == nullptr || candidate == &run) return;
+    if (candidate->run.ended_ns > time_ns_ || candidate->run.started_ns >= time_ns_) return;
+    Later(candidate, before);
+  }
+
+  const IndexedRun* LastOfTrack(const IndexedRun& run) const {
+    const auto track = by_end_->find(run.run.track);
+    return track == by_end_->end() ? nullptr : LastEnded(track->second, time_ns_);
+  }
+
+  struct SortedRuns {
+    RunsByEnd by_end;
+    std::vector<const IndexedRun*> host_waits;  // as HostWaits() has them
+  };
 
   const GroupStep& step_;
   const int64_t start_ns_;
   std::vector<PathPart>* parts_;
-  std::map<int32_t, RunsByEnd> sorted_;  // by rank
-  const StepIndex* rank_ = nullptr;      // where the path is
-  const RunsByEnd* by_end_ = nullptr;    // of that rank
-  int64_t time_ns_ = 0;                  // reached so far
+  std::map<int32_t, SortedRuns> sorted_;                        // by rank
+  const StepIndex* rank_ = nullptr;                             // where the path is
+  const RunsByEnd* by_end_ = nullptr;                           // of that rank
+  const std::vector<const IndexedRun*>* host_waits_ = nullptr;  // likewise
+  int64_t time_ns_ = 0;                                         // reached so far
 };
 
 void AppendStep(const GroupStep& step, std::vector<PathPart>* parts) {

@@ -40,7 +40,8 @@ struct PathShare {
 
 // Of the steps of [first_step, last_step] that all ranks have finished, in time order of each step.
 // A step goes from the start of the rank that begins last to the end of the one that ends last.
-// Where an op waited for a collective, the path goes on with the rank that came to it last.
+// Where an op waited for a collective, the path goes on with the rank that came to it last; where
+// the host issued it late, with what the host did or waited for before.
 std::vector<PathPart> CriticalPath(const query::Snapshot& snapshot, int first_step, int last_step);
 struct StepRows;  // row_index.h
 std::vector<PathPart> CriticalPath(const StepRows& rows);

@@ -8,10 +8,13 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "tests/lesson/lesson_snapshot.h"
 #include "trace/analysis/explain/critical_path.h"
 #include "trace/analysis/snapshot_test_util.h"
+#include "trace/analysis/steps/breakdown.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -255,6 +258,81 @@ TEST(CriticalPath, GoesOnWithTheLateRank) {
   EXPECT_EQ(path[2].kind, PathKind::kOptimizer);
   EXPECT_EQ(path[2].rank, 0);
   EXPECT_EQ(path[2].end_ns, 90);
+}
+
+// Block 1 is gathered late: behind a forward of 40 that the host waited for, or on its own account.
+std::map<PathKind, int64_t> PathOfALateGather(bool host_waits, bool gather_needs_copy) {
+  TestSnapshot test(1);
+  const query::PlanOpId gather0 = test.Plan("all_gather", "forward", "block0");
+  const query::PlanOpId forward0 = test.Plan("forward", "forward", "block0", "", {gather0});
+  const query::PlanOpId copy1 = test.Plan("copy_in", "forward", "block1");
+  test.op(copy1).stream = "copy";
+  const query::PlanOpId gather1 = test.Plan("all_gather", "forward", "block1");
+  if (gather_needs_copy) test.op(gather1).predecessors = {copy1};
+  const query::PlanOpId forward1 = test.Plan("forward", "forward", "block1", "", {gather1});
+  const auto run = [&test](query::PlanOpId op, int64_t issued_ns, int64_t start_ns, int64_t end_ns,
+                           query::BlockingKind kind, query::PlanOpId blocker) {
+    query::OpRun& row = test.Run(0, 0, op, start_ns, end_ns);
+    row.issued_ns = issued_ns;
+    row.blocking_kind = kind;
+    row.blocking_plan_op = blocker;
+  };
+  const query::PlanOpId none = query::PlanOpId::None();
+  run(gather0, 1, 1, 10, query::BlockingKind::kNone, none);
+  run(forward0, 2, 10, 50, query::BlockingKind::kEvent, gather0);
+  if (host_waits) {
+    run(copy1, 51, 52, 53, query::BlockingKind::kHost, forward0);
+  } else {
+    run(copy1, 51, 52, 53, query::BlockingKind::kNone, none);
+  }
+  run(gather1, 55, 55, 70, query::BlockingKind::kNone, none);  // carries no wait of the host
+  run(forward1, 56, 70, 90, query::BlockingKind::kEvent, gather1);
+  test.Step(0, 0, 0, 90);
+  std::map<PathKind, int64_t> sums;
+  for (const PathPart& part : CriticalPath(*test.Build(), 0, 0)) {
+    sums[part.kind] += part.end_ns - part.start_ns;
+  }
+  return sums;
+}
+
+TEST(CriticalPath, GoesOnWithWhatTheHostWaitedFor) {
+  using Sums = std::map<PathKind, int64_t>;
+  EXPECT_EQ(PathOfALateGather(true, true), (Sums{{PathKind::kHost, 1 + 1 + 2},
+                                                 {PathKind::kTransfer, 9 + 15},
+                                                 {PathKind::kCompute, 40 + 20},
+                                                 {PathKind::kWait, 1},
+                                                 {PathKind::kCopy, 1}}));
+  EXPECT_EQ(PathOfALateGather(true, false), (Sums{{PathKind::kHost, 1 + 5},
+                                                  {PathKind::kTransfer, 9 + 15},
+                                                  {PathKind::kCompute, 40 + 20}}));
+  // A host that waited for nothing was busy all the time.
+  for (const bool gather_needs_copy : {true, false}) {
+    EXPECT_EQ(
+        PathOfALateGather(false, gather_needs_copy),
+        (Sums{{PathKind::kHost, 1 + 45}, {PathKind::kTransfer, 9 + 15}, {PathKind::kCompute, 20}}));
+  }
+}
+
+// In the lesson the host waits for every compute op: while that runs it is compute, and what is of
+// the host is no more than what was idle.
+TEST(CriticalPath, OfAHostThatWaitsForComputeHasForwardOnIt) {
+  const query::SnapshotPtr lesson = MakeLessonSnapshot(2, 8, 99);
+  std::map<std::pair<int32_t, int32_t>, StepBreakdown> steps;  // by rank and step
+  for (const StepBreakdown& row : Breakdowns(*lesson)) steps[{row.rank, row.step}] = row;
+  for (int32_t step = 0; step < 8; ++step) {
+    int64_t forward_ns = 0;
+    std::map<int32_t, int64_t> host_ns;  // by rank
+    for (const PathPart& part : CriticalPath(*lesson, step, step)) {
+      const int64_t length_ns = part.end_ns - part.start_ns;
+      if (part.kind == PathKind::kHost) host_ns[part.rank] += length_ns;
+      if (part.kind == PathKind::kCompute && part.phase == "forward") forward_ns += length_ns;
+    }
+    EXPECT_GT(forward_ns, 15 * kMs) << step;  // of some 19
+    for (const auto& [rank, ns] : host_ns) {
+      const StepBreakdown& row = steps.at({rank, step});
+      EXPECT_LE(ns, row.time.idle_ns + row.step_ns / 50) << "step " << step << " rank " << rank;
+    }
+  }
 }
 
 TEST(CriticalPath, OfOneStepHasItsOpsAndItsSums) {

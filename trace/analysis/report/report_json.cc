@@ -1,7 +1,9 @@
 // The report as JSON: numbers in nanoseconds and bytes, keys as documented in docs.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "trace/analysis/changes.h"
+#include "trace/analysis/compare/delta_json.h"
 #include "trace/analysis/gpu/gpu_time_json.h"
 #include "trace/analysis/names.h"
 #include "trace/analysis/report/report.h"
@@ -299,10 +301,16 @@ Json ChangeJson(const ChangeEffect& effect) {
   for (const query::Marker& marker : effect.markers) {
     changes[marker.key] = {{"old", marker.old_value}, {"new", marker.new_value}};
   }
-  json["steps_each"] = effect.num_steps;
-  if (effect.num_steps > 0) {
+  json["steps_each"] = std::min(effect.before.num_steps, effect.after.num_steps);
+  json["steps_before"] = effect.before.num_steps;
+  json["steps_after"] = effect.after.num_steps;
+  json["step_verdict"] = Name(effect.step_verdict());
+  json["exposed_verdict"] = Name(effect.exposed_verdict());
+  if (effect.has_both()) {
     json["before"] = SummaryJson(effect.before, false);
     json["after"] = SummaryJson(effect.after, false);
+    json["step_difference"] = DeltaJson(effect.step_ns);
+    json["exposed_difference"] = DeltaJson(effect.exposed_ns);
   }
   return json;
 }

@@ -150,16 +150,11 @@ Cause FirstGather(const Gap& gap) {
   return {StallCause::kFirstGather, "", "first gather of the " + place};
 }
 
-// What the host waited for last before it issued the collective; nullptr if it did not wait. Only
-// the first op behind a host wait carries it.
-const query::PlanOp* LastHostWait(const StepIndex& step, const Gap& gap,
-                                  const IndexedRun& collective) {
-  const IndexedRun* last = nullptr;
-  for (const IndexedRun& run : step.runs) {
-    if (run.run.blocking_kind != BlockingKind::kHost || run.op->op > collective.op->op) continue;
-    if (last == nullptr || run.op->op > last->op->op) last = &run;
-  }
-  const IndexedRun* waited_for = last == nullptr ? nullptr : BlockerOf(step, *last);
+// What the host waited for last before it issued the collective; nullptr if it did not wait in the
+// gap.
+const query::PlanOp* HostWaitInGap(const StepIndex& step, const Gap& gap,
+                                   const IndexedRun& collective) {
+  const IndexedRun* waited_for = LastHostWait(step, HostWaits(step), collective);
   const bool in_gap =
       waited_for != nullptr && waited_for->run.ended_ns > gap.start_ns - kSmallestStallNs;
   return in_gap ? waited_for->op : nullptr;
@@ -192,7 +187,7 @@ bool BeganLate(const StepIndex& step, const Gap& gap, const IndexedRun& collecti
     run = blocker;
   }
   if (collective.run.issued_ns < gap.start_ns - kSmallestStallNs) return false;
-  *cause = Late(LastHostWait(step, gap, collective));
+  *cause = Late(HostWaitInGap(step, gap, collective));
   return true;
 }
 

@@ -32,13 +32,15 @@ using ui::TrFormat;
 constexpr float kValueColumn = 92;
 constexpr size_t kMaxKeys = 4;
 
+using ChangeVerdict = analysis::ComparisonVerdict;
+
 struct Row {
   const char* id;
   const char* label;
   std::string values;
   double before = 0;
   double after = 0;
-  std::optional<bool> beyond_noise;  // nullopt: too few steps to tell
+  ChangeVerdict verdict = ChangeVerdict::kNotComparable;  // of what is after
 };
 
 // "−22%": less is better in every row of this card.
@@ -61,12 +63,13 @@ void DrawRow(const widgets::Look& look, ui::Language language, const Row& row, u
   log->Real(fmt::format("change.{}.before", row.id), row.values, row.before, "", box);
   log->Real(fmt::format("change.{}.after", row.id), row.values, row.after, "", box);
   std::string change = ChangeText(row);
-  if (row.beyond_noise.value_or(false)) {
-    bold.color = row.after < row.before ? look.theme.state.good : look.theme.state.bad;
+  if (row.verdict == ChangeVerdict::kBetter || row.verdict == ChangeVerdict::kWorse) {
+    bold.color =
+        row.verdict == ChangeVerdict::kBetter ? look.theme.state.good : look.theme.state.bad;
   } else {
     bold.font = look.fonts.text;
     bold.color = look.theme.ink.dim;
-    if (row.beyond_noise) change = Tr(language, Text::kWithinNoise);
+    if (row.verdict == ChangeVerdict::kWithinNoise) change = Tr(language, Text::kWithinNoise);
   }
   widgets::DrawTextRight(look, bold, {at.x + width, at.y}, change);
   ImGui::Dummy({width, look.Px(ui::kTextSize)});
@@ -94,40 +97,42 @@ bool Trains(const ui::Context& context) {
   return context.snapshot->state == query::TraceState::kLive && !paused;
 }
 
+// By its size alone: peaks are of the largest step, not of each.
+ChangeVerdict VerdictOfPeak(const ui::ChangeSummary& change) {
+  if (!change.complete) return ChangeVerdict::kNotComparable;
+  const auto before = static_cast<double>(change.peak_before_bytes);
+  const auto after = static_cast<double>(change.peak_after_bytes);
+  if (std::abs(after - before) <= analysis::kSmallestChange * before)
+    return ChangeVerdict::kWithinNoise;
+  return after < before ? ChangeVerdict::kBetter : ChangeVerdict::kWorse;
+}
+
 void DrawRows(const widgets::Look& look, const ui::Context& context, ui::DrawLog* log) {
   const ui::ChangeSummary& change = context.change;
   const auto ms = [](const analysis::Percentiles& before, const analysis::Percentiles& after) {
     return ui::FormatMs(before.p50) + " → " + ui::FormatMs(after.p50);
   };
-  const auto beyond_noise = [&](const analysis::Percentiles& before,
-                                const analysis::Percentiles& after) -> std::optional<bool> {
-    if (!change.complete) return std::nullopt;
-    return analysis::IsBeyondNoise(before, after);
-  };
   const analysis::Summary& before = change.before;
   const analysis::Summary& after = change.after;
   DrawRow(look, context.language,
           {"step_ns", Tr(context.language, Text::kMsP50), ms(before.step_ns, after.step_ns),
-           before.step_ns.p50, after.step_ns.p50, beyond_noise(before.step_ns, after.step_ns)},
+           before.step_ns.p50, after.step_ns.p50, change.step_verdict},
           log);
   DrawRow(look, context.language,
           {"exposed_ns", Tr(context.language, Text::kExposed),
            ms(before.exposed_ns, after.exposed_ns) + " ms", before.exposed_ns.p50,
-           after.exposed_ns.p50, beyond_noise(before.exposed_ns, after.exposed_ns)},
+           after.exposed_ns.p50, change.exposed_verdict},
           log);
   const double peak_before = static_cast<double>(change.peak_before_bytes);
   const double peak_after = static_cast<double>(change.peak_after_bytes);
   DrawRow(look, context.language,
           {"peak_bytes", Tr(context.language, Text::kPeak),
            ShowChange(FormatBytes(change.peak_before_bytes), FormatBytes(change.peak_after_bytes)),
-           peak_before, peak_after,
-           change.complete ? std::optional(std::abs(peak_after - peak_before) >
-                                           analysis::kSmallestChange * peak_before)
-                           : std::nullopt},
+           peak_before, peak_after, VerdictOfPeak(change)},
           log);
   if (!change.complete) {
-    const std::string text = TrFormat(context.language, Text::kChangeFewSteps, after.num_steps,
-                                      analysis::kLeastChangeSteps);
+    const std::string text = TrFormat(context.language, Text::kChangeFewSteps, before.num_steps,
+                                      after.num_steps, analysis::kLeastChangeSteps);
     log->Text("change.few", text, widgets::Paragraph(look, widgets::FaintOf(look), text));
     return;
   }
@@ -152,7 +157,7 @@ void DrawChangeCard(const ui::Context& context, ui::DrawLog* log) {
     log->Text("change.gathering", text, widgets::Paragraph(look, widgets::FaintOf(look), text));
     return;
   }
-  if (change.after.num_steps == 0) {
+  if (change.before.num_steps == 0 || change.after.num_steps == 0) {
     const char* text = Tr(context.language, Text::kChangeNoSteps);
     log->Text("change.few", text, widgets::Paragraph(look, widgets::FaintOf(look), text));
     return;

@@ -104,9 +104,11 @@ ui::ChangeSummary SummarizeChange(const query::Snapshot& snapshot,
   change.may_complete = newest.may_complete;
   change.before = newest.before;
   change.after = newest.after;
-  if (const int32_t count = newest.num_steps; count > 0) {
-    change.peak_before_bytes = PeakBytes(snapshot, newest.step - count, newest.step - 1);
-    change.peak_after_bytes = PeakBytes(snapshot, newest.step, newest.step + count - 1);
+  change.step_verdict = newest.step_verdict();
+  change.exposed_verdict = newest.exposed_verdict();
+  if (newest.has_both()) {
+    change.peak_before_bytes = PeakBytes(snapshot, newest.first, newest.step - 1);
+    change.peak_after_bytes = PeakBytes(snapshot, newest.step, newest.end - 1);
   }
   return change;
 }
