@@ -4,12 +4,15 @@
 
 #include "trace/analysis/memory/memory.h"
 #include "trace/base/text.h"
+#include "trace/base/time.h"
 #include "ui/panel_ids.h"
 #include "ui/text.h"
 #include "ui/values.h"
 
 namespace shardscope::ui {
 namespace {
+
+constexpr int64_t kMomentsPerSecond = 3;  // while the lens plays
 
 // "F block0 all_gather 3.2 ms before" of what did something at `time_ns`.
 std::string DoneText(Language language, const std::string& op, int64_t time_ns, int64_t at_ns) {
@@ -19,10 +22,16 @@ std::string DoneText(Language language, const std::string& op, int64_t time_ns, 
   return op.empty() ? when : op + "  " + when;
 }
 
+// Blocks are read anew for each moment: while the lens plays not for that of every frame.
+int64_t MomentOfLens(const LensState& lens) {
+  if (!lens.plays) return lens.now_ns;
+  const int64_t apart_ns = std::max<int64_t>(kNsPerSecond / kMomentsPerSecond / lens.slowness, 1);
+  return lens.now_ns - (lens.now_ns - lens.start_ns) % apart_ns;
+}
+
 }  // namespace
 
 std::optional<query::BlocksQuery> WantedBlocks(const Context& context) {
-  if (context.lens.is_on && context.lens.plays) return std::nullopt;
   const BlocksState& state = context.blocks;
   std::optional<query::BlocksQuery> wanted;
   if (context.report != nullptr) {
@@ -33,7 +42,7 @@ std::optional<query::BlocksQuery> WantedBlocks(const Context& context) {
   if (!wanted && state.rank && state.at_ns) wanted = query::BlocksQuery{.rank = *state.rank};
   if (!wanted) return std::nullopt;
   if (context.lens.is_on) {
-    wanted->at_ns = context.lens.now_ns;
+    wanted->at_ns = MomentOfLens(context.lens);
   } else if (state.at_ns) {
     wanted->at_ns = *state.at_ns;
   }
@@ -51,6 +60,13 @@ BlocksState BlocksBetween(const Context& context, std::optional<int64_t> moment_
   state.since_ns = shown->at_ns;
   state.at_ns = moment_ns;
   return state;
+}
+
+std::string BlockLabel(Language language, const query::LiveBlock& block) {
+  if (!block.unit.empty()) return block.unit;
+  if (!block.stack.empty()) return std::string(FirstLine(block.stack));
+  if (!block.allocated_by.empty()) return block.allocated_by;
+  return MemoryCategoryName(language, block.category);
 }
 
 std::string AllocatedText(Language language, const query::LiveBlock& block, int64_t at_ns) {

@@ -13,12 +13,17 @@
 namespace shardscope::ui {
 
 // The moment of the time lens, else what was asked for, else the highest peak. nullopt: nothing is
-// known of memory yet, or the lens plays.
+// known of memory yet. While the lens plays it is a moment that changes three times a second.
 std::optional<query::BlocksQuery> WantedBlocks(const Context& context);
 
 // The state in which the moment that is shown is compared with another: from the earlier of the two
 // to the later one. nullopt: with none.
 BlocksState BlocksBetween(const Context& context, std::optional<int64_t> moment_ns);
+
+// In a word or two what a block is, for a tile of its own: its unit; of none the innermost frame of
+// its stack, or the range, in which it was asked for, else the op that allocated it, else its
+// category.
+std::string BlockLabel(Language language, const query::LiveBlock& block);
 
 // "F block0 all_gather 3.2 ms before": what allocated it and when, beside the moment `at_ns`.
 std::string AllocatedText(Language language, const query::LiveBlock& block, int64_t at_ns);

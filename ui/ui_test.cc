@@ -246,6 +246,16 @@ TEST(Values, DurationsOfAnyTypeHaveTheSignOfMicroseconds) {
   EXPECT_EQ(FormatDuration(14e6), "14.0 ms");
 }
 
+TEST(Values, AMomentHasAUnitThatFitsIt) {
+  EXPECT_EQ(FormatMoment(169'959'168'000), "169.959 s");
+  EXPECT_EQ(FormatMoment(1'000'000'000), "1.000 s");
+  EXPECT_EQ(FormatMoment(999'999'999), "1.000 s");
+  EXPECT_EQ(FormatMoment(630'000'000), "630.000 ms");
+  EXPECT_EQ(FormatMoment(29'000), "29.0 µs");
+  EXPECT_EQ(FormatMoment(0), "0 ns");
+  EXPECT_EQ(FormatMoment(-2'500'000), "-2.500 ms");
+}
+
 TEST(Values, OtherRunsThatTrainAreThoseBesideOnesOwn) {
   const std::vector<RunEntry> runs = {{"/here/runs/lesson-prefetch-2", "lesson-prefetch-2", true},
                                       {"/here/runs/lesson-prefetch-1", "lesson-prefetch-1", true},

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include "engine/config/config.h"
@@ -99,6 +100,19 @@ std::string FormatDuration(int64_t duration_ns) {
   std::string text = shardscope::FormatDuration(duration_ns);
   if (text.ends_with(" us")) text.replace(text.size() - 2, 2, "µs");
   return text;
+}
+
+std::string FormatMoment(int64_t from_start_ns) {
+  const int64_t ns = std::abs(from_start_ns);
+  if (ns < kNsPerMs) return FormatDuration(from_start_ns);
+  const bool in_seconds = ns + 500 >= kNsPerSecond;  // 1000.000 ms are one
+  const auto unit_ns = static_cast<double>(in_seconds ? kNsPerSecond : kNsPerMs);
+  return fmt::format("{:.3f} {}", static_cast<double>(from_start_ns) / unit_ns,
+                     in_seconds ? "s" : "ms");
+}
+
+std::string FormatMoment(const query::Snapshot& snapshot, int64_t time_ns) {
+  return FormatMoment(time_ns - snapshot.RunStartNs());
 }
 
 std::vector<std::string> OtherLiveRuns(const std::vector<RunEntry>& runs, const std::string& run) {

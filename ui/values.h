@@ -47,6 +47,11 @@ std::vector<std::string> OtherLiveRuns(const std::vector<RunEntry>& runs, const 
 // "412", "41.2", "4.12": milliseconds with three significant digits, without the unit.
 std::string FormatMs(double duration_ns);
 
+// When something is, from the start of the run, in a unit that fits it: "12.259 s", "630.000 ms",
+// "29.0 µs".
+std::string FormatMoment(int64_t from_start_ns);
+std::string FormatMoment(const query::Snapshot& snapshot, int64_t time_ns);
+
 // As shardscope::FormatDuration(), with "µs": "12.3 ms", "456 µs".
 std::string FormatDuration(int64_t duration_ns);
 // Of a mean or a percentile, likewise.

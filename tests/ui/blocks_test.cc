@@ -9,6 +9,7 @@
 #include "tests/ui/harness.h"
 #include "trace/query/trace_test_util.h"
 #include "ui/memory_choices.h"
+#include "ui/values.h"
 
 namespace shardscope::ui_test {
 namespace {
@@ -135,6 +136,11 @@ TEST_F(BlocksTest, AKeyShowsThePeakOfTheRankThatTakesMost) {
   EXPECT_EQ(std::get<int64_t>(Drawn("block:0")->value), 2 * kGathered);
   EXPECT_THAT(Drawn("block:0")->text, HasSubstr("F block0 copy_out → F block0"));
   EXPECT_THAT(Drawn("block:1")->text, HasSubstr("there from the start → not freed"));
+  EXPECT_EQ(Drawn("at")->text, "at the peak, " +
+                                   ui::FormatMoment(*harness_.context().snapshot, 120 * kBlocksMs) +
+                                   " from the start");
+  ASSERT_NE(Drawn("tile:0"), nullptr);
+  EXPECT_EQ(Drawn("tile:0")->text, "block0");
 }
 
 // As those of a rank whose snapshot is missing.
@@ -227,6 +233,27 @@ TEST_F(BlocksTest, WhicheverOfTwoMomentsIsChosenFirstTheEarlierOneIsTheStart) {
   ASSERT_TRUE(blocks.at_ns && blocks.since_ns);
   EXPECT_LT(*blocks.since_ns, *blocks.at_ns);
   EXPECT_EQ(blocks.rank, 0);
+}
+
+TEST_F(BlocksTest, WhileTheTimeLensPlaysTheBlocksAreOfItsMoment) {
+  ClickMemory(0, 180, false);
+  ASSERT_TRUE(Shows("live", kShard));
+  harness_.shell().Post(ui::OpenLens{0});
+  harness_.Frames(3);
+  harness_.shell().Post(ui::SetLensSlowness{10'000});
+  harness_.shell().Post(ui::SeekLens{140 * kBlocksMs});
+  harness_.shell().Post(ui::FocusPanel{"blocks"});
+  ASSERT_TRUE(Shows("live", kShard + kGathered));
+  const ui::LensState& lens = harness_.context().lens;
+  EXPECT_TRUE(lens.plays);
+  const int64_t at_ns = std::get<int64_t>(Drawn("at")->value);
+  EXPECT_GT(at_ns, 139 * kBlocksMs);
+  EXPECT_LE(at_ns, lens.now_ns);
+  // And go on with it.
+  EXPECT_TRUE(harness_.Until(
+      [&] { return Drawn("at") != nullptr && std::get<int64_t>(Drawn("at")->value) > at_ns; },
+      kBlocksSeconds));
+  EXPECT_TRUE(lens.plays);
 }
 
 TEST_F(BlocksTest, AMomentOfAnotherRunIsForgotten) {

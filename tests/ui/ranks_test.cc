@@ -7,6 +7,8 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "tests/lesson/lesson_snapshot.h"
@@ -260,6 +262,53 @@ TEST_F(RanksTest, AClickOnALabelPutsItsLanesOnTopAndShiftTakesThemAway) {
   Press(ImGuiMod_Ctrl | ImGuiKey_6);
   label("row:7", 0);  // again: no longer
   EXPECT_TRUE(harness_.context().lanes.pinned_ranks.empty());
+}
+
+TEST_F(RanksTest, MemoryShowsTheRanksThatTheTimelineShows) {
+  const auto first_rows = [this] {
+    std::vector<std::pair<float, int64_t>> rows;
+    for (const ui::DrawnItem& item : harness_.log().items()) {
+      if (item.panel != "memory" || !item.id.starts_with("rank:")) continue;
+      rows.emplace_back(item.box.y0, std::get<int64_t>(item.value));
+    }
+    std::sort(rows.begin(), rows.end());
+    std::vector<int64_t> ranks;
+    for (size_t at = 0; at < std::min<size_t>(rows.size(), 2); ++at) {
+      ranks.push_back(rows[at].second);
+    }
+    return ranks;
+  };
+  using Ranks = std::vector<int64_t>;
+  harness_.shell().Post(ui::ShowRank{9, 3});
+  harness_.Frames(8);
+  ASSERT_EQ(first_rows(), (Ranks{9, 10}));
+  // Whatever is hidden before it, the same rank stays the first.
+  harness_.shell().Post(ui::PlaceRanks{{2, 3}, ui::RankPlace::kHidden});
+  harness_.Frames(8);
+  EXPECT_EQ(first_rows(), (Ranks{9, 10}));
+  harness_.shell().Post(ui::PlaceRanks{{9}, ui::RankPlace::kHidden});
+  harness_.Frames(8);
+  EXPECT_EQ(first_rows(), (Ranks{10, 11}));
+  // A pinned one comes into sight, as its lanes do, and stays when it is no longer.
+  harness_.shell().Post(ui::PlaceRanks{{7}, ui::RankPlace::kPinned});
+  harness_.Frames(8);
+  ASSERT_TRUE(HasLanes(7));
+  EXPECT_EQ(first_rows(), (Ranks{7, 0}));
+  harness_.shell().Post(ui::PlaceRanks{{7}, ui::RankPlace::kInOrder});
+  harness_.Frames(8);
+  EXPECT_EQ(first_rows(), (Ranks{0, 1}));
+  // A drag scrolls them, as it does lanes: up by one row, hidden ones left out.
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    const ui::Box second = harness_.log().Find("memory", "axis_max:1")->box;
+    const float row = second.y0 - harness_.log().Find("memory", "axis_max:0")->box.y0;
+    const ImVec2 from(second.x1 + 300, second.y1 + 20);
+    test->MouseMoveToPos(from);
+    test->MouseDown();
+    test->MouseMoveToPos({from.x, from.y - row});
+    test->MouseUp();
+  }));
+  harness_.Frames(4);
+  EXPECT_EQ(first_rows(), (Ranks{1, 4}));
 }
 
 TEST_F(RanksTest, ADraggedNameMovesItsLanesToTheLine) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -416,6 +417,11 @@ TEST(Shot, LabelsOfLinesThatLieNearOneAnotherDoNotOverlap) {
       }
       labels.push_back(*label);
     }
+    // In the order of their lines.
+    const ui::Box& predicted = labels[0].box;
+    const ui::Box& at_most = labels[1].box;
+    const bool share_a_row = std::abs(predicted.y0 - at_most.y0) < 1;
+    EXPECT_TRUE(share_a_row ? predicted.x1 < at_most.x0 : predicted.y0 > at_most.y0) << share;
   }
 }
 

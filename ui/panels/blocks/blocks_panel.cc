@@ -9,11 +9,9 @@
 #include <string>
 #include <utility>
 
-#include "trace/analysis/from_start.h"
 #include "trace/base/units.h"
 #include "ui/blocks.h"
 #include "ui/memory_choices.h"
-#include "ui/panels/blocks/choices_list.h"
 #include "ui/panels/blocks/treemap.h"
 #include "ui/panels/panel_frame.h"
 #include "ui/text.h"
@@ -104,7 +102,7 @@ void BlocksPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
   if (!ui::IsRecordedProgram(context)) DrawChoice(context, commands);
   if (context.blocks.shows_choices && !ui::IsRecordedProgram(context)) {
     if (context.blocks.choices == nullptr) return empty(Tr(context.language, Text::kChoicesMaking));
-    return DrawMemoryChoices(context, *context.blocks.choices, log, commands);
+    return DrawMemoryChoices(context, *context.blocks.choices, &clicked_choice_, log, commands);
   }
   if (context.place != ui::RunPlace::kThere) {
     return empty(ui::RunPlaceText(context.language, context.place));
@@ -149,7 +147,7 @@ void BlocksPanel::DrawHead(const Frame& frame) const {
                  widgets::Paragraph(frame.look, widgets::BoldOf(frame.look), live));
   const bool chosen = frame.context.blocks.at_ns.has_value() || frame.context.lens.is_on;
   const std::string when = TrFormat(language, chosen ? Text::kBlocksAt : Text::kBlocksAtPeak,
-                                    analysis::MsFromStart(*frame.context.snapshot, frame.at_ns()));
+                                    ui::FormatMoment(*frame.context.snapshot, frame.at_ns()));
   frame.log->Int("at", when, frame.at_ns(), "ns",
                  widgets::Paragraph(frame.look, widgets::DimOf(frame.look), when));
   if (frame.context.blocks.at_ns && !frame.context.lens.is_on &&
@@ -196,7 +194,7 @@ void BlocksPanel::DrawSince(const Frame& frame) const {
   }
   const std::string text =
       TrFormat(frame.context.language, Text::kBlocksSince,
-               analysis::MsFromStart(*frame.context.snapshot, *blocks.asked.since_ns),
+               ui::FormatMoment(*frame.context.snapshot, *blocks.asked.since_ns),
                FormatBytes(blocks.came_bytes), FormatBytes(blocks.gone_bytes));
   const ui::Box box = widgets::Paragraph(frame.look, widgets::TextOf(frame.look), text);
   frame.log->Int("came", text, blocks.came_bytes, "B", box);
@@ -237,8 +235,10 @@ void BlocksPanel::DrawTreemap(const Frame& frame) {
     widgets::TextStyle style{look.fonts.text, ui::kSmallTextSize, ui::InkOn(look.theme, color)};
     const float room = tile.x1 - tile.x0 - look.Px(6);
     if (room > look.Px(18) && tile.y1 - tile.y0 > look.Px(kLeastLabelled)) {
+      const std::string label = ui::BlockLabel(frame.context.language, live[i]);
       widgets::DrawTextClipped(look, style, {tile.x0 + look.Px(3), tile.y0 + look.Px(2)}, room,
-                               live[i].unit);
+                               label);
+      frame.log->Int(fmt::format("tile:{}", i), label, live[i].bytes, "B", tile);
     }
     const bool under_mouse = mouse.x >= tiles_[i].x0 && mouse.x < tiles_[i].x1 &&
                              mouse.y >= tiles_[i].y0 && mouse.y < tiles_[i].y1;

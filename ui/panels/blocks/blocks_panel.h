@@ -9,6 +9,7 @@
 #include "trace/query/live_blocks.h"
 #include "ui/commands.h"
 #include "ui/panel.h"
+#include "ui/panels/blocks/choices_list.h"
 
 namespace shardscope::panels {
 
@@ -31,6 +32,7 @@ class BlocksPanel : public ui::Panel {
   std::shared_ptr<const Result<query::LiveBlocks>> made_of_;
   ui::Box made_in_;
   std::vector<ui::Box> tiles_;  // of the live blocks
+  ClickedRow clicked_choice_;
 };
 
 }  // namespace shardscope::panels

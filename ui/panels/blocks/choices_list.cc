@@ -25,15 +25,24 @@ using widgets::Look;
 constexpr float kChoiceHeight = 38;
 constexpr float kChoiceBar = 3;
 
+// What one is beside.
+struct NeededBytes {
+  int64_t now = 0;
+  int64_t most = 0;  // of all choices
+};
+
 // true: clicked.
-bool DrawChoice(const ui::Context& context, const MemoryChoice& choice, int64_t now_bytes,
-                int64_t most_bytes, ui::DrawLog* log) {
+bool DrawChoice(const ui::Context& context, const MemoryChoice& choice, const NeededBytes& needed,
+                ClickedRow* clicked_row, ui::DrawLog* log) {
   const Look look = widgets::LookOf(context);
   const std::string text = footprint::TextOf(choice.settings);
   const ImVec2 top = ImGui::GetCursorScreenPos();
   const float width = widgets::ContentWidth();
   const float height = look.Px(kChoiceHeight);
-  const bool clicked = widgets::ClickArea(text.c_str(), {width, height});
+  bool clicked = widgets::ClickArea(text.c_str(), {width, height});
+  if (clicked && ImGui::GetIO().MouseReleased[ImGuiMouseButton_Left]) {  // else by a key
+    clicked = clicked_row->Takes(text, {top.x, top.y, top.x + width, top.y + height});
+  }
   ImDrawList* list = ImGui::GetWindowDrawList();
   widgets::ItemGround(look, look.theme.surface.raised);
   const bool turns = choice.is_live && ui::CanSteer(context);
@@ -41,7 +50,7 @@ bool DrawChoice(const ui::Context& context, const MemoryChoice& choice, int64_t 
     widgets::ItemTooltip(
         look, text, ui::Tr(context.language, turns ? Text::kChoiceTurnTip : Text::kChoiceFormTip));
   }
-  const int64_t saved = choice.needed_bytes - now_bytes;
+  const int64_t saved = choice.needed_bytes - needed.now;
   widgets::TextStyle bold = widgets::BoldOf(look);
   if (saved < 0) bold.color = look.theme.state.good;
   const std::string difference = SignedText(static_cast<double>(saved), FormatBytes, "±");
@@ -57,7 +66,7 @@ bool DrawChoice(const ui::Context& context, const MemoryChoice& choice, int64_t 
   widgets::DrawTextClipped(look, widgets::FaintOf(look), {top.x, top.y + look.Px(17)}, width,
                            detail);
   const float bar = width * static_cast<float>(choice.needed_bytes) /
-                    static_cast<float>(std::max<int64_t>(most_bytes, 1));
+                    static_cast<float>(std::max<int64_t>(needed.most, 1));
   const float y = top.y + height - look.Px(kChoiceBar + 1);
   list->AddRectFilled({top.x, y}, {top.x + bar, y + look.Px(kChoiceBar)},
                       saved < 0 ? look.theme.state.good : look.theme.ink.faint);
@@ -68,8 +77,20 @@ bool DrawChoice(const ui::Context& context, const MemoryChoice& choice, int64_t 
 
 }  // namespace
 
+void ClickedRow::MouseAt(float x, float y, bool scrolls) {
+  const bool is_in = x >= box_.x0 && x < box_.x1 && y >= box_.y0 && y < box_.y1;
+  if (scrolls || !is_in) row_.clear();
+}
+
+bool ClickedRow::Takes(const std::string& row, const ui::Box& box) {
+  if (!row_.empty() && row != row_) return false;
+  row_ = row;
+  box_ = box;
+  return true;
+}
+
 void DrawMemoryChoices(const ui::Context& context, const ui::MemoryChoices& choices,
-                       ui::DrawLog* log, ui::Commands* commands) {
+                       ClickedRow* clicked, ui::DrawLog* log, ui::Commands* commands) {
   const Look look = widgets::LookOf(context);
   if (!choices.error.empty()) {
     log->Text("choices_error", choices.error,
@@ -80,10 +101,12 @@ void DrawMemoryChoices(const ui::Context& context, const ui::MemoryChoices& choi
       ui::TrFormat(context.language, Text::kChoiceNow, FormatBytes(choices.needed_bytes));
   log->Int("needed", now, choices.needed_bytes, "B",
            widgets::Paragraph(look, widgets::TextOf(look), now));
-  int64_t most_bytes = choices.needed_bytes;
+  NeededBytes needed{choices.needed_bytes, choices.needed_bytes};
   for (const MemoryChoice& choice : choices.choices) {
-    most_bytes = std::max(most_bytes, choice.needed_bytes);
+    needed.most = std::max(needed.most, choice.needed_bytes);
   }
+  const ImGuiIO& io = ImGui::GetIO();
+  clicked->MouseAt(io.MousePos.x, io.MousePos.y, io.MouseWheel != 0);
   if (ImGui::BeginChild("choices", {}, ImGuiChildFlags_NavFlattened)) {
     ImGuiListClipper clipper;
     clipper.Begin(static_cast<int>(choices.choices.size()),
@@ -91,7 +114,7 @@ void DrawMemoryChoices(const ui::Context& context, const ui::MemoryChoices& choi
     while (clipper.Step()) {
       for (int at = clipper.DisplayStart; at < clipper.DisplayEnd; ++at) {
         const MemoryChoice& choice = choices.choices[static_cast<size_t>(at)];
-        if (!DrawChoice(context, choice, choices.needed_bytes, most_bytes, log)) continue;
+        if (!DrawChoice(context, choice, needed, clicked, log)) continue;
         const ui::Commands chosen = Choose(context, choice);
         commands->insert(commands->end(), chosen.begin(), chosen.end());
       }

@@ -6,7 +6,6 @@
 #include <utility>
 #include <variant>
 
-#include "trace/analysis/from_start.h"
 #include "ui/link.h"
 #include "ui/panels/panel_frame.h"
 #include "ui/text.h"
@@ -49,7 +48,7 @@ std::string WhenText(const ui::Context& context, size_t at) {
     return Tr(context.language, Text::kBookmarkInOtherPart);
   }
   if (!times) return Tr(context.language, Text::kBookmarkNowhere);
-  return analysis::MsFromStart(*context.snapshot, times->start_ns) + " ms";
+  return ui::FormatMoment(*context.snapshot, times->start_ns);
 }
 
 }  // namespace

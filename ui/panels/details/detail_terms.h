@@ -13,8 +13,10 @@ inline constexpr ui::Term kTermLastArrived = {ui::Text::kDetailsLastArrived,
                                               ui::Text::kDetailsLastArrivedTip};
 inline constexpr ui::Term kTermFirstArrived = {ui::Text::kDetailsFirstArrived,
                                                ui::Text::kDetailsFirstArrivedTip};
-inline constexpr ui::Term kTermThenArrived = {ui::Text::kDetailsThenArrived,
-                                              ui::Text::kDetailsThenArrivedTip};
+inline constexpr ui::Term kTermCameLast = {ui::Text::kDetailsCameLast,
+                                           ui::Text::kDetailsCameLastTip};
+inline constexpr ui::Term kTermCameBefore = {ui::Text::kDetailsCameBefore,
+                                             ui::Text::kDetailsCameBeforeTip};
 inline constexpr ui::Term kTermEnded = {ui::Text::kDetailsEnded, ui::Text::kDetailsEndedTip};
 inline constexpr ui::Term kTermFirstWanted = {ui::Text::kDetailsFirstWanted,
                                               ui::Text::kDetailsFirstWantedTip};

@@ -56,26 +56,33 @@ void AddSlack(const OpFacts& facts, RowList* rows) {
   row.tone = facts.slack.slack_ns < 0 ? DetailRow::Tone::kBad : DetailRow::Tone::kGood;
 }
 
-// Who came when: beyond a few only how many more there are.
+void AddArrival(const OpFacts& facts, const analysis::Arrival& arrival, ui::Term label,
+                RowList* rows) {
+  std::string value = ui::TrFormat(rows->language(), Text::kRankN, arrival.rank);
+  if (arrival.after_first_ns > 0) value += " +" + ui::FormatDuration(arrival.after_first_ns);
+  rows->Plain(fmt::format("arrival:{}", arrival.rank), label, value);
+  rows->last().number = arrival.after_first_ns;
+  rows->last().unit = "ns";
+  if (arrival.op_run == facts.run.id) return;
+  rows->last().link = ui::SelectOp{arrival.op_run, arrival.rank};
+}
+
+// Who came when, the latest first: they are what the others wait for. Of many only these, how many
+// came between, and the first.
 void AddArrivals(const OpFacts& facts, RowList* rows) {
   constexpr size_t kMostArrivals = 8;
   const std::vector<analysis::Arrival>& arrivals = facts.arrivals;
   if (arrivals.size() < 2) return;
-  for (size_t at = 0; at < std::min(kMostArrivals, arrivals.size()); ++at) {
-    const analysis::Arrival& arrival = arrivals[at];
-    std::string value = ui::TrFormat(rows->language(), Text::kRankN, arrival.rank);
-    if (at > 0) value += " +" + ui::FormatDuration(arrival.after_first_ns);
-    rows->Plain(fmt::format("arrival:{}", arrival.rank),
-                at == 0 ? kTermFirstArrived : kTermThenArrived, value);
-    rows->last().number = arrival.after_first_ns;
-    rows->last().unit = "ns";
-    if (arrival.op_run == facts.run.id) continue;
-    rows->last().link = ui::SelectOp{arrival.op_run, arrival.rank};
+  const size_t last = arrivals.size() - 1;
+  const size_t listed = std::min(kMostArrivals - 1, last);  // beside the first
+  for (size_t i = 0; i < listed; ++i) {
+    AddArrival(facts, arrivals[last - i], i == 0 ? kTermCameLast : kTermCameBefore, rows);
   }
-  if (arrivals.size() <= kMostArrivals) return;
-  const size_t more = arrivals.size() - kMostArrivals;
-  rows->Plain("arrivals_more", kTermThenArrived,
-              ui::TrFormat(rows->language(), Text::kDetailsMoreArrivals, more));
+  if (listed < last) {
+    rows->Plain("arrivals_more", kTermCameBefore,
+                ui::TrFormat(rows->language(), Text::kDetailsMoreArrivals, last - listed));
+  }
+  AddArrival(facts, arrivals.front(), kTermFirstArrived, rows);
 }
 
 void AddCollective(const OpFacts& facts, RowList* rows) {

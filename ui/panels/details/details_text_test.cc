@@ -72,28 +72,42 @@ TEST(DetailsTextTest, EarlyButUncoveredGatherIsNotCalledHidden) {
   EXPECT_NE(meaning.find("50%"), std::string::npos) << meaning;
 }
 
-TEST(DetailsTextTest, RanksStandInTheOrderOfTheirArrival) {
+TEST(DetailsTextTest, RanksStandInTheOrderOfTheirArrivalTheLatestFirst) {
   OpFacts facts = HiddenGather();
   facts.run.id = query::OpRunId(20);
   for (int32_t at = 0; at < 2; ++at) {
     facts.arrivals.push_back({1 - at, query::OpRunId(21 - at), at * kNsPerMs});
   }
+  const auto ids = [&facts] {
+    std::vector<std::string> arrivals;
+    for (const DetailRow& row : DetailRows(facts, ui::Language::kEnglish)) {
+      if (row.id.starts_with("arrival")) arrivals.push_back(row.id);
+    }
+    return arrivals;
+  };
   const std::vector<DetailRow> rows = DetailRows(facts, ui::Language::kEnglish);
+  EXPECT_EQ(ids(), (std::vector<std::string>{"arrival:0", "arrival:1"}));
   EXPECT_EQ(Find(rows, "arrival:1")->value, "rank 1");
   EXPECT_TRUE(Find(rows, "arrival:1")->link.has_value());
+  EXPECT_STREQ(ui::Tr(ui::Language::kEnglish, Find(rows, "arrival:1")->label.name), "came first");
   EXPECT_EQ(Find(rows, "arrival:0")->value, "rank 0 +1.00 ms");
   EXPECT_EQ(std::get<int64_t>(Find(rows, "arrival:0")->number), kNsPerMs);
   EXPECT_FALSE(Find(rows, "arrival:0")->link.has_value());  // it is selected
-  EXPECT_EQ(Find(rows, "arrivals_more"), nullptr);
-  for (int32_t rank = 2; rank < 12; ++rank) {
+  EXPECT_STREQ(ui::Tr(ui::Language::kEnglish, Find(rows, "arrival:0")->label.name), "came last");
+  for (int32_t rank = 2; rank < 8; ++rank) {
     facts.arrivals.push_back({rank, query::OpRunId(20 + rank), rank * kNsPerMs});
   }
-  const std::vector<DetailRow> many = DetailRows(facts, ui::Language::kEnglish);
-  EXPECT_NE(Find(many, "arrival:7"), nullptr);
-  EXPECT_EQ(Find(many, "arrival:8"), nullptr);
-  EXPECT_EQ(Find(many, "arrivals_more")->value, "4 more");
+  EXPECT_EQ(ids().size(), 8u);  // all
+  EXPECT_EQ(Find(DetailRows(facts, ui::Language::kEnglish), "arrivals_more"), nullptr);
+  for (int32_t rank = 8; rank < 64; ++rank) {
+    facts.arrivals.push_back({rank, query::OpRunId(20 + rank), rank * kNsPerMs});
+  }
+  EXPECT_EQ(ids(), (std::vector<std::string>{"arrival:63", "arrival:62", "arrival:61", "arrival:60",
+                                             "arrival:59", "arrival:58", "arrival:57",
+                                             "arrivals_more", "arrival:1"}));
+  EXPECT_EQ(Find(DetailRows(facts, ui::Language::kEnglish), "arrivals_more")->value, "56 more");
   facts.arrivals.resize(1);  // alone there is no order
-  EXPECT_EQ(Find(DetailRows(facts, ui::Language::kEnglish), "arrival:1"), nullptr);
+  EXPECT_TRUE(ids().empty());
 }
 
 TEST(DetailsTextTest, RowsCountFromTheStepAndNameTheLastRank) {

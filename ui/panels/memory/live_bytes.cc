@@ -120,7 +120,8 @@ void DrawLiveBytes(const ui::Context& context, const timeline::Axis& axis, int32
   const float now = axis.X(context.lens.now_ns);
   const bool fits_right = now + margin * 2 + width <= box.x1;
   const float left = fits_right ? now + margin : now - margin - width;
-  const float x = std::round(std::clamp(left, box.x0 + margin, box.x1 - margin - width));
+  // Both are one where it is as wide as the plot, but for rounding.
+  const float x = std::round(std::max(box.x0 + margin, std::min(left, box.x1 - margin - width)));
   const float height = look.Px(kLiveLineHeight) * static_cast<float>(lines.size() + 1);
   const ui::Box ground{x - look.Px(3), box.y0, x + width + look.Px(3), box.y0 + height};
   ImGui::GetWindowDrawList()->AddRectFilled({ground.x0, ground.y0}, {ground.x1, ground.y1},

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -152,6 +154,7 @@ void MemoryPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
                                               : ui::Text::kMemoryNone);
   }
   if (snapshot->run_folder != run_folder_ || snapshot->generation < generation_) ranks_.clear();
+  if (snapshot->run_folder != run_folder_) first_row_ = 0;
   run_folder_ = snapshot->run_folder;
   generation_ = snapshot->generation;
 
@@ -185,6 +188,19 @@ void MemoryPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
     DrawLiveBytes(context, axis, row.rank, row.box, log);
   }
   timeline::DrawCursor(context, axis, box.y0, box.y1);
+  DrawScrollBar(context, box, rows.size());
+}
+
+// That there are more ranks than `num_shown`, and where these are among them; as in the timeline.
+void MemoryPanel::DrawScrollBar(const ui::Context& context, const ui::Box& box,
+                                size_t num_shown) const {
+  if (num_shown >= order_.size() || context.headless) return;
+  const float pitch = (box.y1 - box.y0) / static_cast<float>(order_.size());
+  const float y0 = box.y0 + pitch * std::round(first_row_);
+  const float y1 = y0 + pitch * static_cast<float>(num_shown);
+  ImGui::GetWindowDrawList()->AddRectFilled(
+      {box.x1 + 2 * context.scale, y0}, {box.x1 + 5 * context.scale, y1},
+      ui::WithAlpha(context.theme->ink.faint, 0.6F), 1.5F * context.scale);
 }
 
 int64_t MemoryPanel::TopBytes(const ui::Context& context, const std::vector<Row>& rows) const {
@@ -206,10 +222,28 @@ int64_t MemoryPanel::TopBytes(const ui::Context& context, const std::vector<Row>
       std::llround(static_cast<double>(largest) * static_cast<double>(kHeadroom)));
 }
 
+// `ranks` may be others than in the frame before, or in another order: the first one that was shown
+// stays, or, where it is hidden now, the next one. What is at the top stays there, and pinned ranks
+// come into sight, as their lanes do.
+void MemoryPanel::KeepFirstRow(const ui::Context& context, std::vector<int32_t> ranks) {
+  const std::set<int32_t> pinned = std::exchange(pinned_, context.lanes.pinned_ranks);
+  const std::vector<int32_t> before = std::exchange(order_, std::move(ranks));
+  if (!std::includes(pinned.begin(), pinned.end(), pinned_.begin(), pinned_.end())) first_row_ = 0;
+  const auto row = static_cast<size_t>(std::lround(std::max(first_row_, 0.0F)));
+  if (row == 0 || before == order_) return;
+  for (size_t at = row; at < before.size(); ++at) {
+    const auto found = std::find(order_.begin(), order_.end(), before[at]);
+    if (found == order_.end()) continue;
+    first_row_ = static_cast<float>(found - order_.begin());
+    return;
+  }
+}
+
 std::vector<MemoryPanel::Row> MemoryPanel::MakeRows(const ui::Context& context, const Axis& axis,
                                                     const ui::Box& box) {
   const Look look = widgets::LookOf(context);
-  const std::vector<int32_t> ranks = ui::RanksInOrder(*context.snapshot, context.lanes);
+  KeepFirstRow(context, ui::RanksInOrder(*context.snapshot, context.lanes));
+  const std::vector<int32_t>& ranks = order_;
   const int num_ranks = static_cast<int>(ranks.size());
   if (num_ranks == 0) return {};  // all are hidden
   const float height = box.y1 - box.y0;
@@ -274,8 +308,7 @@ void MemoryPanel::DrawRow(const ui::Context& context, const Axis& axis, const Ro
   DrawDevice(context, row, max_bytes, log);
   list->AddRectFilled({row.box.x0, row.box.y1}, {row.box.x1, row.box.y1 + 1}, theme.surface.line);
   DrawRowLabels(context, row, max_bytes, log);
-  const RankMemory& memory = ranks_.at(row.rank);
-  DrawPlotLines(context, axis, {row.rank, row.box, max_bytes, memory.stack, memory.device}, log);
+  DrawPlotLines(context, axis, {row.rank, row.box, max_bytes}, log);
 }
 
 void MemoryPanel::DrawDevice(const ui::Context& context, const Row& row, int64_t max_bytes,
@@ -353,6 +386,10 @@ void MemoryPanel::HandleMouse(const ui::Context& context, const Axis& axis, cons
                               ui::Commands* commands) {
   input_.Handle(context, axis, "##memory", box, commands);
   if (context.headless) return;
+  // A drag scrolls rows, as it does the timeline's lanes.
+  const float pitch =
+      std::max(box.y1 - box.y0, 1.0F) / std::max(1.0F, static_cast<float>(rows.size()));
+  first_row_ -= input_.vertical_drag() / pitch;
   const ImVec2 mouse = ImGui::GetIO().MousePos;
   const auto on_plot = [&](const Row& row) {
     return mouse.y >= row.box.y0 && mouse.y <= row.box.y1;

@@ -1,9 +1,11 @@
 // Memory: live bytes of each rank by category, stacked, on the timeline's time axis.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,8 +38,10 @@ class MemoryPanel : public ui::Panel {
   };
 
   void Update(const ui::Context& context, const timeline::Axis& axis, int32_t rank);
+  void KeepFirstRow(const ui::Context& context, std::vector<int32_t> ranks);
   std::vector<Row> MakeRows(const ui::Context& context, const timeline::Axis& axis,
                             const ui::Box& box);
+  void DrawScrollBar(const ui::Context& context, const ui::Box& box, size_t num_shown) const;
   // At the top of the axis of all rows: a round number above all that is drawn in them.
   int64_t TopBytes(const ui::Context& context, const std::vector<Row>& rows) const;
   void DrawRow(const ui::Context& context, const timeline::Axis& axis, const Row& row,
@@ -55,8 +59,10 @@ class MemoryPanel : public ui::Panel {
   uint64_t generation_ = 0;
   std::map<int32_t, RankMemory> ranks_;
   timeline::AxisInput input_;
-  float first_row_ = 0;  // scroll position in rows
-  int shown_ = 0;        // Lanes::shown when it last scrolled to a rank
+  float first_row_ = 0;         // scroll position in rows
+  std::vector<int32_t> order_;  // of the ranks in these
+  std::set<int32_t> pinned_;    // of them
+  int shown_ = 0;               // Lanes::shown when it last scrolled to a rank
 };
 
 }  // namespace shardscope::panels

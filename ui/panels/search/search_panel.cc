@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "trace/analysis/from_start.h"
 #include "trace/base/text.h"
 #include "ui/search.h"
 #include "ui/text.h"
@@ -60,8 +59,7 @@ widgets::OverlayPlace PlaceOfSearch(const Look& look) {
 std::array<std::string, 4> CellsOf(const query::Snapshot& snapshot, const SearchHit& hit) {
   const bool is_moment = hit.what == analysis::HitKind::kMarker;
   return {is_moment ? "" : ui::FormatDuration(hit.end_ns - hit.start_ns),
-          analysis::MsFromStart(snapshot, hit.start_ns) + " ms",
-          hit.step < 0 ? "" : std::to_string(hit.step),
+          ui::FormatMoment(snapshot, hit.start_ns), hit.step < 0 ? "" : std::to_string(hit.step),
           hit.rank < 0 ? "" : std::to_string(hit.rank)};
 }
 

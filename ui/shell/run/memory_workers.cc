@@ -7,10 +7,10 @@
 namespace shardscope::shell {
 
 void MemoryWorkers::UpdateBlocks(bool at_once, const query::SnapshotPtr& shown,
-                                 const std::optional<query::BlocksQuery>& wanted,
+                                 const std::optional<query::BlocksQuery>& wanted, bool ends_each,
                                  ui::BlocksState* blocks) {
   if (!wanted || shown == nullptr) return;
-  const BlocksRequest request =
+  BlocksRequest request =
       RequestBlocks(watch_ == nullptr ? shown->run_folder : watch_->path(), *wanted, shown, watch_);
   if (at_once) {
     const bool is_answered =
@@ -21,12 +21,21 @@ void MemoryWorkers::UpdateBlocks(bool at_once, const query::SnapshotPtr& shown,
   const bool is_away = watch_ != nullptr && watch_->seen() != ui::RunPlace::kThere;
   if (is_away) {  // nor is an answer kept that came as it went
     blocks->answer = nullptr;
+    asked_ = {};
+    is_asked_ = false;
     if (blocks_ != nullptr) blocks_->Forget();
     return;
   }
   if (blocks_ == nullptr) blocks_ = std::make_unique<BlocksWorker>(ReadBlocks, wake_);
-  blocks_->Ask(request);
-  if (auto latest = blocks_->Latest()) blocks->answer = std::move(latest);
+  if (auto latest = blocks_->Latest(); latest != nullptr && latest != blocks->answer) {
+    blocks->answer = std::move(latest);
+    is_asked_ = false;
+  }
+  if (ends_each && is_asked_) return;
+  is_asked_ = is_asked_ || !request.Asks(asked_);
+  asked_ = request;
+  asked_.snapshot = nullptr;  // its rows are not kept for that
+  blocks_->Ask(std::move(request));
 }
 
 void MemoryWorkers::UpdateChoices(bool at_once, const query::SnapshotPtr& shown,

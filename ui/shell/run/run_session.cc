@@ -287,7 +287,8 @@ void RunSession::UpdatePanels(bool at_once, const PanelIds& in_front, ui::Contex
                                  &context->compare);
   compare_workers_.UpdateBeside(at_once, shown_, step, context->selection, &context->compare);
   if (!IsAmong(in_front, ui::panel_ids::kBlocks)) return;
-  memory_workers_.UpdateBlocks(at_once, shown_, ui::WantedBlocks(*context), &context->blocks);
+  memory_workers_.UpdateBlocks(at_once, shown_, ui::WantedBlocks(*context), context->lens.plays,
+                               &context->blocks);
   memory_workers_.UpdateChoices(at_once, shown_, &context->blocks);
 }
 
