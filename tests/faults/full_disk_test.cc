@@ -9,6 +9,7 @@
 #include "trace/base/file_size_limit_test_util.h"
 #include "trace/query/live_trace.h"
 #include "trace/query/trace_test_util.h"
+#include "trace/store/database.h"
 
 namespace shardscope::query {
 namespace {
@@ -111,8 +112,10 @@ class MemoryBesideAHole : public testing::Test {
   static constexpr int64_t kRamp = 2'000;   // events that take, then as many that free
   static constexpr int64_t kBytes = 10;
 
-  void Record(int64_t from) {
+  // With op runs, their rows are written before those of memory.
+  void Record(int64_t from, bool with_op_runs = false) {
     for (int64_t i = from; i < from + kRows; ++i) {
+      if (with_op_runs) recorder_->Record(OpAt(plan_op_, 0, 0, i, i + 1));
       schema::MemoryEventRow row;
       row.issued_ns = row.executed_ns = i;
       row.bytes = i / kRamp % 2 == 0 ? kBytes : -kBytes;
@@ -143,6 +146,7 @@ class MemoryBesideAHole : public testing::Test {
 
   TestFolder folder_;
   std::unique_ptr<record::Recorder> recorder_ = OpenRecorder(folder_.path());
+  const PlanOpId plan_op_ = AddPlanOp(recorder_.get(), "F block0", "forward", "compute");
 };
 
 TEST_F(MemoryBesideAHole, IsNeverMoreThanWasLiveAndRightBehindIt) {
@@ -162,6 +166,29 @@ TEST_F(MemoryBesideAHole, IsNeverMoreThanWasLiveAndRightBehindIt) {
     const int64_t place = time_ns % (2 * kRamp);
     ASSERT_EQ(bytes, kBytes * (place < kRamp ? place + 1 : 2 * kRamp - 1 - place)) << time_ns;
   }
+  EXPECT_EQ(live.rbegin()->second, 0);
+}
+
+// Batches that fail with their first row, of another table: the memory events behind it are of no
+// full ring, in which nobody would add them up.
+TEST_F(MemoryBesideAHole, IsRightBehindOneThatAnotherTableMade) {
+  Record(0);
+  {
+    Result<store::Database> other =
+        store::Database::Open(recorder_->path(), store::Database::Mode::kReadWrite);
+    ASSERT_TRUE(other.ok()) << other.message();
+    ASSERT_TRUE(other
+                    ->Execute("CREATE TRIGGER refuse BEFORE INSERT ON op_run BEGIN SELECT "
+                              "RAISE(ABORT, 'no'); END")
+                    .ok());
+    Record(kRows, /*with_op_runs=*/true);
+    ASSERT_TRUE(other->Execute("DROP TRIGGER refuse").ok());
+  }
+  EXPECT_GE(recorder_->Dropped().at("memory"), kRows);
+  Record(2 * kRows);
+  EXPECT_FALSE(recorder_->Finish().ok());
+  const std::map<int64_t, int64_t> live = Live();
+  ASSERT_FALSE(live.empty());
   EXPECT_EQ(live.rbegin()->second, 0);
 }
 
