@@ -83,10 +83,11 @@ struct TurnedKnob {
 
 struct ControlState {
   ConnectionState connection = ConnectionState::kNone;
-  config::RunStatus status;                   // newest
-  std::map<std::string, std::string> unsent;  // sent, not yet answered
-  std::string error;                          // last refusal, for the bar under the knobs
-  std::optional<TurnedKnob> undoable;         // what UndoKnob takes back; none: nothing
+  config::RunStatus status;                    // newest
+  std::map<std::string, std::string> unsent;   // sent, not yet answered
+  std::string error;                           // last refusal, for the bar under the knobs
+  std::map<std::string, std::string> refused;  // by key: why the value asked for last was
+  std::optional<TurnedKnob> undoable;          // what UndoKnob takes back; none: nothing
 
   bool operator==(const ControlState&) const = default;
 };

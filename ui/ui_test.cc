@@ -238,6 +238,42 @@ TEST(Values, ARunIsCalledPausedWhileItsTrainingSaysSo) {
   EXPECT_EQ(StateWord(context), Text::kCut);
 }
 
+TEST(Values, TheNewestStepIsTheLastThatHasBegunAndNeverGoesBack) {
+  Context context;
+  EXPECT_EQ(NewestStep(context), -1);
+  const auto snapshot = std::make_shared<query::Snapshot>();
+  snapshot->state = query::TraceState::kLive;
+  context.snapshot = snapshot;
+  context.control.connection = ConnectionState::kConnected;
+  config::RunStatus& status = context.control.status;
+  status.state = "starting";
+  EXPECT_EQ(NewestStep(context), -1);
+  const auto report = std::make_shared<analysis::Report>();
+  report->steps.resize(1);
+  report->steps.back().step = 2959;
+  context.report = report;
+  status.state = "training";
+  status.step = 2966;
+  EXPECT_EQ(NewestStep(context), 2966);
+  status.state = "paused";
+  status.step = 2967;  // waits
+  EXPECT_EQ(NewestStep(context), 2966);
+  // The training has gone, and its last rows have not come yet.
+  context.control.connection = ConnectionState::kLost;
+  EXPECT_EQ(NewestStep(context), 2966);
+  snapshot->state = query::TraceState::kFinishing;
+  EXPECT_EQ(NewestStep(context), 2966);
+  status.state = "stopping";
+  status.step = 2966;
+  EXPECT_EQ(NewestStep(context), 2966);
+  report->steps.back().step = 2970;
+  EXPECT_EQ(NewestStep(context), 2970);
+  // What was running when it was killed has no end.
+  report->steps.back().step = 2965;
+  snapshot->state = query::TraceState::kCut;
+  EXPECT_EQ(NewestStep(context), 2965);
+}
+
 TEST(Values, DurationsOfAnyTypeHaveTheSignOfMicroseconds) {
   EXPECT_EQ(FormatDuration(456'000), "456 µs");
   EXPECT_EQ(FormatDuration(456'000.4), "456 µs");

@@ -55,6 +55,22 @@ Text StateWord(const Context& context) {
   return context.report && !context.report->errors.empty() ? Text::kFailed : Text::kFinished;
 }
 
+int64_t NewestStep(const Context& context) {
+  if (context.snapshot == nullptr) return -1;
+  const query::Snapshot& snapshot = *context.snapshot;
+  int64_t newest =
+      context.report && !context.report->steps.empty() ? context.report->steps.back().step : -1;
+  // Rows come later than what the training says of itself, also of its last step, when it no longer
+  // answers. As it is asked now and then, a fast one has rows of later steps.
+  const config::RunStatus& status = context.control.status;
+  const bool has_begun = !status.state.empty() && status.state != "starting";
+  if (query::MayGrow(snapshot.state) && has_begun) {
+    // Of one that is paused it is the step that waits.
+    newest = std::max(newest, status.state == "paused" ? status.step - 1 : status.step);
+  }
+  return newest;
+}
+
 std::string ValueInForce(const Context& context, std::string_view key) {
   if (context.control.connection == ConnectionState::kConnected) {
     if (auto value = Lookup(context.control.status.values, key)) return *value;

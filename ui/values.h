@@ -19,6 +19,9 @@ inline constexpr float kScaleStep = 1.1f;
 // The state of the open run in one word: LIVE, PAUSED, FINISHED, FAILED, ...
 Text StateWord(const Context& context);
 
+// The newest step of the open run that has begun, as the top bar names it; -1: none has.
+int64_t NewestStep(const Context& context);
+
 // The value in force: what the training reports, else the run's start with its markers applied,
 // else the default.
 std::string ValueInForce(const Context& context, std::string_view key);

@@ -151,7 +151,7 @@ config::Response Steering::Do(int64_t id, config::Action action) {
       wishes_.single_steps = 0;
       break;
     case config::Action::kStep:
-      if (!wishes_.pause) return Refused(id, "the run is not paused: pause it first, then step");
+      wishes_.pause = true;  // after that step, also where the run trains
       ++wishes_.single_steps;
       break;
     case config::Action::kStop:
@@ -186,8 +186,8 @@ Decision Steering::Decide(int64_t step) {
   decision.checkpoint = std::exchange(wishes_.checkpoint, false);
   decision.wakes = wishes_.wakes;
   is_paused_ = decision.pause;
-  if (decision.pause) {
-    next_step_ = step;  // open again until the run goes on
+  if (decision.pause || decision.stop) {
+    next_step_ = step;  // after a pause it is open again until the run goes on
   } else {
     if (wishes_.pause && wishes_.single_steps > 0) --wishes_.single_steps;
     next_step_ = step + 1;
@@ -217,7 +217,8 @@ config::RunStatus Steering::StatusLocked() const {
   config::RunStatus status;
   status.run = run_;
   status.steps = steps_;
-  status.step = std::max(first_step_, is_paused_ ? next_step_ : next_step_ - 1);
+  const int64_t last = std::min(next_step_, steps_) - 1;  // of those that have begun
+  status.step = std::max(first_step_, is_paused_ ? next_step_ : last);
   status.state = next_step_ == first_step_ ? "starting" : "training";
   if (is_paused_) status.state = "paused";
   if (IsStopping()) status.state = "stopping";

@@ -88,7 +88,7 @@ class Steering {
   struct Wishes {
     bool stop = false;
     bool pause = false;
-    int64_t single_steps = 0;  // steps to run although paused
+    int64_t single_steps = 0;  // steps to run before it pauses
     bool checkpoint = false;   // until the next decision
     int64_t wakes = 0;         // requests that a paused run has to look at
   };

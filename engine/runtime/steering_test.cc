@@ -52,7 +52,6 @@ TEST(SteeringTest, RefusedRequestsChangeNothing) {
   EXPECT_FALSE(steering.Handle(Set({{"prefetch.forward", "2"}, {"model.dim", "64"}})).ok);
   EXPECT_FALSE(steering.Handle(Set({{"prefetch.forward", "9"}})).ok);
   EXPECT_EQ(steering.Handle(Set({{"strategy", "no_shard"}})).error, "not live");
-  EXPECT_FALSE(steering.Handle(Do(config::Action::kStep)).ok);  // not paused
   EXPECT_FALSE(steering.Handle({.id = 1, .body = config::GetRequest{"weather"}}).ok);
   EXPECT_TRUE(steering.Decide(1).changed.empty());
 }
@@ -83,6 +82,43 @@ TEST(SteeringTest, PausedRunsStepSingly) {
   EXPECT_TRUE(steering.Decide(2).pause);
   EXPECT_TRUE(steering.Handle(Do(config::Action::kResume)).ok);
   EXPECT_FALSE(steering.Decide(2).pause);
+}
+
+TEST(SteeringTest, ARunThatTrainsPausesAfterTheSingleStepThatIsAskedFor) {
+  Steering steering(TestConfig(), "run", AnythingGoes);
+  steering.Decide(0);
+  const config::Response one = steering.Handle(Do(config::Action::kStep));
+  EXPECT_TRUE(one.ok) << one.error;
+  EXPECT_EQ(one.applies_at, 1);
+  EXPECT_EQ(StatusOf(steering).state, "training");
+  EXPECT_FALSE(steering.Decide(1).pause);
+  EXPECT_EQ(StatusOf(steering).step, 1);
+  EXPECT_TRUE(steering.Decide(2).pause);
+  EXPECT_EQ(StatusOf(steering).state, "paused");
+  EXPECT_TRUE(steering.Handle(Do(config::Action::kResume)).ok);
+  EXPECT_FALSE(steering.Decide(2).pause);
+  // Two requests are two steps, and resume takes back what is left of them.
+  EXPECT_TRUE(steering.Handle(Do(config::Action::kStep)).ok);
+  EXPECT_TRUE(steering.Handle(Do(config::Action::kStep)).ok);
+  EXPECT_FALSE(steering.Decide(3).pause);
+  EXPECT_FALSE(steering.Decide(4).pause);
+  EXPECT_TRUE(steering.Decide(5).pause);
+  EXPECT_TRUE(steering.Handle(Do(config::Action::kStep)).ok);
+  EXPECT_TRUE(steering.Handle(Do(config::Action::kResume)).ok);
+  for (int64_t step = 5; step < 8; ++step) EXPECT_FALSE(steering.Decide(step).pause);
+}
+
+TEST(SteeringTest, AStepThatIsNotRunIsNotTheStepOfARunThatEnds) {
+  Steering stopped(TestConfig(), "run", AnythingGoes);
+  for (int64_t step = 0; step < 4; ++step) stopped.Decide(step);
+  stopped.Handle(Do(config::Action::kStop));
+  EXPECT_EQ(StatusOf(stopped).step, 3);
+  EXPECT_TRUE(stopped.Decide(4).stop);
+  EXPECT_EQ(StatusOf(stopped).step, 3);
+
+  Steering whole(TestConfig(), "run", AnythingGoes);
+  for (int64_t step = 0; step <= 100; ++step) whole.Decide(step);
+  EXPECT_EQ(StatusOf(whole).step, 99);
 }
 
 TEST(SteeringTest, EveryWaitingRankSeesARequestThatAnotherHasTakenUp) {

@@ -92,11 +92,20 @@ def scale_two(stage):
 def assert_no_overlap(shown):
     """No two texts of the top bar or of Run control lie over each other."""
     for panel in ("top_bar", "run_control"):
-        texts = list(dict.fromkeys((i.text, i.box) for i in shown.all(panel, "text")))
+        texts = texts_in_view(shown, panel)
         for at, (text, a) in enumerate(texts):
             for other, b in texts[at + 1:]:
                 apart = a[2] <= b[0] + 1 or b[2] <= a[0] + 1 or a[3] <= b[1] + 1 or b[3] <= a[1] + 1
                 assert apart, f"{panel}: {text!r} {a} lies over {other!r} {b}"
+
+
+def texts_in_view(shown, panel):
+    """Texts and where they stand, but for the knobs of Run control that lie behind what stands under them, which is drawn after them."""
+    items = shown.all(panel)
+    answer = next((at for at, item in enumerate(items) if item.id == "answer"), len(items))
+    end = items[answer].box[1] if answer < len(items) else float("inf")
+    in_view = lambda at, item: at > answer or item.box[3] <= end
+    return list(dict.fromkeys((i.text, i.box) for at, i in enumerate(items) if i.id.startswith("text") and in_view(at, i)))
 
 
 def reset_the_layout(stage):

@@ -55,7 +55,7 @@ TEST_F(AppTest, EndFollowsTheRunAndHomeShowsAllOfItAndNeitherScrollsThePanelThat
   harness_.shell().OpenSnapshot(analysis::MakeLessonSnapshot(2, 8, 4));
   harness_.shell().Post(ui::FocusPanel{"run_control"});
   harness_.Frames(8);
-  const ImGuiWindow* panel = ImGui::FindWindowByName("###run_control");
+  const ImGuiWindow* panel = PartOf("run_control", "knobs");
   ASSERT_NE(panel, nullptr);
   ASSERT_GT(panel->ScrollMax.y, 0);
   const auto press = [&](ImGuiKey key) {

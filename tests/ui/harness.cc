@@ -1,5 +1,7 @@
 #include "tests/ui/harness.h"
 
+#include <imgui_internal.h>
+
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -88,6 +90,21 @@ ImVec2 PlaceOf(const Harness& harness, const char* panel, const std::string& id)
     return {0, 0};
   }
   return {(item->box.x0 + item->box.x1) / 2, (item->box.y0 + item->box.y1) / 2};
+}
+
+ImGuiWindow* PartOf(const char* panel, const char* part) {
+  const std::string name = std::string("###") + panel;
+  ImGuiWindow* window = ImGui::FindWindowByName(name.c_str());
+  if (window != nullptr) {
+    char number[16];
+    ImFormatString(number, sizeof number, "%08X", ImHashStr(part, 0, window->ID));
+    window = ImGui::FindWindowByName((name + "/" + part + "_" + number).c_str());
+  }
+  if (window == nullptr) {
+    ImGuiTestEngine_Error(__FILE__, __func__, __LINE__, ImGuiTestCheckFlags_None,
+                          "%s has no part %s", panel, part);
+  }
+  return window;
 }
 
 bool HaveRoom(const Harness& harness, const char* panel, const std::string& ids) {

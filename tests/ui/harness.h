@@ -17,6 +17,8 @@
 #include "ui/shell/backend/headless.h"
 #include "ui/shell/shell.h"
 
+struct ImGuiWindow;
+
 namespace shardscope::ui_test {
 
 class Harness {
@@ -58,6 +60,9 @@ class Harness {
 
 // The middle of what was drawn as `id` in `panel`; fails the script if it was not drawn.
 ImVec2 PlaceOf(const Harness& harness, const char* panel, const std::string& id);
+
+// The window of a part of a panel (widgets::Part); fails the script if there is none.
+ImGuiWindow* PartOf(const char* panel, const char* part);
 
 // Whether the cells of a table, whose ids begin so ("loss:"), are as wide as their texts; false
 // where there are none.

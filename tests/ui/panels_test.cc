@@ -474,7 +474,8 @@ TEST_F(PanelsTest, AStepIsReachedByItsNumber) {
     ASSERT_NE(error, nullptr);
     EXPECT_THAT(error->text, testing::HasSubstr("step 99"));
     EXPECT_THAT(harness_.log().Find("go_to", "range")->text, testing::HasSubstr("0 to 23"));
-    // The field is empty again and still has the keyboard.
+    // What was typed is still there, has the keyboard, and is replaced by what is typed next.
+    EXPECT_STREQ(ImGui::GetCurrentContext()->InputTextState.TextA.Data, "99");
     test->KeyChars("5");
     test->KeyPress(ImGuiKey_Enter);
     test->SleepNoSkip(0.3f, 1.0f / 60);

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -82,6 +83,11 @@ class SteeredRunTest : public testing::Test {
     const MutexLock lock(mutex_);
     config::Response response{.id = request.id, .ok = true};
     if (const auto* set = std::get_if<config::SetRequest>(&request.body)) {
+      if (!refusal_.empty()) {
+        response.ok = false;
+        response.error = refusal_;
+        return response;
+      }
       for (const auto& [key, value] : set->values) {
         asked_.push_back(key + "=" + value);
         if (!waits_) {
@@ -115,6 +121,11 @@ class SteeredRunTest : public testing::Test {
     const MutexLock lock(mutex_);
     waits_ = true;
   }
+  // From now on every value that is asked for is refused, for this reason; empty: none is.
+  void RefuseAsked(std::string why) {
+    const MutexLock lock(mutex_);
+    refusal_ = std::move(why);
+  }
   // What it says of itself from now on; once the app knows.
   bool WaitForState(const std::string& state) {
     {
@@ -131,8 +142,9 @@ class SteeredRunTest : public testing::Test {
   std::vector<std::string> asked_ GUARDED_BY(mutex_);
   config::RunStatus status_ GUARDED_BY(mutex_);
   bool waits_ GUARDED_BY(mutex_) = false;
+  std::string refusal_ GUARDED_BY(mutex_);
   std::unique_ptr<config::ControlServer> server_;
-  Harness harness_;
+  Harness harness_{{}, {}, /*log_widgets=*/true};
 };
 
 }  // namespace shardscope::ui_test

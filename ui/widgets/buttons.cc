@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ui/widgets/keys.h"
 #include "ui/widgets/labels.h"
 #include "ui/widgets/tooltip.h"
 
@@ -86,6 +87,9 @@ int Segmented(const Look& look, const char* id, const Segments& segments) {
     const std::string& label = segments.options[static_cast<size_t>(i)];
     if (ClickArea(label.c_str(), {width, look.Px(kSegmentHeight)})) clicked = i;
     LogControl(look, "segment", label, label);
+    if (segments.takes_keyboard && segments.enabled && i == std::max(segments.chosen, 0)) {
+      FocusLastItem();
+    }
     const ui::Box box = ItemBox();
     const bool chosen = i == segments.chosen;
     const bool asked_for = i == segments.pending && !chosen;

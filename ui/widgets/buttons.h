@@ -24,7 +24,8 @@ struct Segments {
   // the one in force then takes that back, and does nothing where none is.
   int pending = -1;
   bool enabled = true;
-  float width = 0;  // 0: the content's
+  bool takes_keyboard = false;  // the one in force does, else the first
+  float width = 0;              // 0: the content's
 };
 // One row of equal buttons, several where `width` is more than there is. A word that is cut stands
 // in a tooltip. Returns the option clicked, or -1.

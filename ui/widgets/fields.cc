@@ -126,6 +126,13 @@ bool TextField(const Look& look, const char* id, std::string* text, const Field&
   return changed;
 }
 
+bool SelectFieldText() {
+  ImGuiInputTextState* state = ImGui::GetInputTextState(ImGui::GetItemID());
+  if (state == nullptr || !ImGui::IsItemActive()) return false;
+  state->SelectAll();
+  return true;
+}
+
 bool TextArea(const Look& look, const char* id, std::string* text, ImVec2 size) {
   PushFieldStyle(look, false);
   ImGui::PushFont(look.fonts.mono, ui::kMonoSize);

@@ -21,6 +21,10 @@ struct Field {
 // True when the text changed.
 bool TextField(const Look& look, const char* id, std::string* text, const Field& field);
 
+// Selects what is in the field that was drawn last, so that typing replaces it; false while it does
+// not have the keyboard.
+bool SelectFieldText();
+
 // Of several lines, in the mono font. True when Ctrl+Enter was pressed in it; it keeps the
 // keyboard. Escape leaves it, and what was typed stays.
 bool TextArea(const Look& look, const char* id, std::string* text, ImVec2 size);

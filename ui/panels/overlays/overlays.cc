@@ -372,7 +372,6 @@ void Overlays::GoTo(const ui::Context& context, ui::Commands* commands) {
   const std::string typed(Trim(typed_));
   if (const std::optional<int32_t> step = analysis::ParseStep(typed)) {
     error_ = GoToStep(context, *step, commands);
-    if (!error_.empty()) typed_.clear();
   } else if (context.snapshot != nullptr && IsMoment(typed)) {
     error_ = GoToMoment(context, typed, commands);
   } else {
@@ -397,9 +396,11 @@ void Overlays::DrawGoTo(const ui::Context& context, ui::DrawLog* log, ui::Comman
                           .mono = true})) {
     error_.clear();
   }
+  if (selects_ && widgets::SelectFieldText()) selects_ = false;
   if (widgets::PressesEnter()) {
     GoTo(context, commands);
-    if (!error_.empty()) ImGui::SetKeyboardFocusHere(-1);  // Enter left the field
+    selects_ = !error_.empty();                     // to be mended, or replaced
+    if (selects_) ImGui::SetKeyboardFocusHere(-1);  // Enter left the field
   }
   if (!error_.empty()) {
     widgets::TextStyle style = widgets::DimOf(look);
@@ -444,6 +445,7 @@ void Overlays::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* 
   log->SetPanel(frame.id);
   if (ImGui::IsWindowAppearing()) {
     typed_.clear();
+    selects_ = false;
     marked_ = 0;
     error_.clear();
     if (TakesText(context.overlay)) ImGui::SetKeyboardFocusHere();

@@ -27,6 +27,7 @@ class Overlays {
   std::string typed_;
   int marked_ = 0;
   std::string error_;
+  bool selects_ = false;  // what is typed, as soon as its field has the keyboard again
 };
 
 }  // namespace shardscope::panels

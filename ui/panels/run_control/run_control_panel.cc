@@ -20,6 +20,7 @@
 #include "ui/widgets/fields.h"
 #include "ui/widgets/keys.h"
 #include "ui/widgets/labels.h"
+#include "ui/widgets/part.h"
 #include "ui/widgets/tooltip.h"
 
 namespace shardscope::panels {
@@ -31,6 +32,11 @@ using ui::TrFormat;
 
 constexpr float kValueColumn = 92;
 constexpr size_t kMaxKeys = 4;
+constexpr float kRingRoom = 4;  // around the knob that was asked for
+constexpr float kArrowScroll = 20;
+// The window of a panel that was behind another tab gets the keyboard after its first frame, and
+// what has it scrolls into view at an edge.
+constexpr int kSettledFrames = 3;
 
 using ChangeVerdict = analysis::ComparisonVerdict;
 
@@ -180,6 +186,7 @@ struct Frame {
   bool applies = true;                         // to the strategy that is shown
   bool* has_shown_key = nullptr;               // set where the key that was asked for is drawn
   bool scrolls_to_key = false;                 // it was asked for just now
+  bool takes_keyboard = false;                 // the knob that is drawn is that one
 };
 
 void Turn(const Frame& frame, const Knob& knob, const std::string& value) {
@@ -208,7 +215,8 @@ std::optional<std::string> ValueAhead(const ui::Context& context, const std::str
   return now;
 }
 
-void KeyTip(const Frame& frame, const Knob& knob) {
+// `typed`: what stands in it and is no value, else empty.
+void KeyTip(const Frame& frame, const Knob& knob, const std::string& typed = {}) {
   const ui::Language language = frame.context.language;
   std::string help = ui::KeyHelp(language, *knob.key);
   if (!frame.applies) {
@@ -218,6 +226,15 @@ void KeyTip(const Frame& frame, const Knob& knob) {
     const bool of_preset = known != nullptr && config::Applies(knob.key->name, *known);
     help += TrFormat(language, Text::kKnobWithoutEffect,
                      of_preset ? ui::ShownValue(frame.context, "preset") : strategy);
+  }
+  const auto& refused = frame.context.control.refused;
+  const auto last = refused.find(knob.key->name);
+  if (!typed.empty()) {
+    help += "\n";
+    help += TrFormat(language, Text::kKnobRefused, config::Canonical(*knob.key, typed).message());
+  } else if (last != refused.end()) {
+    help += "\n";
+    help += TrFormat(language, Text::kKnobRefused, last->second);
   }
   widgets::ItemTooltip(frame.look, knob.key->name, help);
 }
@@ -271,6 +288,7 @@ void DrawSegments(const Frame& frame, const Knob& knob) {
   for (const std::string& choice : values) {
     words.push_back(ShowValue(context.language, knob, choice));
   }
+  const bool has_chosen = std::ranges::find(values, value) != values.end();
   const size_t in_a_row = is_short ? words.size() : SegmentsInARow(frame, words);
   for (size_t first = 0; first < values.size(); first += in_a_row) {
     widgets::Segments segments;
@@ -283,6 +301,8 @@ void DrawSegments(const Frame& frame, const Knob& knob) {
       segments.options.push_back(words[i]);
     }
     if (ahead && segments.pending < 0) segments.pending = static_cast<int>(end - first);
+    segments.takes_keyboard =
+        frame.takes_keyboard && (has_chosen ? segments.chosen >= 0 : first == 0);
     const std::string id = first == 0 ? "segments" : "segments" + std::to_string(first);
     const int clicked = widgets::Segmented(frame.look, id.c_str(), segments);
     if (clicked >= 0) Turn(frame, knob, values[first + static_cast<size_t>(clicked)]);
@@ -333,7 +353,7 @@ void DrawTextKnob(const Frame& frame, const Knob& knob) {
   widgets::TextField(frame.look, "##text", &draft,
                      {.hint = value, .invalid = invalid, .mono = true, .width = field});
   ImGui::EndDisabled();
-  KeyTip(frame, knob);
+  KeyTip(frame, knob, invalid ? draft : std::string());
   if (ImGui::IsItemDeactivatedAfterEdit() && !draft.empty() && !invalid) {
     Turn(frame, knob, draft);
     draft.clear();
@@ -369,15 +389,13 @@ bool IsShown(const ui::Context& context, const Knob& knob, const plan::Strategy&
 }
 
 // Around the knob that was asked for, from `top` to the cursor. It is the last item; it gets the
-// keyboard.
-void MarkShownKey(const Frame& frame, ImVec2 top) {
+// keyboard, of choices the one in force has taken it.
+void MarkShownKey(const Frame& frame, const Knob& knob, ImVec2 top) {
   *frame.has_shown_key = true;
-  if (frame.scrolls_to_key) {
-    ImGui::SetScrollHereY(0.5F);
-    if (frame.enabled) widgets::FocusLastItem();
-  }
-  const float room = frame.look.Px(4);
+  const float room = frame.look.Px(kRingRoom);
   const ImVec2 end(top.x + widgets::ContentWidth() + room, ImGui::GetCursorScreenPos().y);
+  if (frame.scrolls_to_key) widgets::ShowInMiddle(top.y - room, end.y);
+  if (frame.takes_keyboard && knob.kind != KnobKind::kSegments) widgets::FocusLastItem();
   ImGui::GetWindowDrawList()->AddRect({top.x - room, top.y - room}, end,
                                       frame.look.theme.state.accent,
                                       frame.look.Px(ui::kSmallRounding), frame.look.Px(1.5F));
@@ -393,6 +411,8 @@ void DrawSection(const Frame& whole, KnobSection section) {
     const std::string preset = ui::ShownValue(whole.context, "preset");
     frame.applies = strategy == nullptr || config::Applies(knob.key->name, *strategy, preset);
     frame.enabled = whole.enabled && frame.applies;
+    const bool is_shown_key = knob.key->name == whole.context.shown_key.key;
+    frame.takes_keyboard = is_shown_key && whole.scrolls_to_key && frame.enabled;
     const ImVec2 top = ImGui::GetCursorScreenPos();
     ImGui::PushID(knob.key->name.c_str());
     switch (knob.kind) {
@@ -407,7 +427,7 @@ void DrawSection(const Frame& whole, KnobSection section) {
         break;
     }
     ImGui::PopID();
-    if (knob.key->name == whole.context.shown_key.key) MarkShownKey(frame, top);
+    if (is_shown_key) MarkShownKey(frame, knob, top);
   }
 }
 
@@ -470,8 +490,8 @@ void DrawPendingBar(const Frame& frame) {
   ImGui::SetCursorScreenPos({at.x, at.y + size.y});
 }
 
-// One place under the knobs shows what is pending, refused, or why nothing can be turned; it keeps
-// its height, so the card below never moves.
+// One place shows what is pending, refused, or why nothing can be turned; it keeps its height, so
+// that the card below does not move.
 void DrawNotice(const Frame& frame) {
   const ui::Context& context = frame.context;
   const float top = ImGui::GetCursorPosY();
@@ -503,14 +523,65 @@ void DrawNotice(const Frame& frame) {
   ImGui::Dummy({0, 0});
 }
 
+void DrawKnobs(const Frame& frame) {
+  DrawPreset(frame);
+  DrawSection(frame, KnobSection::kSharding);
+  const bool emulated = ui::ValueInForce(frame.context, "transport") == "emulated";
+  const auto heading = [&](Text text) {
+    widgets::Gap(frame.look, 2);
+    widgets::FaintHeading(frame.look, Tr(frame.context.language, text));
+  };
+  heading(emulated ? Text::kSectionLink : Text::kSectionLinkMeasured);
+  DrawSection(frame, KnobSection::kLink);
+  heading(Text::kSectionTraining);
+  DrawSection(frame, KnobSection::kTraining);
+  widgets::Gap(frame.look, 2);
+}
+
+// Under the knobs and always in view: what becomes of what was turned. Returns the height that it
+// needs; in less it scrolls.
+float DrawAnswer(const Frame& frame, float height, bool from_top) {
+  const widgets::Part part("answer", height);
+  if (from_top) ImGui::SetScrollY(0);
+  const ImVec2 at = ImGui::GetWindowPos();
+  const ImVec2 size = ImGui::GetWindowSize();
+  // Knobs that lie behind it are out of sight.
+  frame.log->Text("answer", "", widgets::ToBox(at, {at.x + size.x, at.y + size.y}));
+  ImGui::GetWindowDrawList()->AddLine(at, {at.x + size.x, at.y}, frame.look.theme.surface.line,
+                                      frame.look.Px(1));
+  const ImVec2 top = ImGui::GetCursorScreenPos();
+  ImGui::SetCursorScreenPos({top.x, top.y + frame.look.Px(ui::kGrid)});
+  DrawNotice(frame);
+  DrawChangeCard(frame.context, frame.log);
+  const float needs = ImGui::GetCursorScreenPos().y - top.y;
+  if (widgets::IsPartCut()) {  // the keyboard has to get to all of it
+    ImGui::SetCursorScreenPos(top);
+    widgets::ClickArea("answer_text",
+                       {widgets::ContentWidth(), needs - ImGui::GetStyle().ItemSpacing.y});
+    widgets::ScrollByArrows(frame.look.Px(kArrowScroll));
+  }
+  return std::ceil(needs);
+}
+
+// What DrawNotice() has to say, apart from the words.
+std::string NoticeOf(const ui::Context& context) {
+  if (!context.control.error.empty()) return context.control.error;
+  const bool pending = !context.control.status.pending.empty() || !context.control.unsent.empty();
+  return pending ? "pending" : "";
+}
+
 }  // namespace
 
 void RunControlPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
-  if (path_ != context.path) drafts_.clear();
+  const bool is_other_run = path_ != context.path;
+  if (is_other_run) drafts_.clear();
   path_ = context.path;
   bool has_shown_key = false;
   const bool is_asked = shown_keys_ != context.shown_key.times && !context.shown_key.in_form;
   shown_keys_ = context.shown_key.times;
+  if (is_asked) frames_to_key_ = kSettledFrames;
+  const bool scrolls_to_key = frames_to_key_ > 0;
+  if (scrolls_to_key) --frames_to_key_;
   const Frame frame{.context = context,
                     .look = widgets::LookOf(context),
                     .log = log,
@@ -518,7 +589,7 @@ void RunControlPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Com
                     .enabled = ui::CanSteer(context),
                     .drafts = &drafts_,
                     .has_shown_key = &has_shown_key,
-                    .scrolls_to_key = is_asked};
+                    .scrolls_to_key = scrolls_to_key};
   if (ui::IsRecordedProgram(context)) {
     const char* text = Tr(context.language, Text::kKnobsRecorded);
     log->Text("notice", text, widgets::Paragraph(frame.look, widgets::DimOf(frame.look), text));
@@ -529,23 +600,26 @@ void RunControlPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Com
     const std::string text = TrFormat(context.language, Text::kKnobsAtStep, step);
     log->Int("values_at", text, step, "step", widgets::PanelCorner(frame.look, text));
   }
-  DrawPreset(frame);
-  DrawSection(frame, KnobSection::kSharding);
-  const bool emulated = ui::ValueInForce(context, "transport") == "emulated";
-  widgets::Gap(frame.look, 2);
-  widgets::FaintHeading(
-      frame.look, Tr(context.language, emulated ? Text::kSectionLink : Text::kSectionLinkMeasured));
-  DrawSection(frame, KnobSection::kLink);
-  widgets::Gap(frame.look, 2);
-  widgets::FaintHeading(frame.look, Tr(context.language, Text::kSectionTraining));
-  DrawSection(frame, KnobSection::kTraining);
+  const ImVec2 top = ImGui::GetCursorScreenPos();
+  const float room = ImGui::GetContentRegionAvail().y;
+  const float answer_height = std::floor(std::min(answer_height_, room / 2));
+  {
+    const float ring = frame.look.Px(kRingRoom);  // of the first knob
+    ImGui::SetCursorScreenPos({top.x, top.y - ring});
+    const widgets::Part part("knobs", room - answer_height + ring);
+    if (is_other_run) ImGui::SetScrollY(0);
+    ImGui::SetCursorPosY(ImGui::GetCursorPosY() + ring);
+    DrawKnobs(frame);
+  }
   // A knob of another strategy is not here.
   if (is_asked && !has_shown_key && !context.shown_key.key.empty()) {
     commands->push_back(ui::ShowKey{.key = context.shown_key.key, .in_form = true});
   }
-  widgets::Gap(frame.look, 6);
-  DrawNotice(frame);
-  DrawChangeCard(context, log);
+  const std::string notice = NoticeOf(context);
+  const bool is_news = is_other_run || notice != notice_;
+  notice_ = notice;
+  ImGui::SetCursorScreenPos({top.x, top.y + room - answer_height});
+  answer_height_ = DrawAnswer(frame, answer_height, is_news);
 }
 
 }  // namespace shardscope::panels

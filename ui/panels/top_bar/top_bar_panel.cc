@@ -145,16 +145,6 @@ std::optional<ui::Box> DrawNumber(Line* line, const Number& number) {
   return box;
 }
 
-int64_t NewestStep(const ui::Context& context) {
-  const int64_t recorded =
-      context.report && !context.report->steps.empty() ? context.report->steps.back().step : -1;
-  // That of a trainer that has stopped would be the next one.
-  const bool trains = context.snapshot != nullptr &&
-                      context.snapshot->state == query::TraceState::kLive && ui::CanSteer(context);
-  // It is asked now and then: of a fast run there are rows of later steps.
-  return trains ? std::max<int64_t>(context.control.status.step, recorded) : recorded;
-}
-
 // Of which steps all numbers behind it are.
 void DrawScope(Line* line, ui::Commands* commands) {
   const ui::Context& context = line->context;
@@ -185,7 +175,7 @@ void DrawNumbers(Line* line, ui::Commands* commands) {
     if (box) line->log->Real(id, text, value, unit, *box);
   };
 
-  const int64_t step = NewestStep(context);
+  const int64_t step = ui::NewestStep(context);
   const std::string step_text = step >= 0 ? std::to_string(step) : "–";
   std::optional<ui::Box> box = DrawNumber(line, {Text::kStep, 36, step_text});
   if (box) line->log->Int("step", step_text, step, "step", *box);

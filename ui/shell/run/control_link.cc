@@ -47,6 +47,7 @@ void ControlLink::Take(const config::Response& response) {
       const auto unsent = state_.unsent.find(key);
       if (unsent != state_.unsent.end() && unsent->second == value) state_.unsent.erase(unsent);
       if (response.ok) state_.status.pending[key] = value;
+      if (!response.ok && !response.has_gone) state_.refused[key] = response.error;
     }
     if (response.ok) {
       state_.status.pending_step = response.applies_at;
@@ -84,7 +85,10 @@ void ControlLink::Update(double now_seconds, bool live) {
 void ControlLink::SendSet(const std::map<std::string, std::string>& values) {
   if (client_ == nullptr || values.empty()) return;
   asked_[client_->Send(config::SetRequest{values})] = values;
-  for (const auto& [key, value] : values) state_.unsent[key] = value;
+  for (const auto& [key, value] : values) {
+    state_.unsent[key] = value;
+    state_.refused.erase(key);
+  }
 }
 
 std::string ControlLink::ValueOf(const std::string& key) const {
