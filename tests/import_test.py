@@ -160,7 +160,18 @@ class ImportTest(ImportTestCase):
                 count = self.sql(run, "SELECT count(*) AS spans FROM span")[0]["spans"]
                 self.assertGreater(count, 5)
                 self.assertLess(count, whole.count('"ph"'))
-                self.assertIn("the file is not whole", self.run_program(APP, "report", run).stdout)
+                text = self.run_program(APP, "report", run).stdout
+                self.assertIn("the file is not whole", text)
+                self.assertIn(": cut, ", text.splitlines()[0])
+                self.assertIn("A file of it is not whole", text)
+                report = json.loads(self.run_program(APP, "report", run, "--json").stdout)
+                self.assertEqual((report["state"], len(report["cut_files"])), ("cut", 1))
+                page = self.root / f"{name}.html"
+                self.run_program(APP, "export", run, "--format", "html", "-o", page)
+                said = page.read_text()
+                self.assertLess(said.index('<p class="problem">A file of it is not whole'), said.index('<p class="verdict">'))
+                if report["verdict"]["sentence"]:
+                    self.assertLess(text.index("A file of it is not whole"), text.index(report["verdict"]["sentence"]))
 
     def test_other_commands_import_into_the_cache_once(self):
         self.write_fsdp2()

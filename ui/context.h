@@ -95,9 +95,10 @@ struct ControlState {
 // A step of a run as the list of runs draws it, or the medians of a few; ns.
 struct PictureBar {
   double compute_ns = 0;
-  double exposed_ns = 0;  // communication and copies
+  double exposed_ns = 0;  // communication
   double idle_ns = 0;
-  double total_ns() const { return compute_ns + exposed_ns + idle_ns; }
+  double exposed_copy_ns = 0;
+  double total_ns() const { return compute_ns + exposed_ns + exposed_copy_ns + idle_ns; }
   bool operator==(const PictureBar&) const = default;
 };
 
@@ -385,11 +386,19 @@ inline const lesson::Lesson* CurrentLesson(const LessonsState& lessons) {
   return nullptr;
 }
 
-// What went wrong with the run: errors that ended it, files that could not be finished.
+// How many files of the run are not whole. A preview of an import has the beginning of each.
+inline size_t NumCutFiles(const Context& context) {
+  const bool is_preview = context.importing && context.importing->previews;
+  return context.report == nullptr || is_preview ? 0 : context.report->cut_files.size();
+}
+
+// What went wrong with the run: errors that ended it, files that could not be finished, or that are
+// not whole.
 inline size_t NumProblems(const Context& context) {
   if (context.snapshot == nullptr || context.report == nullptr) return 0;
   const analysis::Report& report = *context.report;
-  return report.errors.size() + report.unfinished.size() + (report.hang.is_hang ? 1 : 0);
+  return report.errors.size() + report.unfinished.size() + NumCutFiles(context) +
+         (report.hang.is_hang ? 1 : 0);
 }
 
 inline bool AllFolded(const Context& context) {

@@ -68,6 +68,12 @@ std::string UnitLabel(Language language, std::string_view unit);
 // language.
 std::string ReasonText(Language language, std::string_view reason);
 
+// The message of an error of a run; what is not an imported trace's own is English in any language.
+std::string ErrorText(Language language, std::string_view message);
+
+// The name of a track; names that a program gave stay as they are.
+std::string TrackText(Language language, std::string_view name);
+
 // One sentence on a key, in both languages.
 std::string KeyHelp(Language language, const config::KeyInfo& key);
 

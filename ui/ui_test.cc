@@ -224,6 +224,31 @@ TEST(Text, ALinkOfADimensionIsLabelledAsTheLinkOfAll) {
   EXPECT_EQ(KeyLabel(Language::kChinese, "link.tensor.latency"), "延迟, tensor");
 }
 
+// As trace/import/memory_snapshot writes them.
+TEST(Text, WhatImportedTracesSayHasItsChinese) {
+  EXPECT_STREQ(Tr(Language::kEnglish, Text::kErrorGpuOutOfMemory), reasons::kGpuOutOfMemory);
+  EXPECT_STREQ(Tr(Language::kEnglish, Text::kErrorGpuBytesFree), reasons::kGpuBytesFree);
+  EXPECT_STREQ(Tr(Language::kEnglish, Text::kErrorInRange), reasons::kInRange);
+  EXPECT_STREQ(Tr(Language::kEnglish, Text::kErrorAskedForBy), reasons::kAskedForBy);
+  EXPECT_STREQ(Tr(Language::kEnglish, Text::kTrackRangesWhileRecorded),
+               reasons::kRangesWhileRecorded);
+  const std::string error = fmt::format(reasons::kGpuOutOfMemory, 1, "2.0 GB",
+                                        fmt::format(reasons::kGpuBytesFree, "1 MB"), "70 GB");
+  EXPECT_EQ(ErrorText(Language::kEnglish, error), error);
+  EXPECT_EQ(ErrorText(Language::kChinese, error),
+            "GPU 1 内存不足：又请求 2.0 GB，空闲 1 MB；快照所知的内存块中 70 GB 在使用");
+  const std::string more = fmt::format(reasons::kGpuOutOfMemory, 0, "2 B", "", "3 B") +
+                           fmt::format(reasons::kInRange, "forward (1)") +
+                           fmt::format(reasons::kAskedForBy, "mm (a.py:3)");
+  EXPECT_EQ(ErrorText(Language::kChinese, more),
+            "GPU 0 内存不足：又请求 2 B；快照所知的内存块中 3 B 在使用（位于 forward "
+            "(1)）；请求者：mm (a.py:3)");
+  EXPECT_EQ(ErrorText(Language::kChinese, "rank 1 hangs"), "rank 1 hangs");
+  EXPECT_EQ(TrackText(Language::kChinese, "ranges while GPU 3 was recorded"),
+            "记录 GPU 3 期间的区间");
+  EXPECT_EQ(TrackText(Language::kChinese, "main thread"), "main thread");
+}
+
 // In the top bar and in the Log.
 TEST(Values, ARunIsCalledPausedWhileItsTrainingSaysSo) {
   Context context;
@@ -272,6 +297,27 @@ TEST(Values, TheNewestStepIsTheLastThatHasBegunAndNeverGoesBack) {
   report->steps.back().step = 2965;
   snapshot->state = query::TraceState::kCut;
   EXPECT_EQ(NewestStep(context), 2965);
+}
+
+// A preview of an import has only the beginning of its files.
+TEST(Values, ATraceOfAFileThatIsNotWholeIsCutButItsPreviewIsNot) {
+  Context context;
+  const auto snapshot = std::make_shared<query::Snapshot>();
+  snapshot->state = query::TraceState::kFinished;
+  context.snapshot = snapshot;
+  const auto report = std::make_shared<analysis::Report>();
+  context.report = report;
+  EXPECT_EQ(StateWord(context), Text::kFinished);
+  report->cut_files = {"kineto: it ends early"};
+  EXPECT_EQ(StateWord(context), Text::kCut);
+  EXPECT_EQ(NumProblems(context), 1u);
+  context.importing = Importing{"trace.json", 0.5, 0, true};
+  EXPECT_EQ(StateWord(context), Text::kFinished);
+  EXPECT_EQ(NumProblems(context), 0u);
+  context.importing.reset();
+  report->cut_files.clear();
+  report->hang.is_hang = true;
+  EXPECT_EQ(StateWord(context), Text::kFailed);
 }
 
 TEST(Values, DurationsOfAnyTypeHaveTheSignOfMicroseconds) {

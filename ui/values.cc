@@ -51,8 +51,10 @@ Text StateWord(const Context& context) {
     case query::TraceState::kFinished:
       break;
   }
+  if (context.report == nullptr) return Text::kFinished;
   // The trace is complete; what it is of is not.
-  return context.report && !context.report->errors.empty() ? Text::kFailed : Text::kFinished;
+  if (!context.report->errors.empty() || context.report->hang.is_hang) return Text::kFailed;
+  return NumCutFiles(context) > 0 ? Text::kCut : Text::kFinished;
 }
 
 int64_t NewestStep(const Context& context) {

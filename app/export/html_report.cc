@@ -32,6 +32,7 @@ constexpr std::string_view kHead = R"(<!doctype html>
 @media (prefers-color-scheme: dark) { :root { --ground: #15191e; --ink: #e8ebee; --dim: #98a2ad; --line: #333b44; --raised: #1e242b; } }
 body { background: var(--ground); color: var(--ink); font: 14px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 80em; padding: 0 1em; }
 h1 { font-size: 1.5em; } h2 { font-size: 1.1em; margin-top: 2em; } .verdict { font-size: 1.15em; font-weight: 600; }
+.problem { border-left: 4px solid #c8553d; font-weight: 600; padding-left: .6em; }
 .dim { color: var(--dim); } img { border: 1px solid var(--line); border-radius: 8px; max-width: 100%; } .scroll { max-height: 30em; overflow: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; } th, td { border-bottom: 1px solid var(--line); padding: .25em .7em; text-align: left; }
 td.number, th.number { text-align: right; white-space: nowrap; } th { background: var(--raised); cursor: pointer; position: sticky; top: 0; }
@@ -204,6 +205,10 @@ Status WriteHtml(const store::RunFiles& run, const std::string& to, const export
   std::string text(kHead);
   text += fmt::format("<title>{0} - Shardscope</title></head><body>\n<h1>{0}</h1>\n",
                       EscapedMarkup(report.name));
+  for (const std::string& file : report.cut_files) {
+    text += fmt::format("<p class=\"problem\">A file of it is not whole: {}</p>\n",
+                        EscapedMarkup(file));
+  }
   text += fmt::format("<p class=\"verdict\">{}</p>\n",
                       EscapedMarkup(json["verdict"]["sentence"].get<std::string>()));
   text += Picture(snapshot, to);

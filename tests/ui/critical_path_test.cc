@@ -18,6 +18,7 @@ namespace {
 
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 class CriticalPathTest : public testing::Test {
@@ -111,6 +112,31 @@ TEST_F(CriticalPathTest, TheMouseSwitchesItAndAsksWhatAKindIs) {
     test->MouseClick();
     test->Yield(3);
     EXPECT_FALSE(path().is_on);
+  }));
+}
+
+TEST_F(CriticalPathTest, OfAStepThatIsNotInViewItSaysSo) {
+  // Rank 1 is not through the last step.
+  auto begun = std::make_shared<query::Snapshot>(*snapshot_);
+  begun->ranks[1].steps = {};
+  for (const query::Step& step : snapshot_->ranks[1].steps) {
+    if (step.step < 11) begun->ranks[1].steps.Append(step);
+  }
+  const query::Step last = snapshot_->ranks[0].steps.back();
+  ASSERT_EQ(last.step, 11);
+  harness_.shell().OpenSnapshot(begun);
+  harness_.Frames(8);
+  const int64_t quarter_ns = (last.end_ns - last.start_ns) / 4;
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    ShowStep(test, 10);
+    test->KeyPress(ImGuiKey_K);
+    WaitFor(test, 10);
+    EXPECT_THAT(Drawn("critical_path")->text, Not(HasSubstr("not in view")));
+    harness_.shell().Post(ui::SetView{last.start_ns + quarter_ns, last.end_ns - quarter_ns});
+    test->SleepNoSkip(0.5F, 1.0F / 60);
+    WaitFor(test, 10);
+    EXPECT_THAT(Drawn("critical_path")->text, StartsWith("Step 10: "));
+    EXPECT_THAT(Drawn("critical_path")->text, EndsWith(" (this step is not in view)"));
   }));
 }
 

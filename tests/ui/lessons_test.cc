@@ -168,8 +168,19 @@ TEST_F(LessonsTest, OneIsDoneAndRemembered) {
   Harness again(Settings(), BinDir());
   again.shell().Post(ui::FocusPanel{"lessons"});
   ASSERT_TRUE(Shown(&again, "state:memory"));
-  EXPECT_EQ(std::get<int64_t>(Drawn(again, "done")->value), 1);
+  // It is counted once its quiz is answered, too.
+  EXPECT_EQ(Drawn(again, "state:memory")->text, "quiz open");
+  EXPECT_EQ(std::get<int64_t>(Drawn(again, "done")->value), 0);
   EXPECT_EQ(Drawn(again, "state:sharding"), nullptr);
+  again.shell().Post(ui::ShowLesson{"memory"});
+  ASSERT_TRUE(Shown(&again, "title"));
+  const lesson::Lesson* memory = ui::CurrentLesson(again.context().lessons);
+  ASSERT_NE(memory, nullptr);
+  AnswerBoth(&again, *memory);
+  again.shell().Post(ui::ShowLesson{});
+  ASSERT_TRUE(Shown(&again, "state:memory"));
+  EXPECT_EQ(Drawn(again, "state:memory")->text, "done");
+  EXPECT_EQ(std::get<int64_t>(Drawn(again, "done")->value), 1);
 }
 
 TEST_F(LessonsTest, ATaskThatAsksForANumberIsDone) {

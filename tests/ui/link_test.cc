@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <memory>
 
 #include "tests/lesson/lesson_snapshot.h"
 #include "tests/ui/harness.h"
@@ -98,6 +99,36 @@ TEST_F(LinkTest, GoToSaysWhatIsWrongAndKeepsTheView) {
     EXPECT_THAT(notice->text, HasSubstr("step=99: there is no such step"));
   }));
   EXPECT_EQ(view().start_ns, before.start_ns);
+}
+
+TEST_F(LinkTest, AnOpThatIsNotThereLeadsToItsStepAndRank) {
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    GoTo(test, "step=20&rank=6&op=zzz");
+    const ui::DrawnItem* notice = harness_.log().Find("notice", "error");
+    ASSERT_NE(notice, nullptr);
+    EXPECT_THAT(notice->text, HasSubstr("op=zzz: that rank has no such op in that step"));
+    EXPECT_EQ(harness_.context().focus.step, 20);
+    EXPECT_FALSE(harness_.context().lanes.folded_ranks.contains(6));
+    EXPECT_TRUE(harness_.context().selection.op_run.is_none());
+    GoTo(test, "7");
+    EXPECT_EQ(harness_.log().Find("notice", "error"), nullptr);
+  }));
+  EXPECT_EQ(harness_.context().focus.step, 7);
+}
+
+// Rows of a run are read some at a time.
+TEST_F(LinkTest, OfARunThatIsStillReadItWaitsForItsStep) {
+  auto some = std::make_shared<query::Snapshot>(*analysis::MakeLessonSnapshot(8, 24, 12));
+  some->is_behind = true;
+  harness_.shell().OpenSnapshot(some);
+  harness_.Frames(8);
+  harness_.shell().Post(ui::GoToLink{{.step = 30, .rank = 1}});
+  harness_.Frames(8);
+  EXPECT_TRUE(harness_.context().notice.text.empty()) << harness_.context().notice.text;
+  harness_.shell().OpenSnapshot(analysis::MakeLessonSnapshot(8, 40, 12));
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) { Settle(test); }));
+  EXPECT_TRUE(harness_.context().notice.text.empty()) << harness_.context().notice.text;
+  EXPECT_EQ(harness_.context().focus.step, 30);
 }
 
 TEST_F(LinkTest, OpensTheSearchAndTheScopeOfALink) {

@@ -8,10 +8,12 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "tests/lesson/lesson_snapshot.h"
 #include "tests/ui/harness.h"
+#include "trace/base/reasons.h"
 
 namespace shardscope::ui_test {
 namespace {
@@ -202,6 +204,57 @@ TEST_F(StatesTest, ARunThatFailedIsNotCalledFinished) {
   ++run.generation;
   Open(run);
   EXPECT_EQ(Text("top_bar", "state"), "CUT");
+}
+
+TEST_F(StatesTest, ATraceOfAFileThatIsNotWholeIsCalledCutAndSaysWhy) {
+  query::Snapshot run = *analysis::MakeLessonSnapshot(2, 24, 12);
+  run.state = query::TraceState::kFinished;
+  run.capabilities.push_back(
+      {"torch.profiler", "partial", reasons::kFileIsCut + std::string("it ends in an event"), 0});
+  Open(run);
+  EXPECT_EQ(Text("top_bar", "state"), "CUT");
+  EXPECT_THAT(Text("banner", "problem"), HasSubstr("not whole"));
+  EXPECT_THAT(Text("banner", "problem"), HasSubstr("it ends in an event"));
+}
+
+// From the dumps of flight recorders.
+TEST_F(StatesTest, AHangIsNotCalledFinishedAndCollectivesSayWhereEachRankIs) {
+  query::Snapshot run = RecordedProgram();
+  run.meta["imported"] = "flight_recorder";
+  if (run.names.empty()) run.names.Append("");
+  const auto add = [&run](int32_t rank, int64_t sequence, query::FlightState state) {
+    query::FlightEntry entry;
+    entry.rank = rank;
+    entry.sequence = sequence;
+    entry.record = sequence;
+    entry.created_ns = 1'000 * sequence;
+    entry.state = state;
+    entry.group = "0";
+    entry.name = "nccl:all_gather";
+    entry.input = "Float [4]";
+    run.flight_entries.Append(entry);
+  };
+  for (const int32_t rank : {0, 1}) {
+    query::FlightGroup group;
+    group.rank = rank;
+    group.name = "0";
+    group.description = "default_pg";
+    group.members = {0, 1, 2};
+    run.flight_groups.Append(group);
+    add(rank, 4, query::FlightState::kCompleted);
+  }
+  add(1, 5, query::FlightState::kStarted);
+  Open(run);
+  EXPECT_EQ(Text("top_bar", "state"), "FAILED");
+  harness_.shell().Post(ui::FocusPanel{"collectives"});
+  harness_.Frames(8);
+  EXPECT_THAT(Text("collectives", "hang"), HasSubstr("all_gather #5 of group 0"));
+  const ui::DrawnItem* waits = harness_.log().Find("collectives", "hang:0:1");
+  ASSERT_NE(waits, nullptr);
+  EXPECT_EQ(waits->text, "all_gather");
+  EXPECT_EQ(std::get<int64_t>(waits->value), 5);
+  EXPECT_EQ(std::get<int64_t>(harness_.log().Find("collectives", "hang:0:0")->value), 4);
+  EXPECT_EQ(Text("collectives", "hang:0:2"), "no dump");
 }
 
 TEST_F(StatesTest, TheCardOfAChangeEndsWithWhatItHas) {

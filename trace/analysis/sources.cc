@@ -4,7 +4,9 @@
 
 #include <map>
 #include <set>
+#include <string_view>
 
+#include "trace/base/reasons.h"
 #include "trace/base/text.h"
 #include "trace/base/trace_keys.h"
 
@@ -56,6 +58,18 @@ std::vector<SourceState> SourcesOf(const query::Snapshot& snapshot) {
     if (where[at] != of_source[states[at].source]) SayWhere(snapshot, where[at], &states[at]);
   }
   return states;
+}
+
+std::vector<std::string> CutFilesOf(const std::vector<SourceState>& sources) {
+  std::vector<std::string> files;
+  for (const SourceState& state : sources) {
+    if (!state.reason.starts_with(reasons::kFileIsCut)) continue;
+    const std::string places = PlacesOf(state);
+    files.push_back(fmt::format("{}{}: {}", Printable(state.source),
+                                places.empty() ? "" : " (" + places + ")",
+                                state.reason.substr(std::string_view(reasons::kFileIsCut).size())));
+  }
+  return files;
 }
 
 std::string PlacesOf(const SourceState& state) {

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+
+#include "trace/base/reasons.h"
+
 namespace shardscope::analysis {
 namespace {
 
@@ -55,6 +59,14 @@ TEST_F(SourcesTest, OneRankDoesNotHideAnother) {
   EXPECT_THAT(text, HasSubstr("  nvtx on\n  cupti on (ranks 0, 1)\n"));
   EXPECT_THAT(text, HasSubstr("  cupti off (ranks 2, 3): held by Nsight\n"));
   EXPECT_THAT(text, HasSubstr("  cupti partial (ranks 2, 3): memory is refused\n"));
+}
+
+TEST_F(SourcesTest, FilesThatAreNotWholeAreListedWithTheirPlace) {
+  Say(1, "torch.profiler", "on");
+  Say(2, "torch.profiler", "partial", reasons::kFileIsCut + std::string("it ends in an event"));
+  Say(2, "torch.profiler", "partial", "not understood: category astrology", 3);
+  EXPECT_THAT(CutFilesOf(SourcesOf(snapshot_)),
+              ElementsAre("torch.profiler (ranks 2, 3): it ends in an event"));
 }
 
 TEST_F(SourcesTest, LossesAddUpAndAreToldElsewhere) {

@@ -70,6 +70,26 @@ TEST(Text, NearestNameFindsTyposOnly) {
   EXPECT_FALSE(NearestName("zzz", names));
 }
 
+TEST(Text, MeantNameTakesWhatIsTypedAsABeginningOrAPartFirst) {
+  const std::vector<std::string> names = {"AG block1", "B block1.attention", "B block10.mlp",
+                                          "B block1.mlp"};
+  EXPECT_EQ(MeantName("B block1", names), "B block1.mlp");
+  EXPECT_EQ(MeantName("attention", names), "B block1.attention");
+  EXPECT_EQ(MeantName("AG blok1", names), "AG block1");
+  EXPECT_FALSE(MeantName("zzz", names));
+  EXPECT_FALSE(MeantName("", names));
+}
+
+TEST(Text, WhatAPatternIsFilledInWithIsFound) {
+  using Parts = std::vector<std::string>;
+  EXPECT_EQ(FilledIn("GPU {} has {} free", "GPU 0 has 1 GB free, no more"),
+            (Parts{"0", "1 GB", ", no more"}));
+  EXPECT_EQ(FilledIn("GPU {}{};", "GPU ;"), (Parts{"", "", ""}));
+  EXPECT_EQ(FilledIn("all", "all of it"), Parts{" of it"});
+  EXPECT_FALSE(FilledIn("GPU {} has {} free", "GPU 0 has 1 GB"));
+  EXPECT_FALSE(FilledIn("GPU {}", "a GPU 0"));
+}
+
 TEST(Text, FirstLineEndsBeforeTheBreak) {
   EXPECT_EQ(FirstLine("why\nwhere\n"), "why");
   EXPECT_EQ(FirstLine("why"), "why");

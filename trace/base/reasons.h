@@ -28,6 +28,21 @@ inline constexpr const char* kNvtxRanges = "ranges: too many are open";
 inline constexpr const char* kNvtxPayloads = "payloads: more different values than are kept";
 inline constexpr const char* kRefusedRows = "rows of the file that cannot be were left out";
 
+// How the reason begins of a source that is partial as its file ends early; what it was that is
+// missing comes behind it, in English.
+inline constexpr const char* kFileIsCut = "the file is not whole: ";
+
+// What else imported traces say in English, with what is filled in: an error (table marker) and its
+// optional parts, and the name of a track.
+inline constexpr const char* kGpuOutOfMemory =
+    "GPU {} is out of memory: {} more were asked for{}; of the blocks that the snapshot knows {} "
+    "are "
+    "in use";
+inline constexpr const char* kGpuBytesFree = ", {} are free";
+inline constexpr const char* kInRange = " (in {})";
+inline constexpr const char* kAskedForBy = "; asked for by {}";
+inline constexpr const char* kRangesWhileRecorded = "ranges while GPU {} was recorded";
+
 // All of them.
 inline constexpr const char* kAll[] = {
     kNoNvtxTool,    kNoTf32,     kRingFull,    kNoRoom,        kWriteFailed,  kRecorderMemory,

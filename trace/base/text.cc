@@ -177,6 +177,41 @@ std::optional<std::string> NearestName(std::string_view word,
   return nearest;
 }
 
+std::optional<std::string> MeantName(std::string_view word,
+                                     const std::vector<std::string>& candidates) {
+  const std::string* begins = nullptr;
+  const std::string* contains = nullptr;
+  const auto take = [](const std::string& candidate, const std::string** shortest) {
+    if (*shortest == nullptr || candidate.size() < (*shortest)->size()) *shortest = &candidate;
+  };
+  for (const std::string& candidate : candidates) {
+    const size_t at = word.empty() ? std::string::npos : candidate.find(word);
+    if (at == 0) take(candidate, &begins);
+    if (at != std::string::npos) take(candidate, &contains);
+  }
+  if (begins != nullptr) return *begins;
+  return contains != nullptr ? *contains : NearestName(word, candidates);
+}
+
+std::optional<std::vector<std::string>> FilledIn(std::string_view pattern, std::string_view text) {
+  constexpr std::string_view kGap = "{}";
+  size_t gap = pattern.find(kGap);
+  if (!text.starts_with(pattern.substr(0, gap))) return std::nullopt;
+  text.remove_prefix(std::min(gap, pattern.size()));
+  std::vector<std::string> filled;
+  while (gap != std::string_view::npos) {
+    pattern.remove_prefix(gap + kGap.size());
+    gap = pattern.find(kGap);
+    const std::string_view behind = pattern.substr(0, gap);
+    const size_t at = text.find(behind);
+    if (at == std::string_view::npos) return std::nullopt;
+    filled.emplace_back(text.substr(0, at));
+    text.remove_prefix(at + behind.size());
+  }
+  filled.emplace_back(text);
+  return filled;
+}
+
 std::string EscapedMarkup(std::string_view text) {
   std::string escaped;
   for (const char c : text) {

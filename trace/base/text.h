@@ -50,6 +50,15 @@ std::string Shortened(std::string_view text, size_t columns);
 std::optional<std::string> NearestName(std::string_view word,
                                        const std::vector<std::string>& candidates);
 
+// The candidate that `word` is the beginning of, else one that has it within, the shortest of them;
+// else the nearest one. For what is typed in part.
+std::optional<std::string> MeantName(std::string_view word,
+                                     const std::vector<std::string>& candidates);
+
+// What stands in `text` for each {} of `pattern`, as little as can be, and what is behind it all;
+// nullopt: it does not begin so.
+std::optional<std::vector<std::string>> FilledIn(std::string_view pattern, std::string_view text);
+
 // As text in HTML and XML, in attributes too; control characters stay.
 std::string EscapedMarkup(std::string_view text);
 

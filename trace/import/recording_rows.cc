@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "trace/base/reasons.h"
 #include "trace/base/trace_keys.h"
 #include "trace/base/version.h"
 #include "trace/base/words.h"
@@ -186,9 +187,9 @@ Status RowsOfRecording::WriteLosses() {
     row.id = schema::CapabilityId(++id);
     return writer_.Insert(row);
   };
-  SHARDSCOPE_RETURN_IF_ERROR(is_whole ? say(words::CapabilityStatus::kOn, "", 0)
-                                      : say(words::CapabilityStatus::kPartial,
-                                            "the file is not whole: " + recording_.cut, 0));
+  SHARDSCOPE_RETURN_IF_ERROR(
+      is_whole ? say(words::CapabilityStatus::kOn, "", 0)
+               : say(words::CapabilityStatus::kPartial, reasons::kFileIsCut + recording_.cut, 0));
   for (const auto& [what, count] : recording_.not_understood) {
     SHARDSCOPE_RETURN_IF_ERROR(
         say(words::CapabilityStatus::kPartial, "not understood: " + what, count));

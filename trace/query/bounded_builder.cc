@@ -95,6 +95,7 @@ void BoundedBuilder::Remember(const store::RowBatch& batch) {
 }
 
 void BoundedBuilder::Add(store::RowBatch batch, bool more) {
+  is_behind_ = more;
   Remember(batch);
   AddTo(&shown_, &batch);
   if (next_.filter) {
@@ -199,6 +200,7 @@ SnapshotPtr BoundedBuilder::Publish(store::SourceState state) {
     part->end_ns = rows.end_ns;
     shown_.builder->SetPart(*part);
   }
+  shown_.builder->SetBehind(is_behind_);
   return shown_.builder->Publish(state);
 }
 

@@ -178,6 +178,15 @@ TEST(BoundedBuilder, HasTheLastStepsWithinMemory) {
   EXPECT_EQ(last->part->StartOf(kTurnedBefore), 10 + kTurnedBefore * kRunStepNs);
 }
 
+TEST(BoundedBuilder, SaysWhetherRowsWaitToBeRead) {
+  BoundedBuilder builder("run", "run", MemoryForLiveRows(1000));
+  LongRun run;
+  builder.Add(run.Begin(), true);
+  EXPECT_TRUE(builder.Publish(store::SourceState::kLive)->is_behind);
+  builder.Add(store::RowBatch(), false);
+  EXPECT_FALSE(builder.Publish(store::SourceState::kLive)->is_behind);
+}
+
 TEST(BoundedBuilder, HasAllRowsOfARankThatIsBehind) {
   constexpr int64_t kBehind = 5;
   constexpr int64_t kSteps = 300;

@@ -97,7 +97,8 @@ class Follower final : public PublishingTrace {
     const bool ended = source_->state() != store::SourceState::kLive;
     // The state is published only with the last rows.
     *done = ended && !more;
-    const bool is_news = news_.In(batch);
+    const bool is_news = news_.In(batch) || more != is_behind_;
+    is_behind_ = more;
     builder_.Add(std::move(batch), more);
     if (!is_news && !*done) return more;
     Publish(builder_.Publish(*done ? source_->state() : store::SourceState::kLive));
@@ -130,7 +131,8 @@ class Follower final : public PublishingTrace {
   BoundedBuilder builder_;                 // reader thread
   News news_;                              // reader thread
   const std::function<void()> on_change_;
-  bool changed_ = false;  // reader thread
+  bool changed_ = false;    // reader thread
+  bool is_behind_ = false;  // reader thread: rows waited after the last read
 
   Mutex mutex_;
   CondVar wake_;

@@ -83,6 +83,9 @@ struct Snapshot {
   // Only some steps of a large finished trace, without memory events: the whole is still being
   // read.
   bool loading = false;
+  // Of any other run: rows that are there already wait to be read, and not all tables have got as
+  // far.
+  bool is_behind = false;
   TraceState state = TraceState::kLive;
   std::string run_folder;
   std::string name;

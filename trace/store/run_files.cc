@@ -82,6 +82,7 @@ struct FileKind {
   std::string words;  // "a PNG image"; empty: not known, or a SQLite file
   bool can_be_imported = false;
 };
+constexpr std::string_view kJsonFile = "a JSON file";  // of what is not known
 constexpr std::string_view kNsysReport = "an Nsight Systems report (.nsys-rep)";
 
 struct Magic {
@@ -223,7 +224,7 @@ FileKind KindOfHead(std::string_view head) {
   const std::string_view text = Trim(head);
   if (!IsText(head)) return {};
   const bool is_json = text.starts_with('{') || text.starts_with('[');
-  return is_json ? KindOfFields(head, "JSON", "a JSON file") : FileKind{"a text file"};
+  return is_json ? KindOfFields(head, "JSON", kJsonFile) : FileKind{"a text file"};
 }
 
 // What to do with a file of that kind.
@@ -231,7 +232,11 @@ std::string RemedyFor(const FileKind& kind, const std::string& path) {
   if (kind.words == kNsysReport)
     return "only that can read it: export it first: nsys export --type sqlite " + path;
   if (kind.can_be_imported) return "make a run of it: shardscope import " + path + " -o RUN";
-  return "give a run folder or a trace-*.db in one";
+  const std::string own = "a run folder or a trace-*.db in one";
+  if (!kind.words.starts_with(kJsonFile)) return "give " + own;
+  return "its beginning has no \"traceEvents\", as a trace of torch.profiler has; give such a "
+         "file, " +
+         own;
 }
 
 }  // namespace

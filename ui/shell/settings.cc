@@ -47,7 +47,7 @@ std::vector<ui::PictureBar> PictureOf(const toml::node& node) {
                  ? 0
                  : static_cast<double>(std::max<int64_t>(value->value_or<int64_t>(0), 0));
     };
-    picture.push_back({part(0), part(1), part(2)});
+    picture.push_back({part(0), part(1), part(2), part(3)});
   }
   return picture;
 }
@@ -60,7 +60,7 @@ toml::table TableOf(const Settings& settings) {
     toml::array bars;
     for (const ui::PictureBar& bar : found->second) {
       bars.push_back(toml::array{std::llround(bar.compute_ns), std::llround(bar.exposed_ns),
-                                 std::llround(bar.idle_ns)});
+                                 std::llround(bar.idle_ns), std::llround(bar.exposed_copy_ns)});
     }
     table.insert_or_assign(path, std::move(bars));
   }

@@ -123,7 +123,7 @@ void Shell::RememberLook() {
   std::vector<ui::PictureBar> picture;
   for (const panels::OverlapBar& bar :
        panels::MakeBars(context_.report->steps, rank, kPictureBars, /*change_step=*/-1)) {
-    picture.push_back({bar.compute_ns, bar.exposed_ns + bar.exposed_copy_ns, bar.idle_ns});
+    picture.push_back({bar.compute_ns, bar.exposed_ns, bar.idle_ns, bar.exposed_copy_ns});
   }
   if (picture.empty()) return;
   options_.settings.pictures[context_.path] = std::move(picture);

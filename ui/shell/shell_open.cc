@@ -3,7 +3,9 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
+#include "trace/analysis/explain/critical_path.h"
 #include "trace/base/free_memory.h"
 #include "trace/base/units.h"
 #include "trace/import/cache.h"
@@ -13,9 +15,41 @@
 #include "ui/shell/shell_dispatch.h"
 #include "ui/text.h"
 #include "ui/timeline/link_place.h"
+#include "ui/timeline/steps.h"
 #include "ui/values.h"
 
 namespace shardscope::shell {
+namespace {
+
+bool NamesSpan(const ui::Link& link) { return link.HasOp() || !link.work.empty(); }
+
+// To the step and rank of what it names.
+ui::Link WithoutSpan(ui::Link link) {
+  link.op.clear();
+  link.op_index.reset();
+  link.nth = 1;
+  link.work.clear();
+  link.at.reset();
+  return link;
+}
+
+// Of a run that is still being read: what the link needs has been.
+bool IsThere(const query::Snapshot& snapshot, const ui::Link& link) {
+  // When the run began is not known yet.
+  const bool is_of_step = link.step || !link.HasTimes();
+  if (!is_of_step || NamesSpan(link)) return false;
+  const int32_t last = link.last_step ? *link.last_step : link.step.value_or(-1);
+  // The last step that was read of a run that is read from its beginning may lack rows.
+  if (!snapshot.loading) return last < analysis::NewestStepOfAll(snapshot);
+  if (!link.step) return true;
+  const std::vector<timeline::StepSpan> whole = timeline::FinishedSteps(snapshot);
+  const auto has = [&whole](int32_t step) {
+    return std::ranges::find(whole, step, &timeline::StepSpan::step) != whole.end();
+  };
+  return has(*link.step) && has(last);
+}
+
+}  // namespace
 
 void Shell::Drop(const std::string& path) {
   const bool compares = context_.snapshot != nullptr &&
@@ -104,11 +138,8 @@ void Shell::UpdateLink() {
   const query::Snapshot& snapshot = *context_.snapshot;
   const bool has_begun = snapshot.end_ns > snapshot.start_ns || !query::MayGrow(snapshot.state);
   if (!has_begun) return;
-  if (snapshot.loading) {
-    // When the run began is not known yet.
-    const bool is_of_step = link_->link.step || !link_->link.HasTimes();
-    const bool needs_ops = link_->link.HasOp() || !link_->link.work.empty();
-    if (is_of_step && !needs_ops && ShowLink(link_->link).ok()) link_.reset();
+  if (snapshot.loading || snapshot.is_behind) {
+    if (IsThere(snapshot, link_->link) && ShowLink(link_->link).ok()) link_.reset();
     return;
   }
   if (const auto step = timeline::StepInOtherPart(snapshot, link_->link)) {
@@ -122,7 +153,9 @@ void Shell::UpdateLink() {
     link.last_step = std::min(*link.last_step, static_cast<int32_t>(snapshot.part->last_step));
   }
   const Status status = ShowLink(link);
-  if (!status.ok()) Notify(status.message(), true);
+  if (status.ok()) return;
+  if (link.step && NamesSpan(link)) (void)ShowLink(WithoutSpan(link));
+  Notify(status.message(), true);
 }
 
 void Shell::CloseSession() {

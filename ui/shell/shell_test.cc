@@ -272,7 +272,7 @@ TEST(Settings, BrokenFileGivesTheDefaults) {
   AddRecent("run5", &settings);
   EXPECT_EQ(settings.recent.front(), "run5");
   EXPECT_EQ(settings.recent.size(), 20u);
-  settings.pictures["run5"] = {{10, 20, 30}, {1, 0, 2}};
+  settings.pictures["run5"] = {{10, 20, 30, 5}, {1, 0, 2}};
   settings.pictures["run1"] = {{1, 1, 1}};  // no longer among the recent ones
   SaveSettings(settings, folder);
   EXPECT_EQ(LoadSettings(folder).recent, settings.recent);

@@ -73,7 +73,7 @@ struct LaneSource {
 
   // What stands in front of it.
   std::string Label(ui::Language language) const {
-    return title ? ui::Tr(language, *title) : std::string(track_name);
+    return title ? ui::Tr(language, *title) : ui::TrackText(language, track_name);
   }
 };
 

@@ -157,7 +157,7 @@ std::variant<SearchHit, LinkError> FindHit(const query::Snapshot& snapshot,
     return LinkError{LinkProblem::kNoSuchOp, fmt::format("op={}", *link.op_index), {}};
   std::vector<std::string> names;
   for (const OpOfStep& op : ops) names.push_back(op.name);
-  const auto near = NearestName(link.op, names).value_or("");
+  const auto near = MeantName(link.op, names).value_or("");
   return LinkError{LinkProblem::kNoSuchOp, "op=" + link.op, near == link.op ? "" : near};
 }
 

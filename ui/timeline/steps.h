@@ -30,4 +30,11 @@ std::optional<StepSpan> FindStep(const query::Snapshot& snapshot, int32_t step);
 // The first and the last recorded step; nullopt if there is none.
 std::optional<std::pair<int32_t, int32_t>> RecordedSteps(const query::Snapshot& snapshot);
 
+// Whether some of the step, or of what is there of it, is between these times.
+inline bool IsStepWithin(const query::Snapshot& snapshot, int32_t step, int64_t from_ns,
+                         int64_t to_ns) {
+  const std::optional<StepSpan> span = FindStep(snapshot, step);
+  return span && span->start_ns < to_ns && span->end_ns > from_ns;
+}
+
 }  // namespace shardscope::timeline

@@ -49,6 +49,9 @@ TEST_F(StepsTest, AStepIsWhatAllRanksDidOfIt) {
   EXPECT_FALSE(FindStep(*snapshot, 9));
   EXPECT_EQ(RecordedSteps(*snapshot), std::pair(3, 8));
   EXPECT_EQ(FinishedSteps(*snapshot).size(), 3u);
+  EXPECT_TRUE(IsStepWithin(*snapshot, 4, 250, 280));
+  EXPECT_FALSE(IsStepWithin(*snapshot, 4, 301, 400));
+  EXPECT_FALSE(IsStepWithin(*snapshot, 5, 0, 400));
 }
 
 }  // namespace

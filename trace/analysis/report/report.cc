@@ -203,6 +203,11 @@ std::vector<std::string> UnfinishedOf(const query::Snapshot& snapshot) {
   return reasons;
 }
 
+query::TraceState StateOf(const Report& report) {
+  const bool is_cut = report.state == query::TraceState::kFinished && !report.cut_files.empty();
+  return is_cut ? query::TraceState::kCut : report.state;
+}
+
 std::vector<query::Marker> SkipsInScope(const Report& report) {
   std::vector<query::Marker> skips;
   for (const query::Marker& marker : report.markers) {
@@ -244,6 +249,7 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
   report.gpu_clocks = BoundGpuClocks(snapshot);
   report.overhead = MeasureOverhead(snapshot);
   report.sources = SourcesOf(snapshot);
+  report.cut_files = CutFilesOf(report.sources);
   report.hang = FindHang(snapshot);
   AddLosses(snapshot, &report);
   return report;

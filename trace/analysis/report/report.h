@@ -95,6 +95,7 @@ struct Report {
   std::vector<query::Marker> markers;
   std::vector<query::Marker> errors;    // of ErrorsOf()
   std::vector<std::string> unfinished;  // of UnfinishedOf()
+  std::vector<std::string> cut_files;   // of CutFilesOf()
   std::vector<query::Clock> clocks;  // of a run of several files, the common one first; else none
   std::map<std::string, int64_t> dropped;  // source -> records
   std::map<std::string, int64_t> losses;   // "source: reason" -> records, where any were lost
@@ -116,6 +117,9 @@ struct ReportOptions {
 std::vector<query::Marker> ErrorsOf(const query::Snapshot& snapshot);
 // Why files of killed processes could not be finished; none if they were.
 std::vector<std::string> UnfinishedOf(const query::Snapshot& snapshot);
+
+// As the trace is, but cut where a file that it was imported from is.
+query::TraceState StateOf(const Report& report);
 
 // The markers of the scope's steps whose update the gradient scaler left out, oldest first.
 std::vector<query::Marker> SkipsInScope(const Report& report);

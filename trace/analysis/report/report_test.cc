@@ -11,6 +11,7 @@
 #include "trace/analysis/snapshot_test_util.h"
 #include "trace/analysis/steps/breakdown_cache.h"
 #include "trace/analysis/steps/rank_step.h"
+#include "trace/base/reasons.h"
 #include "trace/base/time.h"
 
 namespace shardscope::analysis {
@@ -312,6 +313,24 @@ TEST(ReportText, SaysThatARunFailedOrWasCut) {
   run.state = query::TraceState::kCut;
   EXPECT_THAT(PrintReportText(run), HasSubstr(": cut, 2 ranks, 6 steps, "));
   EXPECT_THAT(PrintReportText(run), HasSubstr("what it did last is missing\n"));
+}
+
+TEST(Report, OfAFileThatIsNotWholeItSaysSoBeforeTheVerdict) {
+  query::Snapshot run = *MakeLessonSnapshot(2, 6, 3);
+  run.state = query::TraceState::kFinished;
+  run.capabilities.push_back(
+      {"torch.profiler", "partial", reasons::kFileIsCut + std::string("it ends in an event"), 0});
+  const Report report = MakeReport(run);
+  const std::string text = PrintReportText(report);
+  EXPECT_THAT(text, HasSubstr(": cut, 2 ranks, 6 steps, "));
+  const size_t said = text.find("A file of it is not whole");
+  ASSERT_NE(said, std::string::npos);
+  EXPECT_THAT(text.substr(said), HasSubstr("torch.profiler: it ends in an event\n"));
+  ASSERT_FALSE(report.figures.explanation.verdict.sentence.empty());
+  EXPECT_LT(said, text.find(report.figures.explanation.verdict.sentence));
+  const nlohmann::json json = nlohmann::json::parse(PrintReportJson(report));
+  EXPECT_EQ(json["state"], "cut");
+  EXPECT_EQ(json["cut_files"], nlohmann::json::array({"torch.profiler: it ends in an event"}));
 }
 
 TEST(ReportText, NamesTheBandwidthThatTheRunFound) {

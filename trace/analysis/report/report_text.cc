@@ -30,7 +30,7 @@ std::string TruthWord(const Report& report) {
 std::string Head(const Report& report) {
   // The trace of a run that failed is complete; the run is not.
   const bool failed = report.state == query::TraceState::kFinished && !report.errors.empty();
-  std::vector<std::string> facts = {failed ? "failed" : std::string(Name(report.state))};
+  std::vector<std::string> facts = {failed ? "failed" : std::string(Name(StateOf(report)))};
   std::set<int32_t> steps;
   for (const StepBreakdown& row : report.steps) steps.insert(row.step);
   facts.push_back(Counted(std::ssize(report.memory), "rank"));
@@ -63,6 +63,10 @@ std::string ProblemsText(const Report& report) {
   }
   for (const std::string& reason : report.unfinished) {
     text += fmt::format("Its file stays as it was left: {}\n", reason);
+  }
+  for (const std::string& file : report.cut_files) {
+    text += fmt::format(
+        "A file of it is not whole, and all below is of the part that is there: {}\n", file);
   }
   return text.empty() ? "" : "\n" + text;
 }

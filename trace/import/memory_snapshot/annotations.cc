@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "trace/base/reasons.h"
 #include "trace/base/sane_time.h"
 #include "trace/base/text.h"
 #include "trace/base/torch_range_names.h"
@@ -87,7 +88,7 @@ void Annotations::WriteSpans(int32_t number, const Device& device) {
   const auto track = static_cast<uint32_t>(recording_.tracks.size());
   recording_.tracks.push_back({.kind = TrackKind::kThread,
                                .thread = -1,
-                               .name = fmt::format("ranges while GPU {} was recorded", number)});
+                               .name = fmt::format(reasons::kRangesWhileRecorded, number)});
   std::vector<Open> open;
   const auto write = [&](const Open& range, int64_t end_ns) {
     recording_.spans.push_back({.start_ns = range.start_ns,

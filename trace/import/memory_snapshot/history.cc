@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "trace/base/reasons.h"
 #include "trace/base/round_up.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
@@ -83,17 +84,16 @@ void DeviceHistory::Reserve(const SnapshotEvent& event, int64_t bytes) {
 }
 
 void DeviceHistory::WriteOutOfMemory(const SnapshotEvent& event) {
-  const std::string free =
-      event.free_bytes < 0 ? "" : fmt::format(", {} are free", FormatBytes(event.free_bytes));
-  std::string text = fmt::format(
-      "GPU {} is out of memory: {} more were asked for{}; of the blocks "
-      "that the snapshot knows {} are in use",
-      device_, FormatBytes(SaneSize(event.bytes)), free, FormatBytes(live_bytes_));
+  const std::string free = event.free_bytes < 0
+                               ? ""
+                               : fmt::format(reasons::kGpuBytesFree, FormatBytes(event.free_bytes));
+  std::string text =
+      fmt::format(reasons::kGpuOutOfMemory, device_, FormatBytes(SaneSize(event.bytes)), free,
+                  FormatBytes(live_bytes_));
   const Annotations::Owner owner = annotations_.OwnerAt(device_, event.time_ns);
-  if (owner.range != 0) text += " (in " + recording_.names[owner.range] + ")";
+  if (owner.range != 0) text += fmt::format(reasons::kInRange, recording_.names[owner.range]);
   if (event.stack != 0) {
-    text += "; asked for by ";
-    text += FirstLine(recording_.names[event.stack]);
+    text += fmt::format(reasons::kAskedForBy, FirstLine(recording_.names[event.stack]));
   }
   recording_.markers.push_back({event.time_ns, words::MarkerKind::kError, std::move(text)});
 }

@@ -26,13 +26,17 @@ std::string SentenceOf(const ui::Context& context) {
   const analysis::Report& report = *context.report;
   if (!report.errors.empty()) {
     const query::Marker& error = report.errors.front();
+    const std::string message = ui::ErrorText(context.language, error.new_value);
     if (error.step < 0) {
-      return ui::TrFormat(context.language, Text::kRunFailedOutside, error.new_value);
+      return ui::TrFormat(context.language, Text::kRunFailedOutside, message);
     }
-    return ui::TrFormat(context.language, Text::kRunFailed, error.step, error.new_value);
+    return ui::TrFormat(context.language, Text::kRunFailed, error.step, message);
   }
   if (report.hang.is_hang) return ui::HangSentence(context.language, report.hang);
-  return ui::TrFormat(context.language, Text::kFileUnfinished, report.unfinished.front());
+  if (!report.unfinished.empty()) {
+    return ui::TrFormat(context.language, Text::kFileUnfinished, report.unfinished.front());
+  }
+  return ui::TrFormat(context.language, Text::kFileNotWhole, report.cut_files.front());
 }
 
 // The same length of time, with the error at three quarters of it.

@@ -15,6 +15,7 @@
 #include "ui/context.h"
 #include "ui/panel_ids.h"
 #include "ui/panels/collectives/collective_scatter.h"
+#include "ui/panels/collectives/hang_table.h"
 #include "ui/panels/panel_frame.h"
 #include "ui/scope.h"
 #include "ui/text.h"
@@ -289,6 +290,8 @@ void CollectivesPanel::DrawChart(const CollectivesFrame& frame) {
 void CollectivesPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
   const CollectivesFrame frame{{context, widgets::LookOf(context), log, commands}};
   if (context.snapshot == nullptr) return frame.Empty(Text::kCollectivesEmpty);
+  const bool has_dumps = DrawHangTables(frame);
+  if (has_dumps && (context.collectives == nullptr || context.collectives->groups.empty())) return;
   if (context.collectives == nullptr) return frame.Empty(Text::kCollectivesMaking);
   if (context.collectives->groups.empty()) {
     return frame.Empty(ui::IsRecordedWithoutSteps(context) ? Text::kRecordedNoSteps

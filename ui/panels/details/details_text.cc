@@ -354,14 +354,13 @@ std::string WaitMeaning(const std::vector<StreamWait>& waits, ui::Language langu
 }
 
 std::vector<DetailRow> WorkRows(const WorkFacts& facts, ui::Language language) {
-  static_cast<void>(language);  // values are numbers and names; labels are translated where drawn
   std::vector<DetailRow> rows;
   if (facts.kind == WorkFacts::Kind::kWork) AddWork(facts, &rows);
   if (facts.kind == WorkFacts::Kind::kRange) {
     rows.push_back(Moment(facts, "started", kTermStarted, facts.range.start_ns));
     rows.push_back(Moment(facts, "ended", kTermEnded, facts.range.end_ns));
     rows.push_back(Duration("duration", kTermDuration, facts.range.end_ns - facts.range.start_ns));
-    rows.push_back(Plain("thread", kTermThread, facts.track));
+    rows.push_back(Plain("thread", kTermThread, ui::TrackText(language, facts.track)));
   }
   return rows;
 }

@@ -42,18 +42,21 @@ bool IsDone(const LessonsFrame& frame, const std::string& name) {
   return frame.context.lessons.done.contains(name);
 }
 
+bool IsAllDone(const LessonsFrame& frame, const Lesson& one) {
+  return IsDone(frame, one.id) && IsDone(frame, one.id + ui::kQuizDone);
+}
+
 // Nothing relies on colour: it is a word.
 std::string StateOf(const LessonsFrame& frame, const Lesson& one) {
   if (!IsDone(frame, one.id)) return "";
-  const bool quiz = IsDone(frame, one.id + ui::kQuizDone);
-  return frame.Tr(quiz ? Text::kLessonDone : Text::kLessonQuizOpen);
+  return frame.Tr(IsAllDone(frame, one) ? Text::kLessonDone : Text::kLessonQuizOpen);
 }
 
 void DrawList(const LessonsFrame& frame) {
   const std::vector<Lesson>& all = *frame.context.lessons.all;
   frame.Say("intro", widgets::DimOf(frame.look), frame.Tr(Text::kLessonsIntro));
   int64_t done = 0;
-  for (const Lesson& one : all) done += IsDone(frame, one.id) ? 1 : 0;
+  for (const Lesson& one : all) done += IsAllDone(frame, one) ? 1 : 0;
   const std::string counted =
       ui::TrFormat(frame.context.language, Text::kLessonsCounted, done, all.size());
   widgets::Gap(frame.look, 4);
@@ -268,7 +271,16 @@ void LessonsPanel::DrawQuestion(const LessonsFrame& frame, const Lesson& one, Ex
   widgets::Gap(frame.look, 4);
   DrawAnswer(frame, question, quiz);
   const ui::LessonsState& lessons = frame.context.lessons;
-  DrawVerdict(frame, quiz ? lessons.quiz : lessons.task, quiz ? "quiz" : "task");
+  const ui::JudgedAnswer& judged = quiz ? lessons.quiz : lessons.task;
+  const float top = ImGui::GetCursorPosY();
+  DrawVerdict(frame, judged, quiz ? "quiz" : "task");
+  // What is below stays where it is while an answer is judged again.
+  float& height = heights_[quiz];
+  if (!judged.is_asked) {
+    height = ImGui::GetCursorPosY() - top;
+  } else if (ImGui::GetCursorPosY() < top + height) {
+    ImGui::SetCursorPosY(top + height);
+  }
 }
 
 void LessonsPanel::DrawLesson(const LessonsFrame& frame, const Lesson& one) {
@@ -312,6 +324,7 @@ void LessonsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
   if (shown_ != lessons.current) {
     shown_ = lessons.current;
     answers_.clear();
+    heights_.clear();
     ImGui::SetScrollY(0);
   }
   const Lesson* one = ui::CurrentLesson(lessons);

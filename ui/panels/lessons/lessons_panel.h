@@ -22,6 +22,7 @@ class LessonsPanel : public ui::Panel {
 
   std::string shown_;                    // id of the lesson that the answers are of
   std::map<bool, std::string> answers_;  // as typed; true: to the quiz
+  std::map<bool, float> heights_;        // of what was said of them last
 };
 
 }  // namespace shardscope::panels

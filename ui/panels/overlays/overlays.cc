@@ -265,8 +265,8 @@ std::string GoToStep(const ui::Context& context, int32_t step, ui::Commands* com
     commands->push_back(ui::FocusPanel{ui::panel_ids::kTimeline});
     return {};
   }
-  if (snapshot != nullptr &&
-      (snapshot->loading || timeline::StepInOtherPart(*snapshot, {.step = step}))) {
+  if (snapshot != nullptr && (snapshot->loading || snapshot->is_behind ||
+                              timeline::StepInOtherPart(*snapshot, {.step = step}))) {
     commands->push_back(ui::GoToLink{{.step = step}});
     return {};
   }
@@ -377,7 +377,9 @@ void Overlays::GoTo(const ui::Context& context, ui::Commands* commands) {
   } else {
     error_ = GoToPlace(context, typed, commands);
   }
-  if (error_.empty()) commands->push_back(ui::ShowOverlay{});
+  if (!error_.empty()) return;
+  commands->push_back(ui::DismissNotice{});  // perhaps of a place that was not there
+  commands->push_back(ui::ShowOverlay{});
 }
 
 void Overlays::DrawGoTo(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {

@@ -58,6 +58,7 @@ void DrawPicture(const PanelFrame& frame, const ui::RunEntry& run, const ui::Box
     widgets::DrawBarStack({x0, box.y0, x0 + pitch, box.y1}, tallest_ns,
                           {{bar.compute_ns, colors.forward},
                            {bar.exposed_ns, colors.exposed},
+                           {bar.exposed_copy_ns, colors.copy},
                            {bar.idle_ns, colors.idle}});
   }
   frame.log->Int("picture:" + run.path, "", static_cast<int64_t>(run.picture.size()), "", box);

@@ -18,6 +18,7 @@
 #include "ui/panels/timeline/hit_marks.h"
 #include "ui/text.h"
 #include "ui/theme.h"
+#include "ui/timeline/steps.h"
 #include "ui/values.h"
 #include "ui/widgets/look.h"
 #include "ui/widgets/tooltip.h"
@@ -289,8 +290,11 @@ float DrawPathLegend(const ui::Context& context, const Axis& axis, float top, ui
     legend.Title(ui::TrFormat(context.language, ui::Text::kPathNoOps, path->step));
   } else {
     const int64_t length_ns = path->parts.back().end_ns - path->parts.front().start_ns;
+    const bool is_in_view = timeline::IsStepWithin(*context.snapshot, path->step,
+                                                   axis.range().start_ns, axis.range().end_ns);
     legend.Title(ui::TrFormat(context.language, ui::Text::kPathOfStep, path->step,
-                              ui::FormatDuration(length_ns), RanksText(context.language, *path)));
+                              ui::FormatDuration(length_ns), RanksText(context.language, *path)) +
+                 (is_in_view ? "" : ui::Tr(context.language, ui::Text::kStepNotInView)));
     const auto sums = SumsOf(*path);
     for (size_t kind = 0; kind < sums.size(); ++kind) {
       if (sums[kind].ns > 0) legend.Kind(static_cast<PathKind>(kind), sums[kind]);

@@ -13,6 +13,7 @@
 #include "ui/panels/timeline/hit_marks.h"
 #include "ui/panels/timeline/under_lanes.h"
 #include "ui/text.h"
+#include "ui/timeline/steps.h"
 #include "ui/values.h"
 #include "ui/widgets/look.h"
 
@@ -144,9 +145,13 @@ std::string PlanSentence(ui::Language language, const ui::PlanBesideActual& plan
 }
 
 float DrawPlanSentence(const ui::Context& context, const Axis& axis, float top, ui::DrawLog* log) {
-  const std::string text = context.plan.made == nullptr
-                               ? ui::Tr(context.language, ui::Text::kPlanMaking)
-                               : PlanSentence(context.language, *context.plan.made);
+  std::string text = context.plan.made == nullptr
+                         ? ui::Tr(context.language, ui::Text::kPlanMaking)
+                         : PlanSentence(context.language, *context.plan.made);
+  const bool is_elsewhere =
+      HasPlan(context) && !timeline::IsStepWithin(*context.snapshot, context.plan.made->step,
+                                                  axis.range().start_ns, axis.range().end_ns);
+  if (is_elsewhere) text += ui::Tr(context.language, ui::Text::kStepNotInView);
   return DrawLineUnderRuler(context, axis, top, {"plan", text}, log);
 }
 

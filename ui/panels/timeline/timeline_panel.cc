@@ -95,7 +95,9 @@ TooltipText OfRange(const ui::Context& context, const Hit& hit) {
   const query::Span& range = rows->spans[hit.row];
   const std::string& name = context.snapshot->names[static_cast<size_t>(range.name)];
   return {Titled(name, ui::FormatDuration(range.end_ns - range.start_ns)),
-          ui::TrFormat(context.language, ui::Text::kTimelineOnThread, hit.lane.track->name), false};
+          ui::TrFormat(context.language, ui::Text::kTimelineOnThread,
+                       ui::TrackText(context.language, hit.lane.track->name)),
+          false};
 }
 
 using timeline::Axis;

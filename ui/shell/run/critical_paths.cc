@@ -20,7 +20,7 @@ void CriticalPaths::Update(bool at_once, const query::SnapshotPtr& shown, int32_
   const int32_t wanted = FinishedStepFor(*shown, step);
   auto known = paths_.find(wanted);
   if (known == paths_.end() && wanted >= 0) {
-    const PathRequest request{shown, wanted};
+    const PathRequest request{shown, wanted, query::MayGrow(shown->state)};
     std::shared_ptr<const analysis::StepPath> made;
     if (at_once) {
       made = MakePath(request, {});
@@ -29,9 +29,12 @@ void CriticalPaths::Update(bool at_once, const query::SnapshotPtr& shown, int32_
       worker_->Ask(request);
       made = worker_->Latest();
     }
-    if (made != nullptr && made->step == wanted) {
+    // That of a step before it is shown until then, where it is newer than what is shown.
+    const bool is_newer = made != nullptr && made->step < wanted &&
+                          (path->made == nullptr || made->step > path->made->step);
+    if (made != nullptr && (made->step == wanted || is_newer)) {
       if (paths_.size() >= kMostPaths) paths_.clear();
-      known = paths_.emplace(wanted, std::move(made)).first;
+      known = paths_.emplace(made->step, std::move(made)).first;
     }
   }
   if (known != paths_.end()) path->made = known->second;

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "tests/lesson/lesson_snapshot.h"
+#include "ui/shell/run/gate_test_util.h"
 
 namespace shardscope::shell {
 namespace {
@@ -25,6 +26,35 @@ TEST(CriticalPathsTest, AStepThatIsNotOverShowsTheNewestThatIsAndPathsAreKept) {
   EXPECT_EQ(at(-1), newest);  // not found anew
   path.is_on = false;
   EXPECT_EQ(at(1), nullptr);
+}
+
+// Its newest step changes faster than paths are found.
+TEST(CriticalPathsTest, OfARunThatGoesOnThatOfAStepBeforeIsShownUntilTheNewestIsFound) {
+  const auto live = [](int num_steps) {
+    auto rows = std::make_shared<query::Snapshot>(*analysis::MakeLessonSnapshot(2, num_steps, 99));
+    rows->state = query::TraceState::kLive;
+    return rows;
+  };
+  Gate gate;
+  CriticalPaths paths([&gate] { gate.Wake(); });
+  ui::CriticalPathState path{.is_on = true};
+  paths.Update(/*at_once=*/false, live(4), 99, &path);
+  gate.WaitUntilHeld();  // it is found
+  paths.Update(false, live(6), 99, &path);
+  ASSERT_NE(path.made, nullptr);
+  EXPECT_EQ(path.made->step, 3);
+  gate.Open();
+}
+
+TEST(CriticalPathsTest, OnlyOfARunThatGoesOnANewerStepLetsTheAnswerInTheMakingEnd) {
+  const auto asks_the_same = [](int32_t step, int32_t made, bool goes_on) {
+    return PathRequest{nullptr, step, goes_on}.Asks({nullptr, made, goes_on}) &&
+           PlanRequest{nullptr, step, nullptr, goes_on}.Asks({nullptr, made, nullptr, goes_on});
+  };
+  EXPECT_TRUE(asks_the_same(5, 4, true));
+  EXPECT_FALSE(asks_the_same(3, 4, true));
+  EXPECT_FALSE(asks_the_same(5, 4, false));
+  EXPECT_TRUE(asks_the_same(4, 4, false));
 }
 
 TEST(CriticalPathsTest, APreviewHasNone) {

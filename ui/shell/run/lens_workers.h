@@ -31,13 +31,21 @@ inline std::shared_ptr<const analysis::Moments> MakeMoments(const MomentsRequest
   return std::make_shared<const analysis::Moments>(request.snapshot, request.range);
 }
 
+// Whether `step` may be answered at leisure where `other` is in the making: while a run goes on
+// (`goes_on`) its newest step changes faster than some answers are made, and those that gave way to
+// the next one each time would never come.
+inline bool Follows(bool goes_on, int32_t step, int32_t other) {
+  return step == other || (goes_on && other >= 0 && step > other);
+}
+
 // The plan of a step.
 struct PlanRequest {
   query::SnapshotPtr snapshot;
   int32_t step = -1;
   std::shared_ptr<const ui::PlanBesideActual> known;  // its plan serves for the same Schedule
+  bool goes_on = false;
   bool operator==(const PlanRequest&) const = default;
-  bool Asks(const PlanRequest& other) const { return step == other.step; }
+  bool Asks(const PlanRequest& other) const { return Follows(goes_on, step, other.step); }
 };
 using PlanWorker = NewestWorker<PlanRequest, ui::PlanBesideActual>;
 inline std::shared_ptr<const ui::PlanBesideActual> MakePlan(const PlanRequest& request,
@@ -49,8 +57,9 @@ inline std::shared_ptr<const ui::PlanBesideActual> MakePlan(const PlanRequest& r
 struct PathRequest {
   query::SnapshotPtr snapshot;
   int32_t step = -1;
+  bool goes_on = false;
   bool operator==(const PathRequest&) const = default;
-  bool Asks(const PathRequest& other) const { return step == other.step; }
+  bool Asks(const PathRequest& other) const { return Follows(goes_on, step, other.step); }
 };
 using PathWorker = NewestWorker<PathRequest, analysis::StepPath>;
 inline std::shared_ptr<const analysis::StepPath> MakePath(const PathRequest& request,

@@ -13,7 +13,8 @@ void PlanWorkers::UpdatePlan(bool at_once, const query::SnapshotPtr& shown, int3
   }
   // One of a finished step stays as it is while the run goes on.
   const int32_t wanted = FinishedStepFor(*shown, step);
-  const PlanRequest request{shown, wanted, asked_ ? plan->made : nullptr};
+  const PlanRequest request{shown, wanted, asked_ ? plan->made : nullptr,
+                            query::MayGrow(shown->state)};
   const bool is_new = std::exchange(asked_, wanted) != wanted;
   if (at_once) {
     if (is_new) plan->made = MakePlan(request, {});

@@ -96,16 +96,17 @@ void DrawErrors(const ui::Context& context, const std::vector<query::Marker>& er
     if (x < axis.left() || x > axis.right()) continue;
     DrawDashedVertical(look, x, box.y0, box.y1, look.theme.op.exposed);
     if (label_y < 0 || x < free_x) continue;
-    const float wanted = widgets::TextSize(look, style, error.new_value).x + look.Px(13);
+    const std::string text = ui::ErrorText(context.language, error.new_value);
+    const float wanted = widgets::TextSize(look, style, text).x + look.Px(13);
     const float width = std::min({wanted, look.Px(kErrorWidth), axis.width()});
     const float left = std::min(std::round(x + look.Px(4)), axis.right() - width);
     const float top = label_y - look.Px(22);
     const ui::Box label{left, top, left + width, top + look.Px(18)};
     DrawLabelFrame(look, label, look.theme.op.exposed);
     widgets::DrawTextClipped(look, style, {label.x0 + look.Px(6), label.y0 + look.Px(2)},
-                             width - look.Px(12), error.new_value);
+                             width - look.Px(12), text);
     if (log != nullptr) {
-      log->Int("error:" + std::to_string(error.step), error.new_value, error.time_ns, "ns", label);
+      log->Int("error:" + std::to_string(error.step), text, error.time_ns, "ns", label);
     }
     free_x = label.x1;
   }
