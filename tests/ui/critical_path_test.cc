@@ -123,12 +123,15 @@ TEST_F(CriticalPathTest, OfAStepThatIsNotInViewItSaysSo) {
     if (step.step < 11) begun->ranks[1].steps.Append(step);
   }
   const query::Step last = snapshot_->ranks[0].steps.back();
+  const query::Step before = snapshot_->ranks[0].steps[10];
   ASSERT_EQ(last.step, 11);
+  ASSERT_EQ(before.step, 10);
   harness_.shell().OpenSnapshot(begun);
   harness_.Frames(8);
   const int64_t quarter_ns = (last.end_ns - last.start_ns) / 4;
   EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
-    ShowStep(test, 10);
+    harness_.shell().Post(ui::SetView{before.start_ns, before.end_ns});
+    test->SleepNoSkip(0.5F, 1.0F / 60);
     test->KeyPress(ImGuiKey_K);
     WaitFor(test, 10);
     EXPECT_THAT(Drawn("critical_path")->text, Not(HasSubstr("not in view")));
