@@ -166,7 +166,9 @@ TEST_F(LessonsTest, OneIsDoneAndRemembered) {
   }
   EXPECT_THAT(shell::LoadSettings(Settings()).lessons_done, Contains("memory"));
   Harness again(Settings(), BinDir());
+  again.shell().Post(ui::SetLanguage{ui::Language::kEnglish});
   again.shell().Post(ui::FocusPanel{"lessons"});
+  again.Frames(3);
   ASSERT_TRUE(Shown(&again, "state:memory"));
   // It is counted once its quiz is answered, too.
   EXPECT_EQ(Drawn(again, "state:memory")->text, "quiz open");
