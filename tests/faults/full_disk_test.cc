@@ -184,7 +184,8 @@ TEST_F(MemoryBesideAHole, IsRightBehindOneThatAnotherTableMade) {
     Record(kRows, /*with_op_runs=*/true);
     ASSERT_TRUE(other->Execute("DROP TRIGGER refuse").ok());
   }
-  EXPECT_GE(recorder_->Dropped().at("memory"), kRows);
+  constexpr int64_t kFlushes = kRows / 1500 + 2;  // each may come when memory events alone are left
+  EXPECT_GE(recorder_->Dropped().at("memory"), kRows - kFlushes);
   Record(2 * kRows);
   EXPECT_FALSE(recorder_->Finish().ok());
   const std::map<int64_t, int64_t> live = Live();

@@ -21,6 +21,7 @@ using ui::Text;
 
 constexpr size_t kListedGroups = 10;
 constexpr int kNumPositionColumns = 6;
+constexpr int kRowsAlwaysDrawn = 64;  // beyond, those in view
 
 std::string SequenceText(int64_t sequence) {
   return sequence < 0 ? "–" : fmt::format("#{}", sequence);
@@ -81,7 +82,14 @@ void DrawGroup(const PanelFrame& frame, const GroupHang& group) {
     return;
   }
   widgets::HeaderRow(frame.look, columns, -1, frame.log);
-  for (const RankPosition& position : group.positions) DrawPosition(frame, group.name, position);
+  ImGuiListClipper clipper;
+  clipper.Begin(num_rows);
+  clipper.IncludeItemsByIndex(0, std::min(num_rows, kRowsAlwaysDrawn));
+  while (clipper.Step()) {
+    for (int at = clipper.DisplayStart; at < clipper.DisplayEnd; ++at) {
+      DrawPosition(frame, group.name, group.positions[static_cast<size_t>(at)]);
+    }
+  }
   ImGui::EndTable();
 }
 

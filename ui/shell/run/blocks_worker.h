@@ -20,9 +20,13 @@ struct BlocksRequest {
   // Of a run that goes on near that moment: newer rows may tell who frees what. Else null.
   query::SnapshotPtr snapshot;
   std::shared_ptr<FolderWatch> watch;  // null: of a fixed snapshot
+  bool plays = false;  // of a lens that plays: its next moment lets the answer to this one end
 
   bool operator==(const BlocksRequest&) const = default;
-  bool Asks(const BlocksRequest& other) const { return path == other.path && query == other.query; }
+  bool Asks(const BlocksRequest& other) const {
+    const bool follows = plays && other.plays && query.rank == other.query.rank;
+    return path == other.path && (follows || query == other.query);
+  }
 };
 using BlocksWorker = NewestWorker<BlocksRequest, Result<query::LiveBlocks>>;
 

@@ -46,8 +46,12 @@ void ControlLink::Take(const config::Response& response) {
     for (const auto& [key, value] : asked->second) {
       const auto unsent = state_.unsent.find(key);
       if (unsent != state_.unsent.end() && unsent->second == value) state_.unsent.erase(unsent);
-      if (response.ok) state_.status.pending[key] = value;
-      if (!response.ok && !response.has_gone) state_.refused[key] = response.error;
+      if (response.ok) {
+        state_.status.pending[key] = value;
+        state_.refused.erase(key);
+      } else if (!response.has_gone) {
+        state_.refused[key] = response.error;
+      }
     }
     if (response.ok) {
       state_.status.pending_step = response.applies_at;

@@ -7,7 +7,7 @@
 namespace shardscope::shell {
 
 void MemoryWorkers::UpdateBlocks(bool at_once, const query::SnapshotPtr& shown,
-                                 const std::optional<query::BlocksQuery>& wanted, bool ends_each,
+                                 const std::optional<query::BlocksQuery>& wanted, bool plays,
                                  ui::BlocksState* blocks) {
   if (!wanted || shown == nullptr) return;
   BlocksRequest request =
@@ -21,21 +21,13 @@ void MemoryWorkers::UpdateBlocks(bool at_once, const query::SnapshotPtr& shown,
   const bool is_away = watch_ != nullptr && watch_->seen() != ui::RunPlace::kThere;
   if (is_away) {  // nor is an answer kept that came as it went
     blocks->answer = nullptr;
-    asked_ = {};
-    is_asked_ = false;
     if (blocks_ != nullptr) blocks_->Forget();
     return;
   }
   if (blocks_ == nullptr) blocks_ = std::make_unique<BlocksWorker>(ReadBlocks, wake_);
-  if (auto latest = blocks_->Latest(); latest != nullptr && latest != blocks->answer) {
-    blocks->answer = std::move(latest);
-    is_asked_ = false;
-  }
-  if (ends_each && is_asked_) return;
-  is_asked_ = is_asked_ || !request.Asks(asked_);
-  asked_ = request;
-  asked_.snapshot = nullptr;  // its rows are not kept for that
+  request.plays = plays;
   blocks_->Ask(std::move(request));
+  if (auto latest = blocks_->Latest()) blocks->answer = std::move(latest);
 }
 
 void MemoryWorkers::UpdateChoices(bool at_once, const query::SnapshotPtr& shown,

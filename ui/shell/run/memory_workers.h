@@ -27,10 +27,10 @@ class MemoryWorkers {
 
   // Once a frame in which they are shown: has the blocks read that are asked for, and puts the
   // newest answer into `blocks`. `wanted` nullopt: what was answered stays. `shown`: the rows;
-  // null: none are there. `at_once`: on this thread, for pictures. `ends_each`: another question
-  // waits for the answer to the one before, so that of many in a row some are answered.
+  // null: none are there. `at_once`: on this thread, for pictures. `plays`: they are moments of a
+  // lens that plays, one after the other, of which some are answered.
   void UpdateBlocks(bool at_once, const query::SnapshotPtr& shown,
-                    const std::optional<query::BlocksQuery>& wanted, bool ends_each,
+                    const std::optional<query::BlocksQuery>& wanted, bool plays,
                     ui::BlocksState* blocks);
   // Likewise finds the choices, again when a knob was turned.
   void UpdateChoices(bool at_once, const query::SnapshotPtr& shown, ui::BlocksState* blocks);
@@ -38,8 +38,6 @@ class MemoryWorkers {
  private:
   const std::function<void()> wake_;
   const std::shared_ptr<FolderWatch> watch_;
-  BlocksRequest asked_;                           // of the blocks, last; without its rows
-  bool is_asked_ = false;                         // and it has no answer yet
   std::unique_ptr<BlocksWorker> blocks_;          // from the first question on
   std::unique_ptr<MemoryChoicesWorker> choices_;  // likewise
 };
