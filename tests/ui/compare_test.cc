@@ -71,6 +71,14 @@ class CompareTest : public testing::Test {
   const ui::DrawnItem* Drawn(const std::string& id) const {
     return harness_.log().Find("compare", id);
   }
+  // The second run, over the form.
+  void DropOnPanel() {
+    EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+      test->MouseMoveToPos(PlaceOf(harness_, "compare", "how"));
+      harness_.shell().Drop(b_);
+      test->Yield(2);
+    }));
+  }
   bool Shown(const std::string& id) {
     return harness_.Until([&] { return Drawn(id) != nullptr; }, kCompareSeconds);
   }
@@ -283,20 +291,12 @@ TEST_F(CompareTest, ARunThatIsGoneIsAnErrorAndIsTriedAgain) {
 TEST_F(CompareTest, WhatIsDroppedOnThePanelIsComparedElsewhereOpened) {
   harness_.shell().Post(ui::FocusPanel{"compare"});
   ASSERT_TRUE(Shown("form"));
-  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
-    test->MouseMoveToPos(PlaceOf(harness_, "compare", "how"));
-    harness_.shell().Drop(b_);
-    test->Yield(2);
-  }));
+  DropOnPanel();
   EXPECT_TRUE(Shown("sentence"));
   EXPECT_EQ(harness_.context().path, std::filesystem::weakly_canonical(a_).string());
   Click("other");  // also while another one is chosen
   ASSERT_TRUE(Shown("form"));
-  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
-    test->MouseMoveToPos(PlaceOf(harness_, "compare", "how"));
-    harness_.shell().Drop(b_);
-    test->Yield(2);
-  }));
+  DropOnPanel();
   EXPECT_TRUE(Shown("sentence"));
   harness_.shell().Post(ui::OpenRun{folder_.path() + "/none"});  // nothing comes in its place
   harness_.Frames(4);

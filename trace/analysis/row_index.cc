@@ -17,7 +17,12 @@ void Complete(StepIndex* index) {
         // Equal starts: in host order, so that a wait stands before the op behind it.
         return std::pair(a.run.started_ns, a.op->op) < std::pair(b.run.started_ns, b.op->op);
       });
-  for (const IndexedRun& run : index->runs) index->by_plan[run.op->id] = &run;
+  for (const IndexedRun& run : index->runs) {
+    index->by_plan[run.op->id] = &run;
+    if (run.run.blocking_kind == query::BlockingKind::kHost) index->host_waits.push_back(&run);
+  }
+  std::ranges::stable_sort(index->host_waits, {},
+                           [](const IndexedRun* run) { return run->op->op; });
   if (index->finished || index->runs.empty()) return;
   index->start_ns = index->runs.front().run.issued_ns;
 }
@@ -139,21 +144,10 @@ const IndexedRun* BlockerOf(const StepIndex& step, const IndexedRun& run) {
   return latest;
 }
 
-std::vector<const IndexedRun*> HostWaits(const StepIndex& step) {
-  std::vector<const IndexedRun*> waits;
-  for (const IndexedRun& run : step.runs) {
-    if (run.run.blocking_kind == query::BlockingKind::kHost) waits.push_back(&run);
-  }
-  std::ranges::stable_sort(waits, {}, [](const IndexedRun* run) { return run->op->op; });
-  return waits;
-}
-
-const IndexedRun* LastHostWait(const StepIndex& step,
-                               const std::vector<const IndexedRun*>& host_waits,
-                               const IndexedRun& run) {
-  const auto behind = std::ranges::upper_bound(host_waits, run.op->op, {},
+const IndexedRun* LastHostWait(const StepIndex& step, const IndexedRun& run) {
+  const auto behind = std::ranges::upper_bound(step.host_waits, run.op->op, {},
                                                [](const IndexedRun* wait) { return wait->op->op; });
-  return behind == host_waits.begin() ? nullptr : BlockerOf(step, **std::prev(behind));
+  return behind == step.host_waits.begin() ? nullptr : BlockerOf(step, **std::prev(behind));
 }
 
 }  // namespace shardscope::analysis

@@ -29,6 +29,7 @@ struct StepIndex {
   int64_t end_ns = 0;            // of the step row; not before its start
   std::vector<IndexedRun> runs;  // by start
   std::unordered_map<query::PlanOpId, const IndexedRun*> by_plan;
+  std::vector<const IndexedRun*> host_waits;  // runs that carry one, as the host issued them
 
   const IndexedRun* Find(query::PlanOpId plan_op) const {
     const auto found = by_plan.find(plan_op);
@@ -36,7 +37,7 @@ struct StepIndex {
   }
 };
 
-// by_plan points into runs: a StepIndex may be moved, never copied.
+// by_plan and host_waits point into runs: a StepIndex may be moved, never copied.
 static_assert(std::is_nothrow_move_constructible_v<StepIndex>);
 
 // Steps of [first_step, last_step], in order of rank, then step. Op runs without a plan op are left
@@ -73,12 +74,8 @@ std::vector<std::pair<int, int>> StepRanges(const query::Snapshot& snapshot, int
 // so there the plan answers.
 const IndexedRun* BlockerOf(const StepIndex& step, const IndexedRun& run);
 
-// The runs that carry a wait of the host, in the order in which it issued them.
-std::vector<const IndexedRun*> HostWaits(const StepIndex& step);
 // What the host waited for last before it issued `run`; nullptr: for nothing that is known. Not
-// each op behind a host wait carries it. `host_waits`: HostWaits() of the step.
-const IndexedRun* LastHostWait(const StepIndex& step,
-                               const std::vector<const IndexedRun*>& host_waits,
-                               const IndexedRun& run);
+// each op behind a host wait carries it.
+const IndexedRun* LastHostWait(const StepIndex& step, const IndexedRun& run);
 
 }  // namespace shardscope::analysis

@@ -90,9 +90,8 @@ class PathWalk {
   void Enter(int32_t rank) {
     rank_ = step_.ranks.at(rank);
     const auto [sorted, is_new] = sorted_.try_emplace(rank);
-    if (is_new) sorted->second = {SortByEnd(*rank_), HostWaits(*rank_)};
-    by_end_ = &sorted->second.by_end;
-    host_waits_ = &sorted->second.host_waits;
+    if (is_new) sorted->second = SortByEnd(*rank_);
+    by_end_ = &sorted->second;
   }
 
   // The stretch from `from_ns` to what was reached so far.
@@ -179,7 +178,7 @@ class PathWalk {
       }
     }
     Consider(LastOfTrack(run), run, &before);
-    const IndexedRun* waited_for = LastHostWait(*rank_, *host_waits_, run);
+    const IndexedRun* waited_for = LastHostWait(*rank_, run);
     if (waited_for == nullptr) return before;
     Consider(waited_for, run, &before);
     // An op whose stream had to wait for the same as the host does not carry the host's wait.
@@ -202,19 +201,13 @@ class PathWalk {
     return track == by_end_->end() ? nullptr : LastEnded(track->second, time_ns_);
   }
 
-  struct SortedRuns {
-    RunsByEnd by_end;
-    std::vector<const IndexedRun*> host_waits;  // as HostWaits() has them
-  };
-
   const GroupStep& step_;
   const int64_t start_ns_;
   std::vector<PathPart>* parts_;
-  std::map<int32_t, SortedRuns> sorted_;                        // by rank
-  const StepIndex* rank_ = nullptr;                             // where the path is
-  const RunsByEnd* by_end_ = nullptr;                           // of that rank
-  const std::vector<const IndexedRun*>* host_waits_ = nullptr;  // likewise
-  int64_t time_ns_ = 0;                                         // reached so far
+  std::map<int32_t, RunsByEnd> sorted_;  // by rank
+  const StepIndex* rank_ = nullptr;      // where the path is
+  const RunsByEnd* by_end_ = nullptr;    // of that rank
+  int64_t time_ns_ = 0;                  // reached so far
 };
 
 void AppendStep(const GroupStep& step, std::vector<PathPart>* parts) {

@@ -154,7 +154,7 @@ Cause FirstGather(const Gap& gap) {
 // gap.
 const query::PlanOp* HostWaitInGap(const StepIndex& step, const Gap& gap,
                                    const IndexedRun& collective) {
-  const IndexedRun* waited_for = LastHostWait(step, HostWaits(step), collective);
+  const IndexedRun* waited_for = LastHostWait(step, collective);
   const bool in_gap =
       waited_for != nullptr && waited_for->run.ended_ns > gap.start_ns - kSmallestStallNs;
   return in_gap ? waited_for->op : nullptr;
