@@ -181,7 +181,8 @@ int64_t BytesOfChunks(Database* database) {
   return bytes.ok() ? std::max<int64_t>(*bytes, 0) : 0;
 }
 
-Result<std::unique_ptr<RowChunks>> RowChunks::Open(const Table& table, Database* database) {
+Result<std::unique_ptr<RowChunks>> RowChunks::Open(const Table& table, Database* database,
+                                                   const IdRange& ids) {
   // Without its triggers a table may have changed since.
   SHARDSCOPE_ASSIGN_OR_RETURN(
       const int64_t triggers,
@@ -195,11 +196,11 @@ Result<std::unique_ptr<RowChunks>> RowChunks::Open(const Table& table, Database*
           "SELECT EXISTS(SELECT 1 FROM row_chunk WHERE table_name = '{}')", table.name)));
   if (has_chunks == 0) return std::unique_ptr<RowChunks>();
   SHARDSCOPE_ASSIGN_OR_RETURN(
-      Statement select,
-      database->Prepare(fmt::format(
-          "SELECT id, num_rows, data FROM row_chunk WHERE table_name = '{}' ORDER BY id",
-          table.name)));
-  std::unique_ptr<RowChunks> chunks(new RowChunks(table, database->path(), std::move(select)));
+      Statement select, database->Prepare(fmt::format(
+                            "SELECT id, num_rows, data FROM row_chunk WHERE table_name = '{}' "
+                            "AND id >= ? ORDER BY id",
+                            table.name)));
+  std::unique_ptr<RowChunks> chunks(new RowChunks(table, database->path(), std::move(select), ids));
   SHARDSCOPE_ASSIGN_OR_RETURN(
       chunks->first_id_,
       database->QueryInteger(fmt::format("SELECT coalesce(min(id), 0) FROM {}", table.name)));
@@ -209,7 +210,39 @@ Result<std::unique_ptr<RowChunks>> RowChunks::Open(const Table& table, Database*
   std::error_code error;
   const uintmax_t bytes = std::filesystem::file_size(chunks->path_, error);
   chunks->rows_left_ = error ? 0 : bytes / kLeastBytesOfRow;
+  SHARDSCOPE_ASSIGN_OR_RETURN(const int64_t first, chunks->FirstChunk(database));
+  chunks->select_.Reset();
+  chunks->select_.Bind(1, first);
   return chunks;
+}
+
+Result<int64_t> RowChunks::FirstChunk(Database* database) {
+  const auto end_of = [&](const char* which) {
+    return database->QueryInteger(
+        fmt::format("SELECT {}(id) FROM row_chunk WHERE table_name = '{}'", which, table_.name));
+  };
+  SHARDSCOPE_ASSIGN_OR_RETURN(int64_t first, end_of("min"));
+  if (ids_.first <= first_id_) return first;
+  SHARDSCOPE_ASSIGN_OR_RETURN(int64_t last, end_of("max"));
+  RowBatch batch;
+  AnyRows& rows = batch.At(table_.index);
+  while (first < last) {
+    const auto distance = static_cast<uint64_t>(last) - static_cast<uint64_t>(first);
+    const int64_t middle = first + static_cast<int64_t>(distance / 2 + distance % 2);
+    select_.Reset();
+    select_.Bind(1, middle);
+    SHARDSCOPE_ASSIGN_OR_RETURN(const bool more, select_.Step());
+    if (!more || select_.Integer(0) != middle) return Lacks();
+    rows.Clear();
+    SHARDSCOPE_RETURN_IF_ERROR(Unpack(&rows));
+    if (rows.size() == 0) return Lacks();
+    if (rows.IdOf(0) <= ids_.first) {
+      first = middle;
+    } else {
+      last = middle - 1;
+    }
+  }
+  return first;
 }
 
 Status RowChunks::Damaged(const std::string& what) const {
@@ -221,7 +254,19 @@ Status RowChunks::Lacks() const {
   return Damaged(fmt::format("does not have all rows of {}", table_.name));
 }
 
+Status RowChunks::Unpack(AnyRows* rows) const {
+  const size_t before = rows->size();
+  if (!UnpackRows(select_.Blob(2), rows)) {
+    return Damaged(fmt::format("has rows of {} that cannot be unpacked", table_.name));
+  }
+  if (static_cast<int64_t>(rows->size() - before) != select_.Integer(1)) {
+    return Damaged(fmt::format("has another number of rows of {} than it says", table_.name));
+  }
+  return Status::Ok();
+}
+
 Result<bool> RowChunks::Read(AnyRows* rows) {
+  if (ids_.first > ids_.last || read_id_ >= ids_.last) return false;
   SHARDSCOPE_ASSIGN_OR_RETURN(const bool more, select_.Step());
   if (!more && read_id_ != last_id_) return Lacks();
   if (!more) return false;
@@ -230,19 +275,16 @@ Result<bool> RowChunks::Read(AnyRows* rows) {
   if (!is_first && chunk != last_chunk_ + 1) return Lacks();
   last_chunk_ = chunk;
   const size_t before = rows->size();
-  if (!UnpackRows(select_.Blob(2), rows)) {
-    return Damaged(fmt::format("has rows of {} that cannot be unpacked", table_.name));
-  }
+  SHARDSCOPE_RETURN_IF_ERROR(Unpack(rows));
   const size_t count = rows->size() - before;
-  if (static_cast<int64_t>(count) != select_.Integer(1)) {
-    return Damaged(fmt::format("has another number of rows of {} than it says", table_.name));
-  }
-  if (is_first && rows->IdOf(before) != first_id_) return Lacks();
+  const bool begins_with_table = ids_.first <= first_id_;
+  if (is_first && begins_with_table && rows->IdOf(before) != first_id_) return Lacks();
   // Pages that point at one another would give rows without end.
   if (count > rows_left_) return Damaged("repeats itself");
   rows_left_ -= count;
   if (!rows->IdsAscend(before, read_id_)) return Damaged("repeats itself");
   if (count > 0) read_id_ = rows->IdOf(rows->size() - 1);
+  rows->KeepIds(before, ids_);
   return true;
 }
 

@@ -30,26 +30,34 @@ Status AddRowChunks(const std::string& path, int64_t least_bytes = kLargeTraceBy
 // What of a finished file its chunks take; 0 if that cannot be told.
 int64_t BytesOfChunks(Database* database);
 
-// The rows of one table, chunk by chunk. Used by one thread at a time; the database outlives it.
+// The rows of one table, or those of some ids, chunk by chunk. Used by one thread at a time; the
+// database outlives it.
 class RowChunks {
  public:
   // Null: the file has none of this table.
-  static Result<std::unique_ptr<RowChunks>> Open(const Table& table, Database* database);
+  static Result<std::unique_ptr<RowChunks>> Open(const Table& table, Database* database,
+                                                 const IdRange& ids = {});
 
-  // Appends the rows of the next chunk, at most kMostRowsOfChunk, to rows of this table. False at
+  // Appends those rows of the next chunk, at most kMostRowsOfChunk, to rows of this table. False at
   // the end; not to be called again then. Damaged files give an error instead of rows without end.
   Result<bool> Read(AnyRows* rows);
 
  private:
-  RowChunks(const Table& table, std::string path, Statement select)
-      : table_(table), path_(std::move(path)), select_(std::move(select)) {}
+  RowChunks(const Table& table, std::string path, Statement select, const IdRange& ids)
+      : table_(table), path_(std::move(path)), select_(std::move(select)), ids_(ids) {}
 
   Status Damaged(const std::string& what) const;
   Status Lacks() const;
+  // Appends the rows of the chunk that select_ is at.
+  Status Unpack(AnyRows* rows) const;
+  // The last chunk that begins with ids_.first or before, the first one where none does. By a
+  // binary search that unpacks the chunks at which it looks.
+  Result<int64_t> FirstChunk(Database* database);
 
   const Table& table_;
   const std::string path_;
-  Statement select_;
+  Statement select_;  // chunks with this number and later ones
+  const IdRange ids_;
   int64_t first_id_ = 0;  // of the table
   int64_t last_id_ = 0;
   uint64_t last_chunk_ = 0;  // row_chunk.id of the last one that was read

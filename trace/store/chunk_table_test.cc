@@ -7,11 +7,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trace/base/file_size_limit_test_util.h"
@@ -353,16 +356,70 @@ TEST_F(RowChunksOfAFile, OtherReadersLeaveThemAside) {
   EXPECT_TRUE(batch.Get<schema::RowChunkRow>().empty());
 }
 
-TEST_F(RowChunksOfAFile, SomeStepsAreReadWithSql) {
-  const RowLimits limits{.first_step = 3, .last_step = 4, .from_ns = 4000, .to_ns = 6000};
-  RowBatch without;
-  ASSERT_TRUE(Load(&without, &limits).ok());
+// Of the steps [first, last] of InsertSteps(), an end of the run being all that is beyond.
+RowLimits LimitsOf(int64_t first, int64_t last) {
+  RowLimits limits{.first_step = first,
+                   .last_step = last,
+                   .from_ns = (first + 1) * 8500,
+                   .to_ns = (last + 2) * 8500};
+  if (first == 0) limits.first_step = limits.from_ns = INT64_MIN;
+  if (last == 19) limits.last_step = limits.to_ns = INT64_MAX;
+  return limits;
+}
+
+TEST_F(RowChunksOfAFile, SomeStepsHaveTheSameRowsAsWithSql) {
+  constexpr std::array<std::pair<int64_t, int64_t>, 5> kParts = {
+      {{3, 4}, {0, 2}, {17, 19}, {9, 9}, {0, 19}}};
+  std::vector<std::vector<std::string>> with_sql;
+  std::vector<RowBatch> held_with_sql;
+  const std::atomic<bool> stopping = false;
+  const auto load = [&](RowLimits limits, RowBatch* rows, RowBatch* held) {
+    const auto source = FinishedSource::Open(file_, 0);
+    ASSERT_TRUE(source.ok());
+    (*source)->Limit(limits);
+    ASSERT_TRUE((*source)->ReadMemoryHeld(stopping, held).ok());
+    RowBatch batch;
+    do {
+      const Status read = (*source)->ReadNext(&batch);
+      ASSERT_TRUE(read.ok()) << read.message();
+      for (size_t table = 0; table < schema::kNumTables; ++table) {
+        batch.At(table).CopyTo(&rows->At(table));
+      }
+    } while (!IsEmpty(batch));
+  };
+  for (const auto& [first, last] : kParts) {
+    RowBatch rows;
+    load(LimitsOf(first, last), &rows, &held_with_sql.emplace_back());
+    EXPECT_FALSE(rows.Get<schema::OpRunRow>().empty());
+    EXPECT_FALSE(rows.Get<schema::MemoryEventRow>().empty());
+    with_sql.push_back(BytesOfTables(rows));
+  }
   Pack();
-  Change("UPDATE row_chunk SET data = x'00'");
-  RowBatch with;
-  ASSERT_TRUE(Load(&with, &limits).ok());
-  EXPECT_FALSE(with.Get<schema::OpRunRow>().empty());
-  EXPECT_TRUE(BytesOfTables(with) == BytesOfTables(without));
+  for (size_t i = 0; i < kParts.size(); ++i) {
+    SCOPED_TRACE(i);
+    RowBatch rows;
+    RowBatch held;
+    load(LimitsOf(kParts[i].first, kParts[i].second), &rows, &held);
+    EXPECT_TRUE(BytesOfTables(rows) == with_sql[i]);
+    EXPECT_TRUE(BytesOfTables(held) == BytesOfTables(held_with_sql[i]));
+  }
+}
+
+TEST_F(RowChunksOfAFile, SomeStepsAreReadFromTheirChunksAlone) {
+  Pack();
+  const RowLimits limits = LimitsOf(17, 19);
+  Change(
+      "UPDATE row_chunk SET data = x'00' WHERE id = (SELECT min(id) FROM row_chunk WHERE "
+      "table_name = 'op_run')");
+  RowBatch batch;
+  const Status read = Load(&batch, &limits);
+  EXPECT_TRUE(read.ok()) << read.message();
+  EXPECT_FALSE(batch.Get<schema::OpRunRow>().empty());
+  ExpectDamaged("has rows of op_run that cannot be unpacked");
+  Change(
+      "UPDATE row_chunk SET data = x'00' WHERE id = (SELECT max(id) FROM row_chunk WHERE "
+      "table_name = 'op_run')");
+  EXPECT_THAT(Load(&batch, &limits).message(), HasSubstr("rows of op_run that cannot be unpacked"));
 }
 
 TEST_F(RowChunksOfAFile, AnOlderFileWithoutTheTableLoads) {

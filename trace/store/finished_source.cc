@@ -79,34 +79,53 @@ class Cursor {
 
 // Where the rows of these steps lie, among some of the steps beside them. Without a first or last
 // step (INT64_MIN, INT64_MAX) all rows in front or behind.
-std::string IdsOfSteps(std::string_view first_id, std::string_view last_id, int64_t first_step,
-                       int64_t last_step) {
-  const std::string of_steps =
-      fmt::format("FROM step_range WHERE step BETWEEN {} AND {}", first_step, last_step);
-  const std::string from =
-      first_step == INT64_MIN
-          ? "1"
-          : fmt::format("id >= (SELECT min({0}) {2} AND {0} <= {1})", first_id, last_id, of_steps);
-  const std::string to =
-      last_step == INT64_MAX ? "1" : fmt::format("id <= (SELECT max({}) {})", last_id, of_steps);
-  return fmt::format("{} AND {}", from, to);
+Result<IdRange> IdsOfSteps(const Table& table, const RowLimits& limits, Database* database) {
+  const bool is_step = table.index == kTable<schema::StepRow>.index;
+  const std::string id = is_step ? "step_row" : table.name;
+  const std::string of_steps = fmt::format("FROM step_range WHERE step BETWEEN {} AND {}",
+                                           limits.first_step, limits.last_step);
+  IdRange ids;
+  if (limits.first_step != INT64_MIN) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(
+        ids.first, database->QueryInteger(fmt::format(
+                       "SELECT coalesce(min(first_{0}), {2}) {1} AND first_{0} <= last_{0}", id,
+                       of_steps, INT64_MAX)));
+  }
+  if (limits.last_step != INT64_MAX) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(
+        ids.last, database->QueryInteger(fmt::format("SELECT coalesce(max(last_{}), {}) {}", id,
+                                                     INT64_MIN, of_steps)));
+  }
+  return ids;
+}
+
+// nullopt: ids do not tell where the rows within limits lie.
+Result<std::optional<IdRange>> IdsWithin(const Table& table, const RowLimits& limits,
+                                         Database* database) {
+  if (table.part == schema::PartRule::kMemory) {
+    return std::optional(IdRange{limits.first_memory_event, limits.last_memory_event});
+  }
+  if (table.part != schema::PartRule::kSteps) return std::optional<IdRange>();
+  SHARDSCOPE_ASSIGN_OR_RETURN(const IdRange ids, IdsOfSteps(table, limits, database));
+  return std::optional(ids);
+}
+
+std::string ConditionOf(const IdRange& ids) {
+  return fmt::format("id BETWEEN {} AND {}", ids.first, ids.last);
 }
 
 // Empty: all rows of this table.
-std::string ConditionOf(const Table& table, const RowLimits& limits) {
+std::string ConditionOf(const Table& table, const RowLimits& limits,
+                        const std::optional<IdRange>& ids) {
   using schema::PartRule;
   const std::string began =
       fmt::format("start_ns >= {} AND start_ns < {}", limits.from_ns, limits.to_ns);
   switch (table.part) {
-    case PartRule::kSteps: {
-      const bool is_step = table.index == kTable<schema::StepRow>.index;
-      const std::string id = is_step ? "step_row" : table.name;
-      return IdsOfSteps("first_" + id, "last_" + id, limits.first_step, limits.last_step);
-    }
+    case PartRule::kSteps:
+      return ConditionOf(*ids);
     case PartRule::kMemory:
-      return fmt::format("executed_ns >= {} AND issued_ns < {} AND id BETWEEN {} AND {}",
-                         limits.from_ns, limits.to_ns, limits.first_memory_event,
-                         limits.last_memory_event);
+      return fmt::format("executed_ns >= {} AND issued_ns < {} AND {}", limits.from_ns,
+                         limits.to_ns, ConditionOf(*ids));
     case PartRule::kSpans:
       return began;
     case PartRule::kBesideSpans:
@@ -125,9 +144,10 @@ std::string ConditionOf(const Table& table, const RowLimits& limits) {
   return "";
 }
 
-Status Start(const Table& table, const std::optional<RowLimits>& limits, TraceReader* reader,
+Status Start(const Table& table, const std::optional<RowLimits>& limits,
+             const std::optional<IdRange>& ids, TraceReader* reader,
              std::unique_ptr<Cursor>* cursor) {
-  const std::string condition = limits ? ConditionOf(table, *limits) : "";
+  const std::string condition = limits ? ConditionOf(table, *limits, ids) : "";
   const std::string where = condition.empty() ? "" : fmt::format("WHERE {}", condition);
   SHARDSCOPE_ASSIGN_OR_RETURN(*cursor,
                               Cursor::Open(table, fmt::format("{} ORDER BY id", where), reader));
@@ -146,21 +166,37 @@ Status Drain(std::unique_ptr<Cursor>* cursor, size_t* left, RowBatch* batch) {
   return Status::Ok();
 }
 
-// All rows of a hot table: packed ones, where the file has them, or those of a statement.
+// Rows of a hot table, all or those within limits: packed ones, where the file has them and ids
+// tell where they lie, or those of a statement.
 struct HotRows {
   const Table* table = nullptr;
+  std::optional<RowLimits> limits;
   std::unique_ptr<RowChunks> chunks;
   std::unique_ptr<Cursor> cursor;
 };
 
+void KeepMemoryWithin(const RowLimits& limits, size_t first,
+                      std::vector<schema::MemoryEventRow>* rows) {
+  const auto is_beyond = [&limits](const schema::MemoryEventRow& row) {
+    return row.executed_ns < limits.from_ns || row.issued_ns >= limits.to_ns;
+  };
+  const auto begin = rows->begin() + static_cast<std::ptrdiff_t>(first);
+  rows->erase(std::remove_if(begin, rows->end(), is_beyond), rows->end());
+}
+
 Status StartHot(const Table& table, const std::optional<RowLimits>& limits, TraceReader* reader,
                 HotRows* rows) {
   rows->table = &table;
-  if (!limits) {
-    SHARDSCOPE_ASSIGN_OR_RETURN(rows->chunks, RowChunks::Open(table, &reader->database()));
+  rows->limits = limits;
+  std::optional<IdRange> ids = IdRange();
+  if (limits) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(ids, IdsWithin(table, *limits, &reader->database()));
+  }
+  if (ids) {
+    SHARDSCOPE_ASSIGN_OR_RETURN(rows->chunks, RowChunks::Open(table, &reader->database(), *ids));
     if (rows->chunks != nullptr) return Status::Ok();
   }
-  return Start(table, limits, reader, &rows->cursor);
+  return Start(table, limits, ids, reader, &rows->cursor);
 }
 
 // As Drain(), but a chunk is read whole.
@@ -170,6 +206,9 @@ Status DrainHot(HotRows* rows, size_t* left, RowBatch* batch) {
     const size_t before = target.size();
     SHARDSCOPE_ASSIGN_OR_RETURN(const bool more, rows->chunks->Read(&target));
     if (!more) rows->chunks.reset();
+    if (rows->limits && rows->table->part == schema::PartRule::kMemory) {
+      KeepMemoryWithin(*rows->limits, before, &batch->Get<schema::MemoryEventRow>());
+    }
     *left -= std::min(*left, target.size() - before);
   }
   return Drain(&rows->cursor, left, batch);
@@ -193,29 +232,36 @@ struct MemoryBefore {
   HeldMemory held;
   int64_t first_within = INT64_MAX;
   int64_t last_within = INT64_MIN;
+
+  void Add(const schema::MemoryEventRow& event, const RowLimits& limits) {
+    if (event.executed_ns < limits.from_ns) {
+      held.Add({event.rank, event.device, event.category, event.unit, event.bytes});
+    } else if (event.issued_ns < limits.to_ns) {
+      first_within = std::min(first_within, event.id.value());
+      last_within = std::max(last_within, event.id.value());
+    }
+  }
 };
 
 // Has a connection of its own, so that any thread may call it.
-Result<MemoryBefore> ReadMemoryBefore(const std::string& path, const std::string& condition,
+Result<MemoryBefore> ReadMemoryBefore(const std::string& path, const IdRange& ids,
                                       const RowLimits& limits, const std::atomic<bool>& stopping) {
   SHARDSCOPE_ASSIGN_OR_RETURN(TraceReader reader, TraceReader::Open(path));
-  SHARDSCOPE_ASSIGN_OR_RETURN(Statement select,
-                              reader.database().Prepare(fmt::format(
-                                  "SELECT id, issued_ns, executed_ns, rank, device, "
-                                  "category, unit, bytes FROM memory_event WHERE {} ORDER BY id",
-                                  condition)));
+  const RowLimits all_times{.from_ns = INT64_MIN,
+                            .to_ns = INT64_MAX,
+                            .first_memory_event = ids.first,
+                            .last_memory_event = ids.last};
+  HotRows rows;
+  SHARDSCOPE_RETURN_IF_ERROR(StartHot(kTable<schema::MemoryEventRow>, all_times, &reader, &rows));
   MemoryBefore found;
-  const auto visit = [&] {
-    if (select.Integer(2) < limits.from_ns) {
-      found.held.Add(
-          {select.Integer(3), select.Text(4), select.Text(5), select.Text(6), select.Integer(7)});
-    } else if (select.Integer(1) < limits.to_ns) {
-      found.first_within = std::min(found.first_within, select.Integer(0));
-      found.last_within = std::max(found.last_within, select.Integer(0));
-    }
-    return !stopping;
-  };
-  SHARDSCOPE_RETURN_IF_ERROR(ForEachRow(path, "memory_event", &select, visit));
+  RowBatch batch;
+  const std::vector<schema::MemoryEventRow>& events = batch.Get<schema::MemoryEventRow>();
+  do {
+    Clear(&batch);
+    size_t left = kRowsAhead;
+    SHARDSCOPE_RETURN_IF_ERROR(DrainHot(&rows, &left, &batch));
+    for (const schema::MemoryEventRow& event : events) found.Add(event, limits);
+  } while (!events.empty() && !stopping);
   return found;
 }
 
@@ -360,7 +406,10 @@ Result<std::vector<schema::TrackId>> FinishedSource::TracksOfSpans() {
 
 Status FinishedSource::ReadRowsOf(const Table& table, int64_t first_step, int64_t last_step,
                                   RowBatch* batch) {
-  const std::string ids = ConditionOf(table, {.first_step = first_step, .last_step = last_step});
+  SHARDSCOPE_ASSIGN_OR_RETURN(
+      const IdRange range,
+      IdsOfSteps(table, {.first_step = first_step, .last_step = last_step}, &reader_.database()));
+  const std::string ids = ConditionOf(range);
   SHARDSCOPE_ASSIGN_OR_RETURN(
       const auto rows, Cursor::Open(table,
                                     fmt::format("WHERE {} AND step BETWEEN {} AND {} ORDER BY id",
@@ -465,13 +514,12 @@ Status FinishedSource::ReadMemoryHeld(const std::atomic<bool>& stopping, RowBatc
                               reader_.database().QueryInteger(
                                   "SELECT (SELECT coalesce(min(id), 0) / 2 FROM memory_event) + "
                                   "(SELECT coalesce(max(id), 0) / 2 FROM memory_event)"));
-  const auto start = [&](std::string_view half) {
-    return std::async(std::launch::async, [&, ids = fmt::format("id {} {}", half, middle)] {
-      return ReadMemoryBefore(path, ids, *limits_, stopping);
-    });
+  const auto start = [&](const IdRange& ids) {
+    return std::async(std::launch::async,
+                      [&, ids] { return ReadMemoryBefore(path, ids, *limits_, stopping); });
   };
-  auto first = start("<=");
-  Result<MemoryBefore> second = start(">").get();
+  auto first = start({.last = middle});
+  Result<MemoryBefore> second = start({.first = middle + 1}).get();
   Result<MemoryBefore> all = first.get();
   if (!all.ok()) return all.status();
   if (!second.ok()) return second.status();
@@ -509,7 +557,8 @@ Status FinishedSource::ReadDerived(const std::function<void(RowBatch*)>& take,
 Result<RowBatch> FinishedSource::ReadMemory() {
   if (memory_ == nullptr) {
     memory_ = std::make_unique<Memory>();
-    SHARDSCOPE_RETURN_IF_ERROR(Start(kTable<schema::MemoryEventRow>, {}, &reader_, &memory_->rows));
+    SHARDSCOPE_RETURN_IF_ERROR(
+        Start(kTable<schema::MemoryEventRow>, {}, {}, &reader_, &memory_->rows));
   }
   RowBatch batch;
   size_t left = kRowsAtATime;

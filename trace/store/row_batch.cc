@@ -28,6 +28,13 @@ class TableRows final : public TypedRows<Row> {
     }
     return true;
   }
+  void KeepIds([[maybe_unused]] size_t first, [[maybe_unused]] const IdRange& ids) override {
+    if constexpr (OfTable::kHasId) {
+      const auto begin = rows.begin() + static_cast<std::ptrdiff_t>(first);
+      const auto is_beyond = [&ids](const Row& row) { return !ids.Contains(row.id.value()); };
+      rows.erase(std::remove_if(begin, rows.end(), is_beyond), rows.end());
+    }
+  }
   void MoveTo(AnyRows* to) override {
     std::vector<Row>& target = static_cast<TypedRows<Row>*>(to)->rows;
     if (target.empty()) {

@@ -41,6 +41,14 @@ inline constexpr Table kTable = {schema::TableOf<Row>::kIndex,
                                  !schema::TableOf<Row>::kMoments.empty(),
                                  schema::TableOf<Row>::kPart};
 
+// Both included.
+struct IdRange {
+  int64_t first = INT64_MIN;
+  int64_t last = INT64_MAX;
+
+  bool Contains(int64_t id) const { return id >= first && id <= last; }
+};
+
 class AnyRows {
  public:
   explicit AnyRows(const Table& table) : table_(table) {}
@@ -58,6 +66,8 @@ class AnyRows {
   virtual int64_t IdOf(size_t index) const = 0;
   // Whether the ids from row `first` on ascend, the first of them above `before`.
   virtual bool IdsAscend(size_t first, int64_t before) const = 0;
+  // Removes those from row `first` on whose ids are not in `ids`.
+  virtual void KeepIds(size_t first, const IdRange& ids) = 0;
 
   // Moves all rows to the end of others of the same table.
   virtual void MoveTo(AnyRows* to) = 0;
