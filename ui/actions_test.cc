@@ -49,10 +49,11 @@ TEST(Actions, PanelsStandBetweenTheOthersInTheOrderOfTheirKeys) {
   const auto place = [&](Text title) { return std::ranges::find(titles, title) - titles.begin(); };
   EXPECT_EQ(place(Text::kCommandTimeline), place(Text::kCommandClear) + 1);
   EXPECT_EQ(place(Text::kCommandRuns), place(Text::kCommandTimeline) + 1);
-  EXPECT_EQ(place(Text::kCommandSchedule), place(Text::kCommandAdvice) + 1);
+  EXPECT_EQ(place(Text::kCommandDetails), place(Text::kCommandAdvice) + 1);
+  EXPECT_EQ(place(Text::kCommandSchedule), place(Text::kCommandDetails) + 1);
   EXPECT_EQ(place(Text::kCommandSteps), place(Text::kCommandSchedule) + 1);
   EXPECT_EQ(place(Text::kCommandCompare), place(Text::kCommandSteps) + 1);
-  EXPECT_EQ(place(Text::kCommandSaveTable), place(Text::kCommandDetails) + 1);
+  EXPECT_EQ(place(Text::kCommandSaveTable), place(Text::kCommandOverlap) + 1);
   EXPECT_EQ(titles.back(), Text::kCommandQuit);
 }
 

@@ -29,10 +29,7 @@ int64_t MomentOfLens(const LensState& lens) {
   return lens.now_ns - (lens.now_ns - lens.start_ns) % apart_ns;
 }
 
-}  // namespace
-
-std::optional<query::BlocksQuery> WantedBlocks(const Context& context) {
-  const BlocksState& state = context.blocks;
+std::optional<query::BlocksQuery> WantedIn(const BlocksState& state, const Context& context) {
   std::optional<query::BlocksQuery> wanted;
   if (context.report != nullptr) {
     wanted = analysis::BlocksAtPeak(context.report->memory, state.rank);
@@ -50,12 +47,22 @@ std::optional<query::BlocksQuery> WantedBlocks(const Context& context) {
   return wanted;
 }
 
-BlocksState BlocksBetween(const Context& context, std::optional<int64_t> moment_ns) {
+}  // namespace
+
+std::optional<query::BlocksQuery> WantedBlocks(const Context& context) {
+  return WantedIn(context.blocks, context);
+}
+
+std::optional<BlocksState> BlocksBetween(const Context& context, std::optional<int64_t> moment_ns,
+                                         std::optional<int32_t> rank) {
   BlocksState state = context.blocks;
   state.since_ns = moment_ns;
-  const std::optional<query::BlocksQuery> shown = WantedBlocks(context);
+  if (!moment_ns) return state;
+  if (!state.rank && !state.at_ns) state.rank = rank;
+  const std::optional<query::BlocksQuery> shown = WantedIn(state, context);
+  if (rank && shown && shown->rank != *rank) return std::nullopt;
   // The time lens has a moment of its own.
-  if (!moment_ns || !shown || context.lens.is_on || *moment_ns <= shown->at_ns) return state;
+  if (!shown || context.lens.is_on || *moment_ns <= shown->at_ns) return state;
   state.rank = shown->rank;
   state.since_ns = shown->at_ns;
   state.at_ns = moment_ns;

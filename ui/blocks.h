@@ -17,8 +17,11 @@ namespace shardscope::ui {
 std::optional<query::BlocksQuery> WantedBlocks(const Context& context);
 
 // The state in which the moment that is shown is compared with another: from the earlier of the two
-// to the later one. nullopt: with none.
-BlocksState BlocksBetween(const Context& context, std::optional<int64_t> moment_ns);
+// to the later one. No moment: with none. `rank`: in whose memory or lanes the moment was chosen;
+// before any was, it becomes the one that is shown. nullopt: the blocks that are shown are of
+// another rank, of which that moment would say something else.
+std::optional<BlocksState> BlocksBetween(const Context& context, std::optional<int64_t> moment_ns,
+                                         std::optional<int32_t> rank);
 
 // In a word or two what a block is, for a tile of its own: its unit; of none the innermost frame of
 // its stack, or the range, in which it was asked for, else the op that allocated it, else its

@@ -52,6 +52,34 @@ TEST(WantedBlocks, WhileTheLensPlaysItFollowsAFewTimesASecond) {
   EXPECT_EQ(WantedBlocks(context)->at_ns, context.lens.now_ns);
 }
 
+TEST(BlocksBetween, IsOfTheRankThatIsShownOrOfNone) {
+  Context context;
+  context.blocks.rank = 0;
+  context.blocks.at_ns = 180;
+  for (const std::optional<int32_t> rank : {std::optional<int32_t>(0), std::optional<int32_t>()}) {
+    const std::optional<BlocksState> before = BlocksBetween(context, 140, rank);
+    ASSERT_TRUE(before);
+    EXPECT_EQ(before->rank, 0);
+    EXPECT_EQ(before->since_ns, 140);
+    EXPECT_EQ(before->at_ns, 180);
+    const std::optional<BlocksState> after = BlocksBetween(context, 200, rank);
+    ASSERT_TRUE(after);
+    EXPECT_EQ(after->rank, 0);
+    EXPECT_EQ(after->since_ns, 180);
+    EXPECT_EQ(after->at_ns, 200);
+  }
+  EXPECT_FALSE(BlocksBetween(context, 140, 1));
+  EXPECT_FALSE(BlocksBetween(context, 200, 1));
+  EXPECT_TRUE(BlocksBetween(context, std::nullopt, std::nullopt));
+}
+
+TEST(BlocksBetween, BeforeAMomentWasChosenItIsOfTheRankWhereTheFirstOneIs) {
+  const std::optional<BlocksState> chosen = BlocksBetween(Context(), 140, 1);
+  ASSERT_TRUE(chosen);
+  EXPECT_EQ(chosen->rank, 1);
+  EXPECT_EQ(chosen->since_ns, 140);
+}
+
 TEST(BlockLabel, SaysWhoAskedForItWhereItHasNoUnit) {
   query::LiveBlock block;
   const auto label = [&block] { return BlockLabel(Language::kEnglish, block); };

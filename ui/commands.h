@@ -114,8 +114,9 @@ struct AskBlocks {               // what is live at one moment, block by block, 
   std::optional<int32_t> rank;   // none: as before, or the one that takes most
   std::optional<int64_t> at_ns;  // none: at its peak
 };
-struct CompareBlocks {              // with another moment
-  std::optional<int64_t> since_ns;  // none: with none
+struct CompareBlocks {                         // with another moment
+  std::optional<int64_t> since_ns;             // none: with none
+  std::optional<int32_t> rank = std::nullopt;  // where it was chosen; none: in no rank's place
 };
 // One of the two for the moment under the mouse, else the time lens's, else the start of what is
 // selected; else for none.

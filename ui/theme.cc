@@ -105,9 +105,9 @@ Theme MakeLight() {
               .stall_fill = Rgb(0xfde3cf),
               .hatch = Rgb(0x000000, 0x48),
               .idle = Rgb(0xc9ced6)};
-  theme.state = {.accent = Rgb(0x2f7fc1),
+  theme.state = {.accent = Rgb(0x266fae),
                  .good = Rgb(0x007a59),
-                 .bad = Rgb(0xb84f00),
+                 .bad = Rgb(0xb34c00),
                  .pending = Rgb(0xe69f00),
                  .pending_fill = Rgb(0xfff0cf),
                  .pending_text = Rgb(0x7a5200),

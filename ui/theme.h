@@ -36,7 +36,7 @@ struct SurfaceColors {
 struct InkColors {
   Color text = 0;
   Color dim = 0;
-  Color faint = 0;
+  Color faint = 0;     // thin lines, marks, what is disabled: too weak to be read
   Color filled = 0;    // filled part and handle of a slider
   Color on_light = 0;  // labels on spans, chosen by luminance
   Color on_dark = 0;

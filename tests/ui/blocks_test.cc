@@ -1,6 +1,7 @@
 // The panel Blocks over a run on disk: by key, by clicks into Memory, with an earlier moment.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <imgui_internal.h>
 
 #include <algorithm>
 #include <string>
@@ -205,6 +206,8 @@ TEST_F(BlocksTest, AClickIntoMemoryShowsThatMomentAndOneOnABlockItsOp) {
                                 [&](const query::OpRun& it) { return it.id == selection.op_run; });
   ASSERT_NE(run, runs.end());
   EXPECT_EQ(run->started_ns, 120 * kBlocksMs);
+  harness_.Frames(6);
+  EXPECT_NE(Drawn("block:0"), nullptr);  // Details does not come over them
 }
 
 TEST_F(BlocksTest, WithCtrlItIsTheMomentToCompareWith) {
@@ -233,6 +236,78 @@ TEST_F(BlocksTest, WhicheverOfTwoMomentsIsChosenFirstTheEarlierOneIsTheStart) {
   ASSERT_TRUE(blocks.at_ns && blocks.since_ns);
   EXPECT_LT(*blocks.since_ns, *blocks.at_ns);
   EXPECT_EQ(blocks.rank, 0);
+}
+
+// Not over the lesson that asks for a click, wherever that is docked.
+TEST_F(BlocksTest, AClickOnAnOpBringsDetailsToTheFrontAndSoDoesAKey) {
+  const auto is_shown = [this] { return harness_.log().Find("details", "title") != nullptr; };
+  const auto put_behind = [&](const char* panel) {
+    harness_.shell().Post(ui::FocusPanel{panel});
+    harness_.Frames(8);
+    EXPECT_FALSE(is_shown()) << panel;
+  };
+  const auto click_an_op = [this] {
+    for (const ui::DrawnItem& item : harness_.log().items()) {
+      const bool is_wide = item.box.x1 - item.box.x0 > 20;
+      if (item.panel != "timeline" || !item.id.starts_with("op_run:0:") || !is_wide) continue;
+      const ImVec2 middle((item.box.x0 + item.box.x1) / 2, (item.box.y0 + item.box.y1) / 2);
+      EXPECT_TRUE(harness_.Drive([middle](ImGuiTestContext* test) {
+        test->MouseMoveToPos(middle);
+        test->MouseClick();
+      }));
+      harness_.Frames(6);
+      return;
+    }
+    ADD_FAILURE() << "no op is wide enough";
+  };
+  put_behind("blocks");
+  click_an_op();
+  EXPECT_TRUE(is_shown());
+  put_behind("blocks");
+  Press(ImGuiKey_I);
+  harness_.Frames(8);
+  EXPECT_TRUE(is_shown());
+
+  ImGui::DockBuilderDockWindow("###lessons", ImGui::FindWindowByName("###details")->DockId);
+  harness_.Frames(4);
+  put_behind("lessons");
+  click_an_op();
+  EXPECT_FALSE(harness_.context().selection.op_run.is_none());
+  EXPECT_FALSE(is_shown());
+}
+
+TEST_F(BlocksTest, AMomentOfAnotherRankIsRefusedWithASentence) {
+  ClickMemory(0, 180, false);
+  ASSERT_TRUE(Shows("live", kShard));
+  const auto is_refused = [this] {
+    const ui::DrawnItem* said = harness_.log().Find("notice", "error");
+    const ui::BlocksState& blocks = harness_.context().blocks;
+    return said != nullptr &&
+           said->text.starts_with(
+               "The blocks that are shown are of rank 0, this moment is of "
+               "rank 1:") &&
+           blocks.rank == 0 && blocks.at_ns && !blocks.since_ns;
+  };
+  ClickMemory(1, 140, true);
+  EXPECT_TRUE(harness_.Until(is_refused, kBlocksSeconds));
+  harness_.shell().Post(ui::DismissNotice{});
+  harness_.Frames(2);
+  EXPECT_FALSE(is_refused());
+  PressOverLanes(ImGuiMod_Shift | ImGuiKey_M, 1, 140);
+  EXPECT_TRUE(harness_.Until(is_refused, kBlocksSeconds));
+  harness_.shell().Post(ui::DismissNotice{});
+  harness_.Frames(2);
+  // Of the same rank it is compared.
+  ClickMemory(0, 140, true);
+  EXPECT_TRUE(Shows("went", kGathered));
+}
+
+// Rank 1 takes more, and would be shown.
+TEST_F(BlocksTest, BeforeAMomentWasChosenOneWithCtrlIsComparedWithThePeakOfItsRank) {
+  ClickMemory(0, 110, true);
+  ASSERT_TRUE(Shows("came", kGathered));
+  EXPECT_EQ(std::get<int64_t>(Drawn("rank")->value), 0);
+  EXPECT_EQ(std::get<int64_t>(Drawn("at")->value), 120 * kBlocksMs);
 }
 
 TEST_F(BlocksTest, WhileTheTimeLensPlaysTheBlocksAreOfItsMoment) {

@@ -204,6 +204,31 @@ TEST_F(NarrowTest, StepsHaveAChartOrItsTableTheRoom) {
   }
 }
 
+TEST_F(NarrowTest, OfTheVerdictNoWordIsCut) {
+  const auto without_spaces = [](std::string text) {
+    std::erase(text, ' ');
+    return text;
+  };
+  int most_lines = 0;
+  for (const NarrowCase& narrow : kNarrowCases) {
+    Show(narrow, "overlap");
+    ASSERT_TRUE(harness_.Until([&] { return Drawn("overlap", "verdict") != nullptr; }, 60));
+    const ui::DrawnItem verdict = *Drawn("overlap", "verdict");
+    std::string drawn;
+    int lines = 0;
+    for (const ui::DrawnItem& text : Items("overlap", {"text"})) {
+      if (!IsIn(text.box, verdict.box)) continue;
+      drawn += text.text;
+      ++lines;
+    }
+    EXPECT_EQ(without_spaces(drawn), without_spaces(verdict.text)) << "at scale " << narrow.scale;
+    const ImGuiWindow& window = Window("overlap");
+    EXPECT_LE(verdict.box.x1, window.Pos.x + window.Size.x);
+    most_lines = std::max(most_lines, lines);
+  }
+  EXPECT_GT(most_lines, 1);
+}
+
 TEST_F(NarrowTest, ColumnsAreAsTheyWereWhereTheWindowIsAgain) {
   const auto widths = [&] {
     return std::vector<float>{Window("run_control").Size.x, Window("overlap").Size.x};

@@ -176,6 +176,42 @@ TEST_F(RanksTest, AnotherRunIsNotScrolledToWhereTheOneBeforeWas) {
   EXPECT_TRUE(HasLanes(0));
 }
 
+TEST_F(RanksTest, TheTimelineSaysHowManyRanksHaveNoLanesAndShowsThem) {
+  const auto line = [this] { return harness_.log().Find("timeline", "hidden_ranks"); };
+  Press(ImGuiMod_Ctrl | ImGuiKey_1);
+  EXPECT_EQ(line(), nullptr);
+  harness_.shell().Post(ui::PlaceRanks{{1}, ui::RankPlace::kPinned});
+  harness_.shell().Post(ui::PlaceRanks{{3, 4, 5}, ui::RankPlace::kHidden});
+  harness_.Frames(4);
+  ASSERT_NE(line(), nullptr);
+  EXPECT_EQ(line()->text, "hidden ranks: 3 · show");
+  Click("timeline", "hidden_ranks");
+  harness_.Frames(4);
+  EXPECT_TRUE(harness_.context().lanes.hidden_ranks.empty());
+  EXPECT_EQ(harness_.context().lanes.pinned_ranks, (std::set<int32_t>{1}));
+  EXPECT_EQ(line(), nullptr);
+
+  // By keyboard, where nothing but the line is left.
+  std::vector<int32_t> all;
+  for (const query::RankRows& rows : snapshot_->ranks) all.push_back(rows.rank);
+  harness_.shell().Post(ui::PlaceRanks{all, ui::RankPlace::kHidden});
+  harness_.Frames(4);
+  ASSERT_NE(line(), nullptr);
+  EXPECT_FALSE(HasLanes(0));
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) {
+    const ImGuiID wanted = test->GetID("//###timeline/hidden_ranks");
+    int left = 30;
+    do {
+      test->KeyPress(ImGuiKey_Tab);
+    } while (ImGui::GetFocusID() != wanted && --left > 0);
+    EXPECT_EQ(ImGui::GetFocusID(), wanted);
+    test->KeyPress(ImGuiKey_Enter);
+    test->Yield(4);
+  }));
+  EXPECT_TRUE(harness_.context().lanes.hidden_ranks.empty());
+  EXPECT_TRUE(HasLanes(0));
+}
+
 // However low its row: a sign, and words under the mouse.
 TEST_F(RanksTest, ARankWithoutLanesIsMarked) {
   Press(ImGuiMod_Ctrl | ImGuiKey_6);

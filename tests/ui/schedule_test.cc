@@ -130,6 +130,52 @@ TEST_F(ScheduleTest, AChangedTextIsCheckedAndCanBeTakenBack) {
   EXPECT_TRUE(Shown("valid"));
 }
 
+TEST_F(ScheduleTest, ATextThatWasChangedIsThereAgainWhenItsRunIs) {
+  const auto open = [this](const query::SnapshotPtr& snapshot) {
+    harness_.shell().OpenSnapshot(snapshot);
+    harness_.Frames(8);
+    harness_.shell().Post(ui::FocusPanel{"schedule"});
+    harness_.Frames(8);
+  };
+  const auto is_of_mine = [this](bool wanted) {
+    return harness_.Until(
+        [&] {
+          const auto& made = harness_.context().schedule.sheet;
+          return made != nullptr && made->text == harness_.context().schedule.asked &&
+                 made->text->starts_with("# of mine") == wanted;
+        },
+        kScheduleSeconds);
+  };
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) {
+    test->SetRef("//###schedule");
+    test->ItemClick("form/text");
+    test->ItemClick("##text");
+    test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Home);
+    test->KeyChars("# of mine");
+    test->KeyPress(ImGuiKey_Enter);
+    test->Yield(3);
+  }));
+  EXPECT_TRUE(is_of_mine(false));  // nothing has checked it
+  auto other = std::make_shared<query::Snapshot>(*snapshot_);
+  other->run_folder = "runs/other";
+  open(other);
+  EXPECT_TRUE(is_of_mine(false));
+  EXPECT_EQ(Drawn("revert"), nullptr);
+  open(snapshot_);
+  ASSERT_TRUE(is_of_mine(true));
+  // The grid says so, too, and leads back.
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) {
+    test->SetRef("//###schedule");
+    test->ItemClick("form/grid");
+    test->ItemClick("revert");
+  }));
+  EXPECT_TRUE(is_of_mine(false));
+  EXPECT_EQ(Drawn("revert"), nullptr);
+  open(snapshot_);
+  EXPECT_TRUE(is_of_mine(false));
+  EXPECT_EQ(Drawn("revert"), nullptr);
+}
+
 // By key and by link: the op goes past its neighbour, stays selected, and comes back.
 TEST_F(ScheduleTest, AnOpIsMovedAndTheScheduleCheckedAgain) {
   const plan::Schedule before = sheet().schedule;

@@ -70,6 +70,10 @@ class PanelFrames {
   // this one now had it.
   static void Raise(std::string_view id);
 
+  // Raise(), where that does not hide the panel that has the keyboard, or the lesson that asks for
+  // what is done.
+  void RaiseBesideUse(std::string_view id) const;
+
   // In the last frame, of its tabs.
   bool IsInFront(std::string_view id) const;
   // All that are, in the order of PanelWindows().

@@ -99,7 +99,14 @@ void Dispatcher::operator()(const ui::AskBlocks& command) const {
 }
 
 void Dispatcher::operator()(const ui::CompareBlocks& command) const {
-  shell.context_.blocks = ui::BlocksBetween(shell.context_, command.since_ns);
+  ui::Context& context = shell.context_;
+  auto between = ui::BlocksBetween(context, command.since_ns, command.rank);
+  if (!between) {
+    const int32_t shown = ui::WantedBlocks(context)->rank;
+    return shell.Notify(
+        TrFormat(context.language, ui::Text::kBlocksOtherRank, shown, *command.rank), true);
+  }
+  context.blocks = *std::move(between);
   (*this)(ui::FocusPanel{ui::panel_ids::kBlocks});
   shell.wants_.frame = true;
 }
@@ -117,7 +124,7 @@ void Dispatcher::operator()(const ui::BlocksHere& command) const {
     here = {selected->rank, selected->start_ns};
   }
   if (command.since) {
-    (*this)(ui::CompareBlocks{here.at_ns});
+    (*this)(ui::CompareBlocks{here.at_ns, here.rank});
   } else {
     (*this)(here);
   }

@@ -123,6 +123,7 @@ void Dispatcher::operator()(const ui::MarkArea&) const {
 
 void Dispatcher::operator()(const ui::SelectOp& command) const {
   ui::Selection& selection = shell.context_.selection;
+  if (!command.op_run.is_none()) shell.panel_frames_.RaiseBesideUse(ui::panel_ids::kDetails);
   if (command.add && !selection.op_run.is_none() && !command.op_run.is_none()) {
     // Again: no longer.
     const ui::SelectedOp op{command.op_run, command.rank};
@@ -147,6 +148,7 @@ void Dispatcher::operator()(const ui::ShowOp& command) const {
 }
 
 void Dispatcher::operator()(const ui::SelectSpan& command) const {
+  shell.panel_frames_.RaiseBesideUse(ui::panel_ids::kDetails);
   Select({query::OpRunId::None(), command.rank, {}, command.span});
 }
 

@@ -120,7 +120,7 @@ ui::Box Heading(const Look& look, std::string_view text) {
 }
 
 ui::Box FaintHeading(const Look& look, std::string_view text) {
-  TextStyle style{look.fonts.bold, ui::kSmallTextSize, look.theme.ink.faint};
+  TextStyle style{look.fonts.bold, ui::kSmallTextSize, look.theme.ink.dim};
   const ui::Box box = DrawText(look, style, ImGui::GetCursorScreenPos(), text);
   ImGui::Dummy({ContentWidth(), box.y1 - box.y0});
   return box;

@@ -12,7 +12,7 @@ namespace shardscope::widgets {
 TextStyle TextOf(const Look& look) { return {look.fonts.text, ui::kTextSize, look.theme.ink.text}; }
 TextStyle DimOf(const Look& look) { return {look.fonts.text, ui::kTextSize, look.theme.ink.dim}; }
 TextStyle FaintOf(const Look& look) {
-  return {look.fonts.text, ui::kSmallTextSize, look.theme.ink.faint};
+  return {look.fonts.text, ui::kSmallTextSize, look.theme.ink.dim};
 }
 TextStyle BoldOf(const Look& look) { return {look.fonts.bold, ui::kTextSize, look.theme.ink.text}; }
 TextStyle MonoOf(const Look& look) { return {look.fonts.mono, ui::kMonoSize, look.theme.ink.dim}; }

@@ -40,7 +40,7 @@ struct TextStyle {
 };
 TextStyle TextOf(const Look& look);   // regular, text ink
 TextStyle DimOf(const Look& look);    // regular, dim ink
-TextStyle FaintOf(const Look& look);  // small, faint ink
+TextStyle FaintOf(const Look& look);  // small, dim ink
 TextStyle BoldOf(const Look& look);   // bold, text ink
 TextStyle MonoOf(const Look& look);   // mono, dim ink
 

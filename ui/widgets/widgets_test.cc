@@ -4,13 +4,30 @@
 #include <string_view>
 #include <vector>
 
+#include "ui/commands.h"
+#include "ui/theme.h"
 #include "ui/widgets/fields.h"
 #include "ui/widgets/legend.h"
 #include "ui/widgets/line_breaks.h"
+#include "ui/widgets/look.h"
 #include "ui/widgets/tooltip.h"
 
 namespace shardscope::widgets {
 namespace {
+
+TEST(Look, EveryTextReadsOnWhatItStandsOnInBothThemes) {
+  for (const ui::ThemeName name : {ui::ThemeName::kDark, ui::ThemeName::kLight}) {
+    const ui::Theme& theme = ui::GetTheme(name);
+    const Look look{theme, {}};
+    for (const TextStyle& style :
+         {TextOf(look), DimOf(look), FaintOf(look), BoldOf(look), MonoOf(look)}) {
+      for (const Color ground : {theme.surface.window, theme.surface.panel, theme.surface.raised,
+                                 theme.surface.button}) {
+        EXPECT_GE(ui::Contrast(style.color, ground), 4.5);
+      }
+    }
+  }
+}
 
 TEST(Slider, ValueAndPlaceAreInverse) {
   const SliderSpec linear{.minimum = -1, .maximum = 3};

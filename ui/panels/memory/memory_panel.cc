@@ -374,7 +374,7 @@ void MemoryPanel::AskForBlocks(const Axis& axis, const std::vector<Row>& rows,
   for (const Row& row : rows) {
     if (mouse.y < row.box.y0 || mouse.y > row.box.y1) continue;
     if (ImGui::GetIO().KeyCtrl) {
-      commands->push_back(ui::CompareBlocks{axis.Ns(mouse.x)});
+      commands->push_back(ui::CompareBlocks{axis.Ns(mouse.x), row.rank});
     } else {
       commands->push_back(ui::AskBlocks{row.rank, axis.Ns(mouse.x)});
     }

@@ -87,12 +87,11 @@ class PlotLines {
 
   void Limit(int64_t bytes) {
     if (bytes <= 0 || bytes > plot_.max_bytes) return;
-    const ui::Color color = look_.theme.op.exposed;
-    const float y = DrawLine(plot_.box.x0, plot_.box.x1, bytes, color);
+    const float y = DrawLine(plot_.box.x0, plot_.box.x1, bytes, look_.theme.op.exposed);
     labels_.push_back({.id = "memory_limit",
                        .text = "engine.memory_limit " + FormatBytes(bytes),
                        .bytes = bytes,
-                       .color = color,
+                       .color = look_.theme.state.bad,
                        .y = y,
                        .is_left = true});
   }

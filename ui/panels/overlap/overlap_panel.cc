@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <string_view>
 
+#include "trace/base/text.h"
 #include "trace/base/time.h"
 #include "trace/base/units.h"
 #include "ui/panel_ids.h"
@@ -20,6 +23,7 @@
 #include "ui/widgets/bar_stack.h"
 #include "ui/widgets/buttons.h"
 #include "ui/widgets/labels.h"
+#include "ui/widgets/line_breaks.h"
 #include "ui/widgets/tooltip.h"
 
 namespace shardscope::panels {
@@ -29,7 +33,8 @@ using widgets::Look;
 
 constexpr float kLegendHeight = 26;  // of one line
 constexpr float kLegendLine = 17;
-constexpr float kVerdictHeight = 24;
+constexpr float kVerdictLine = 15;
+constexpr float kVerdictGap = 9;
 constexpr float kStallHeight = 20;
 constexpr float kStallPitch = 23;
 constexpr float kStallHeading = 24;
@@ -158,18 +163,28 @@ void DrawStall(const ui::Context& context, const analysis::StallGroup& group, do
   log->Text("stall_cause:" + group.title, sentence, box);
 }
 
-// What bounds these steps, in one line.
-void DrawVerdict(const ui::Context& context, const ui::Box& box, ui::DrawLog* log,
-                 ui::Commands* commands) {
+// What bounds these steps, in as many lines as it takes; a word that is wider than they are is cut,
+// and stands in the tooltip. Returns their height.
+float DrawVerdict(const ui::Context& context, ImVec2 at, float width, ui::DrawLog* log,
+                  ui::Commands* commands) {
   const Look look = widgets::LookOf(context);
   const analysis::Verdict& verdict = context.figures->explanation.verdict;
   const std::string line = ui::VerdictLine(context.language, verdict);
-  const ui::Box drawn = widgets::DrawTextClipped(look, widgets::BoldOf(look), {box.x0, box.y0},
-                                                 box.x1 - box.x0, line);
+  const widgets::TextStyle style = widgets::BoldOf(look);
+  const std::string lines = widgets::BreakLines(
+      line, width, [&](std::string_view part) { return widgets::TextSize(look, style, part).x; });
+  ui::Box drawn{at.x, at.y, at.x, at.y};
+  for (const std::string_view part : Split(lines, '\n')) {
+    const std::string_view words = part.substr(0, part.find_last_not_of(' ') + 1);
+    const ui::Box box = widgets::DrawTextClipped(look, style, {at.x, drawn.y1}, width, words);
+    drawn.x1 = std::max(drawn.x1, box.x1);
+    drawn.y1 += look.Px(kVerdictLine);
+  }
   log->Text("verdict", line, drawn);
+  const float height = drawn.y1 - at.y + look.Px(kVerdictGap);
   const ImVec2 cursor = ImGui::GetCursorScreenPos();
-  ImGui::SetCursorScreenPos({box.x0, box.y0});
-  if (widgets::ClickArea("##verdict", {box.x1 - box.x0, box.y1 - box.y0})) {
+  ImGui::SetCursorScreenPos(at);
+  if (widgets::ClickArea("##verdict", {width, height})) {
     commands->push_back(ui::FocusPanel{ui::panel_ids::kAdvice});
   }
   if (!context.headless) {
@@ -179,6 +194,7 @@ void DrawVerdict(const ui::Context& context, const ui::Box& box, ui::DrawLog* lo
     widgets::ItemTooltip(look, line, detail);
   }
   ImGui::SetCursorScreenPos(cursor);
+  return height;
 }
 
 void DrawStalls(const ui::Context& context, const std::string& note, const ui::Box& box,
@@ -243,8 +259,7 @@ void OverlapPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
   ImVec2 top = ImGui::GetCursorScreenPos();
   ImVec2 room = ImGui::GetContentRegionAvail();
   if (!context.figures->scope.empty()) {
-    const float height = look.Px(kVerdictHeight);
-    DrawVerdict(context, {top.x, top.y, top.x + room.x, top.y + height}, log, commands);
+    const float height = DrawVerdict(context, top, room.x, log, commands);
     top.y += height;
     room.y -= height;
   }

@@ -145,7 +145,7 @@ void DrawRowTexts(const RanksFrame& frame, const Strip& strip, RankFigure figure
   if (has_room || row.is_slow) {
     widgets::TextStyle style{look.fonts.text, ui::kSmallTextSize, look.theme.ink.dim};
     if (row.is_slow) style = {look.fonts.bold, ui::kSmallTextSize, look.theme.ink.text};
-    if (is_hidden) style.color = look.theme.ink.faint;
+    if (is_hidden) style.color = look.theme.ink.dim;
     // Text may be higher than a row; that of the first one stays below the edge.
     const float y = std::max(middle - look.Px(ui::kSmallTextSize + 2) / 2, places.origin.y);
     // The sign stands for the words, which a low strip has no room for.

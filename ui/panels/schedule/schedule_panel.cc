@@ -41,6 +41,7 @@ constexpr float kSelectedHeight = 92;
 constexpr float kNumberColumn = 44;
 constexpr float kWaitsColumn = 110;
 constexpr size_t kListedOps = 12;
+constexpr const char* kTextField = "##text";
 constexpr std::string_view kEdited = " edited";  // behind the name of what it was made of
 
 std::string NumbersText(const std::vector<OpIndex>& ops) {
@@ -104,17 +105,25 @@ std::optional<query::ScheduleId> SchedulePanel::Wanted(const ui::Context& contex
   return in_focus_;
 }
 
+void SchedulePanel::Leave() {
+  if (is_changed_) left_.insert_or_assign(run_folder_, typed_);
+  // Else Dear ImGui would write what it has of the field over the next text.
+  const ImGuiID field = ImGui::GetID(kTextField);
+  if (ImGui::GetActiveID() == field) ImGui::ClearActiveID();
+  ImGuiInputTextDeactivatedState& last = ImGui::GetCurrentContext()->InputTextDeactivatedState;
+  if (last.ID == field) last.ID = 0;
+  chosen_.reset();
+  looked_in_ = {};
+  choices_of_.reset();
+  shown_ = query::ScheduleId::None();
+  is_changed_ = false;
+  run_.clear();
+  asked_ = sent_ = nullptr;
+}
+
 bool SchedulePanel::ChooseSchedule(const ui::Context& context) {
-  // The shell forgets what was asked when a run is closed.
-  if (asked_ != nullptr && context.schedule.asked == nullptr) {
-    chosen_.reset();
-    looked_in_ = {};
-    choices_of_.reset();
-    shown_ = query::ScheduleId::None();
-    is_changed_ = false;
-    run_.clear();
-    asked_ = sent_ = nullptr;
-  }
+  // The shell forgets what was asked when a run is closed, or opened in another part.
+  if (asked_ != nullptr && context.schedule.asked == nullptr) Leave();
   const auto runs = [&](const auto& entry) { return entry.second.text == run_; };
   if (!run_.empty() && std::ranges::any_of(context.snapshot->schedules, runs)) {
     run_.clear();
@@ -134,7 +143,12 @@ bool SchedulePanel::ChooseSchedule(const ui::Context& context) {
   shown_ = *wanted;
   program_ = 0;
   typed_ = found->second.text;
+  run_folder_ = context.snapshot->run_folder;
   asked_ = nullptr;
+  if (auto left = left_.extract(run_folder_)) {
+    typed_ = std::move(left.mapped());
+    is_changed_ = true;
+  }
   return true;
 }
 
@@ -431,6 +445,14 @@ void SchedulePanel::DrawGrid(const ScheduleFrame& frame) {
   ImGui::EndChild();
 }
 
+void SchedulePanel::DrawRevert(const ScheduleFrame& frame) {
+  const bool clicked = widgets::LinkText(frame.look, "revert", frame.Tr(Text::kScheduleRevert));
+  frame.NoteItem("revert", frame.Tr(Text::kScheduleRevert));
+  if (!clicked) return;
+  is_changed_ = false;
+  shown_ = query::ScheduleId::None();  // is read again
+}
+
 void SchedulePanel::DrawText(const ScheduleFrame& frame) {
   if (typed_.size() > kMostEdited) {
     const std::string text = ui::TrFormat(frame.context.language, Text::kScheduleLarge,
@@ -442,17 +464,14 @@ void SchedulePanel::DrawText(const ScheduleFrame& frame) {
                                              widgets::Emphasis::kPrimary);
   if (is_changed_) {
     ImGui::SameLine(0, frame.look.Px(10));
-    if (widgets::LinkText(frame.look, "revert", frame.Tr(Text::kScheduleRevert))) {
-      is_changed_ = false;
-      shown_ = query::ScheduleId::None();  // is read again
-    }
+    DrawRevert(frame);
   }
   // What it says at length, under the text that it is about.
   const ui::ScheduleSheet* sheet = frame.context.schedule.sheet.get();
   const bool is_refused = sheet != nullptr && sheet->text == asked_ && sheet->refusal.has_value();
   const float room = ImGui::GetContentRegionAvail().y;
   const float height = is_refused ? room * 0.6F : room;
-  const bool entered = widgets::TextArea(frame.look, "##text", &typed_, {-FLT_MIN, height});
+  const bool entered = widgets::TextArea(frame.look, kTextField, &typed_, {-FLT_MIN, height});
   if (ImGui::IsItemEdited()) is_changed_ = true;
   if (entered || entered_click) Check(frame.commands);
   if (!is_refused) return;
@@ -480,6 +499,7 @@ void SchedulePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comma
   DrawRun(frame);
   widgets::Gap(frame.look, 2);
   if (as_text_) return DrawText(frame);
+  if (is_changed_) DrawRevert(frame);
   if (context.schedule.sheet == nullptr) return;
   // Ops are numbered anew in each. One in which an op was moved takes the place of that before.
   const bool is_asked = frame.sheet().text == asked_;

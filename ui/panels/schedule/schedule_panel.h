@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,8 @@ class SchedulePanel : public ui::Panel {
 
  private:
   std::optional<query::ScheduleId> Wanted(const ui::Context& context);
+  // Forgets what is of the run that was open, but for the text that was changed.
+  void Leave();
   // true: there is one.
   bool ChooseSchedule(const ui::Context& context);
   void DrawChoices(const ScheduleFrame& frame);
@@ -38,6 +41,7 @@ class SchedulePanel : public ui::Panel {
   void ReadMoveKeys();
   // false: it cannot go there.
   bool MoveSelected(const ScheduleFrame& frame, bool earlier);
+  void DrawRevert(const ScheduleFrame& frame);
   void DrawText(const ScheduleFrame& frame);
   void Check(ui::Commands* commands);
 
@@ -63,6 +67,9 @@ class SchedulePanel : public ui::Panel {
   bool as_text_ = false;
   bool is_changed_ = false;  // the text is no longer that of the run
   std::string typed_;
+  std::string run_folder_;  // whose Schedule that is
+  // What was typed for other runs and is not theirs, by run folder, for when they are open again.
+  std::map<std::string, std::string> left_;
   std::string run_;  // the text that the run was asked to train with, until it does
   std::shared_ptr<const std::string> asked_;  // what is checked
   std::shared_ptr<const std::string> sent_;   // what `run_` was made of

@@ -175,7 +175,7 @@ float DrawSentences(const ui::Context& context, const ui::Box& box, ui::DrawLog*
   const std::vector<const analysis::RankMoment*> told = RanksToTell(context);
   for (const analysis::RankMoment* rank : told) {
     const bool is_bad = rank->exposes() || rank->stall.has_value();
-    style.color = is_bad ? look.theme.op.exposed : look.theme.ink.text;
+    style.color = is_bad ? look.theme.state.bad : look.theme.ink.text;
     line(fmt::format("moment:{}", rank->rank),
          MomentSentence(*rank, ui::MomentWordsOf(context.language)));
     y += look.Px(kSentenceHeight);

@@ -26,6 +26,7 @@
 #include "ui/timeline/geometry.h"
 #include "ui/timeline/gpu/work_facts.h"
 #include "ui/values.h"
+#include "ui/widgets/buttons.h"
 #include "ui/widgets/labels.h"
 #include "ui/widgets/tooltip.h"
 
@@ -109,6 +110,29 @@ using widgets::Look;
 
 constexpr float kScrollPixels = 48;  // a notch of the wheel over the gutter
 constexpr float kBelowLanes = 28;    // room for the labels of changes under the last rank
+constexpr float kHiddenLine = 20;
+constexpr float kLeastHeight = 20;  // of the lanes
+
+// Under the lanes, in sight however far they are scrolled: that ranks have none, with a link that
+// shows them. From `top` to `bottom` there is room for both; returns where the lanes end.
+float DrawHiddenRanks(const ui::Context& context, float top, float bottom, ui::DrawLog* log,
+                      ui::Commands* commands) {
+  const std::set<int32_t>& hidden = context.lanes.hidden_ranks;
+  const auto count = std::ranges::count_if(
+      hidden, [&](int32_t rank) { return context.snapshot->FindRank(rank) != nullptr; });
+  if (count == 0) return bottom;
+  const Look look = widgets::LookOf(context);
+  const float end = std::max(bottom - look.Px(kHiddenLine), top + look.Px(kLeastHeight));
+  const std::string text = ui::TrFormat(context.language, ui::Text::kTimelineHiddenRanks, count);
+  ImGui::SetCursorScreenPos(
+      {ImGui::GetWindowPos().x + look.Px(ui::kPanelPadding), end + look.Px(3)});
+  if (widgets::LinkText(look, "hidden_ranks", text)) {
+    const std::vector<int32_t> ranks(hidden.begin(), hidden.end());
+    commands->push_back(ui::PlaceRanks{ranks, ui::RankPlace::kInOrder});
+  }
+  log->Int("hidden_ranks", text, count, "", PanelFrame::LastItem());
+  return end;
+}
 
 }  // namespace
 
@@ -182,7 +206,8 @@ void TimelinePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comma
   const Axis axis = timeline::WindowAxis(context);
   header_.Draw(context, axis, log, commands);
   const ImVec2 top = ImGui::GetCursorScreenPos();
-  const float bottom = top.y + std::max(ImGui::GetContentRegionAvail().y, look.Px(20));
+  const float room_end = top.y + std::max(ImGui::GetContentRegionAvail().y, look.Px(kLeastHeight));
+  const float bottom = DrawHiddenRanks(context, top.y, room_end, log, commands);
   const ui::Box box{axis.left(), top.y, axis.right(), bottom};
   UpdateLayout(context, ImGui::GetIO().MousePos.y - box.y0);
   HandleMouse(context, axis, box, commands);
@@ -304,7 +329,7 @@ void TimelinePanel::DrawGutter(const ui::Context& context, const ui::Box& box, u
     const Lane& lane = layout_.lanes[at];
     widgets::TextStyle style = widgets::DimOf(look);
     style.size = ui::kSmallTextSize;
-    if (lane.source.kind == LaneKind::kExposed) style.color = theme.op.exposed;
+    if (lane.source.kind == LaneKind::kExposed) style.color = theme.state.bad;
     const std::string name = lane.source.Label(context.language);
     const float y = origin + lane.y + (lane.height - look.Px(13)) / 2;
     const float right = box.x0 - look.Px(8);
@@ -335,7 +360,7 @@ void TimelinePanel::DrawChannel(const ui::Context& context, const Lane& lane, Im
       lane.source.rank->tracks.SharesChannel(*context.snapshot, stream);
   const std::string text = stream.several_channels ? "q*" : fmt::format("q{}", stream.channel);
   widgets::TextStyle style = widgets::FaintOf(look);
-  if (other != nullptr) style.color = look.theme.op.exposed;
+  if (other != nullptr) style.color = look.theme.state.bad;
   const ImVec2 size = widgets::TextSize(look, style, text);
   const ui::Box box{right_middle.x - size.x - look.Px(6), right_middle.y - look.Px(7),
                     right_middle.x, right_middle.y + look.Px(7)};

@@ -246,7 +246,7 @@ void ApplyStyle(const ui::Theme& theme, float scale) {
   ImVec4* colors = style.Colors;
   const ImVec4 clear(0, 0, 0, 0);
   colors[ImGuiCol_Text] = ToVec4(theme.ink.text);
-  colors[ImGuiCol_TextDisabled] = ToVec4(theme.ink.faint);
+  colors[ImGuiCol_TextDisabled] = ToVec4(theme.ink.dim);  // hints in fields
   colors[ImGuiCol_WindowBg] = ToVec4(theme.surface.panel);
   colors[ImGuiCol_ChildBg] = clear;
   colors[ImGuiCol_PopupBg] = ToVec4(theme.surface.raised);
