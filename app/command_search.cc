@@ -40,9 +40,10 @@ nlohmann::json JsonOf(const query::Snapshot& snapshot, const SearchHit& hit) {
   nlohmann::json json = {{"name", NameOf(snapshot, hit)},
                          {"kind", KindOf(snapshot, hit)},
                          {"start_ns", hit.start_ns},
-                         {"end_ns", hit.end_ns},
+                         {"end_ns", nullptr},
                          {"rank", nullptr},
                          {"step", nullptr}};
+  if (hit.has_end) json["end_ns"] = hit.end_ns;
   if (hit.rank >= 0) json["rank"] = hit.rank;
   if (hit.step != -1) json["step"] = hit.step;
   // What finds it in the trace.
@@ -63,18 +64,22 @@ std::string PrintFoundJson(const query::Snapshot& snapshot, const std::string& q
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
+std::string TakesText(const SearchHit& hit) {
+  if (hit.what == analysis::HitKind::kMarker) return "";
+  return hit.has_end ? FormatDuration(hit.end_ns - hit.start_ns) : "not ended";
+}
+
+// Times as `moment --at`, `area --from` and the app's G take them.
 std::string PrintFoundText(const query::Snapshot& snapshot, const SearchResult& found) {
   std::string text = fmt::format(
       "{}, {} in sum, p50 {}, p95 {}\n", Counted(found.count, "hit"), FormatDuration(found.sum_ns),
       FormatDuration(found.duration_ns.p50), FormatDuration(found.duration_ns.p95));
   if (found.hits.empty()) return text;
   text +=
-      fmt::format("\n{:>14}  {:>8}  {:>4}  {:>5}  name\n", "from start", "takes", "rank", "step");
+      fmt::format("\n{:>14}  {:>9}  {:>4}  {:>5}  name\n", "from start", "takes", "rank", "step");
   for (const SearchHit& hit : found.hits) {
-    const bool is_moment = hit.what == analysis::HitKind::kMarker;
-    text += fmt::format("{:>11} ms  {:>8}  {:>4}  {:>5}  {}\n",
-                        analysis::MsFromStart(snapshot, hit.start_ns),
-                        is_moment ? "" : FormatDuration(hit.end_ns - hit.start_ns),
+    text += fmt::format("{:>12} s  {:>9}  {:>4}  {:>5}  {}\n",
+                        analysis::SecondsFromStart(snapshot, hit.start_ns), TakesText(hit),
                         hit.rank < 0 ? "" : std::to_string(hit.rank),
                         hit.step == -1 ? "" : std::to_string(hit.step),
                         Shortened(Printable(NameOf(snapshot, hit)), kNameColumns));
@@ -123,6 +128,8 @@ void AddSearchCommand(CLI::App& app, int* exit_code) {
       ->required()
       ->type_name("QUERY");
   command->add_flag("--json", arguments->json, "JSON in nanoseconds, with the ids of all hits");
+  command->footer(
+      "A time of the list (0.012345 s) leads there: G in the app, moment --at, area --from.");
   command
       ->add_option("--limit", arguments->limit,
                    fmt::format("List the first N hits (default {}, with --json {}); all count",

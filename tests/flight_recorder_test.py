@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 import unittest
 
 from chrome_traces import Trace
@@ -54,6 +55,8 @@ class FlightRecorderTest(ImportTestCase):
 
     def test_text_begins_with_the_sentence_and_lists_the_ranks(self):
         text = self.run_program(APP, "report", self.dumps("run", {rank: hanging(rank).value() for rank in range(4)})).stdout
+        self.assertTrue(text.startswith("run: failed, 4 ranks, "), text)
+        self.assertEqual(self.report(self.root / "run")["state"], "failed")
         self.assertEqual(text.splitlines()[2], IN_PROGRAM)
         self.assertEqual(text.count("wait in all_gather"), 1)
         self.assertIn("Group 0 (default_pg): the last collectives of each rank\n", text)
@@ -80,8 +83,23 @@ class FlightRecorderTest(ImportTestCase):
                               "JOIN track t ON t.id = s.track JOIN string n ON n.id = s.name_string ORDER BY s.start_ns")
         self.assertEqual(spans[3], {"track": "collectives of group 0 (default_pg)", "name": "nccl:reduce_scatter",
                                     "start_ns": (BASE_US + 320) * 1000, "duration_ns": 30_000, "category": "communication"})
+        self.assertEqual(spans[4], {"track": "collectives of group 0 (default_pg)", "name": "nccl:all_gather (not ended)",
+                                    "start_ns": (BASE_US + 420) * 1000, "duration_ns": 0, "category": "communication"})
         versions = self.sql(run, "SELECT key, value FROM config WHERE key LIKE 'import.flight%' ORDER BY key")
         self.assertEqual([row["value"] for row in versions], ["2.21.5", "2.9"])
+
+    def test_what_never_ended_is_found_and_in_no_sum(self):
+        run = self.dumps("run", {rank: hanging(rank).value() for rank in range(2)})
+        flight = Flight(2)
+        flight.ask("nccl:all_gather", "scheduled", at_us=100)
+        flight.ask("nccl:send 2->3", at_us=900, is_p2p=True)  # long after it
+        (run / "nccl_trace_rank_2").write_bytes(pickle.dumps(flight.value()))
+        found = json.loads(self.run_program(APP, "search", run, "all_gather", "--json").stdout)
+        waits = [(hit["rank"], hit["name"]) for hit in found["hits"] if hit["end_ns"] is None]
+        self.assertEqual(waits, [(2, "nccl:all_gather (not ended)"), (0, "nccl:all_gather (not ended)")])
+        self.assertEqual((found["count"], found["sum_ns"], found["p95_ns"]), (8, 6 * 30_000, 30_000))
+        text = self.run_program(APP, "search", run, "all_gather").stdout
+        self.assertEqual(len(re.findall(r" s  not ended  ", text)), 2, text)
 
     def test_a_rank_without_a_dump_is_said(self):
         hang = self.hang(self.dumps("run", {rank: hanging(rank).value() for rank in (0, 2)}))
@@ -167,6 +185,7 @@ class FlightRecorderTest(ImportTestCase):
         flight.ask("nccl:all_reduce")
         hang = self.hang(self.dumps("run", {0: flight.value()}))
         self.assertEqual((hang["is_hang"], hang["sentence"]), (False, "Nothing is pending: all that rank 0 remembered has ended."))
+        self.assertEqual(self.report(self.root / "run")["state"], "finished")
         trace = Trace(0)
         trace.host("aten::mm", 10, 20, category="cpu_op")
         trace.write(self.root / "trace.json")

@@ -173,6 +173,20 @@ class ImportTest(ImportTestCase):
                 if report["verdict"]["sentence"]:
                     self.assertLess(text.index("A file of it is not whole"), text.index(report["verdict"]["sentence"]))
 
+    def test_of_several_cut_files_window_and_report_name_the_same(self):
+        folder = self.root / "several"
+        folder.mkdir()
+        for rank, lost_bytes in ((0, 400), (1, 0), (2, 600)):
+            data = fsdp2_step(rank).text().encode()
+            (folder / f"rank{rank}.json").write_bytes(data[:len(data) - lost_bytes])
+        report = self.report(folder)
+        self.assertEqual((report["state"], [file.split(":")[0] for file in report["cut_files"]]), ("cut", ["kineto (rank 0)", "kineto (rank 2)"]))
+        drawn = self.drawn(folder)
+        self.assertEqual(drawn["top_bar", "state"]["text"], "CUT")
+        self.assertEqual(drawn["banner", "problems"]["value"], len(report["cut_files"]))
+        for file in report["cut_files"]:
+            self.assertIn(file, drawn["banner", "problem"]["text"])
+
     def test_other_commands_import_into_the_cache_once(self):
         self.write_fsdp2()
         first = json.loads(self.run_program(APP, "report", self.folder, "--json").stdout)

@@ -1,6 +1,7 @@
 """`shardscope search` against SQL over the same trace: which rows, how many, how long; and what it says of queries that are wrong."""
 
 import json
+import re
 import unittest
 
 from programs import APP, ProgramTest
@@ -89,6 +90,14 @@ class SearchTest(ProgramTest):
             text = self.run_program(APP, "search", run, "kind:op", "--limit", 3).stdout
             self.assertIn(f"{every['count']} hits, ", text)
             self.assertIn(f"and {every['count'] - 3} later", text)
+
+        with self.subTest("times lead back to the hits"):
+            for hit, line in zip(few["hits"], text.splitlines()[3:], strict=False):
+                at = re.match(r" *(\d+\.\d{6} s) ", line)[1]
+                moment = self.run_program(APP, "moment", run, "--at", at).stdout
+                self.assertTrue(moment.startswith(f"{at} from the start"), moment)
+                exact = json.loads(self.run_program(APP, "moment", run, "--at", at, "--json").stdout)
+                self.assertLessEqual(abs(exact["time_ns"] - hit["start_ns"]), 1000)
 
     def test_markers_are_found_and_queries_that_are_wrong_are_named(self):
         change = self.root / "change.toml"

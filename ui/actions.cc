@@ -16,6 +16,7 @@
 #include "ui/scope.h"
 #include "ui/search.h"
 #include "ui/values.h"
+#include "ui/whole_run.h"
 
 namespace shardscope::ui {
 namespace {
@@ -50,7 +51,8 @@ Commands Toggle(const Context& context, Overlay overlay) {
 }
 Commands FitAll(const Context& context) {
   if (!context.snapshot) return {};
-  return {SetView{context.snapshot->start_ns, context.snapshot->end_ns}};
+  const View whole = WholeRun(*context.snapshot);
+  return {SetView{whole.start_ns, whole.end_ns}};
 }
 Commands NextScopeOf(const Context& context) {
   if (!context.snapshot) return {};

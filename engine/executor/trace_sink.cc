@@ -6,6 +6,7 @@
 #include "engine/plan/text.h"
 #include "trace/base/check.h"
 #include "trace/base/mutex.h"
+#include "trace/base/not_ended.h"
 #include "trace/base/time.h"
 #include "trace/base/trace_keys.h"
 #include "trace/base/words.h"
@@ -308,7 +309,7 @@ void TraceSink::OnUnfinished(const Activity& activity) {
     row.track = Find(activity.schedule).tracks.at(activity.rank)[static_cast<size_t>(op.stream)];
     row.start_ns = op.since_ns;
     row.duration_ns = MonotonicNs() - op.since_ns;
-    row.name_string = recorder_->AddString(op.name + " (unfinished)");
+    row.name_string = recorder_->AddString(op.name + std::string(kNotEnded));
     row.category = plan::Name(plan::CategoryOf(planned.kind));
     row.op_run = schema::OpRunId::None();
     recorder_->Record(row);

@@ -136,7 +136,7 @@ class DiskTest(ProgramTest):
                     self.assertIn("and train again", done.stderr)  # there is no earlier one
                     self.assertIn("no checkpoint before step 2", done.stdout)  # which is said, and no error
                 report = json.loads(self.app("report", "--json", shim=False))
-                self.assertEqual((report["state"], report["steps"][-1]["step"]), ("finished", 3))
+                self.assertEqual((report["state"], report["steps"][-1]["step"]), ("failed" if code else "finished", 3))
 
     def test_on_error_stop_ends_the_training_and_what_was_written_can_be_read(self):
         process = self.start("record.on_error=stop")

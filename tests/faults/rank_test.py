@@ -24,7 +24,7 @@ class RankFaultTest(ProgramTest):
         text = error.removeprefix("error: ")
         self.assertIn(text, (out / "log.txt").read_text())
         report = self.report(out)
-        self.assertEqual(report["state"], "finished")
+        self.assertEqual(report["state"], "failed")
         self.assertEqual([(m["step"], m["new_value"]) for m in report["markers"] if m["kind"] == "error"], [(3, text)])
         self.assertEqual({(row["rank"], row["step"]) for row in report["steps"]}, {(r, s) for r in range(3) for s in range(3)})
         self.assertIn(text, self.run_program(APP, "report", out).stdout)
@@ -40,7 +40,7 @@ class RankFaultTest(ProgramTest):
                          "ranks 0, 2 wait for it in ", "sequence ", "comm.timeout=1.00 s")
         unfinished = self.sql(out, "SELECT t.rank, t.name, n.text FROM span JOIN track t ON t.id = span.track "
                                    "JOIN string n ON n.id = span.name_string")
-        self.assertIn({"rank": 1, "name": "compute", "text": "F m0 block1.mlp forward (unfinished)"}, unfinished)
+        self.assertIn({"rank": 1, "name": "compute", "text": "F m0 block1.mlp forward (not ended)"}, unfinished)
         ran = self.sql(out, "SELECT count(*) AS n FROM op_run JOIN plan_op p ON p.id = op_run.plan_op "
                             "WHERE op_run.rank = 1 AND step = 3 AND p.name = 'F m0 block1.mlp forward'")
         self.assertEqual(ran, [{"n": 0}])

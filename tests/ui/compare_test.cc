@@ -38,8 +38,9 @@ void WriteRun(const std::string& folder, bool optimizer, int64_t gap_ns = 0) {
   const auto track_id = recorder->Add(track);
   const auto forward = query::AddPlanOp(recorder.get(), "F block0", "forward", "compute");
   const auto adam = query::AddPlanOp(recorder.get(), "OPT block0", "optimizer", "compute");
+  const int64_t apart_ns = std::max(10 * kCompareMs, 8 * kCompareMs + gap_ns);
   for (int64_t step = 0; step < 8; ++step) {
-    const int64_t start_ns = (100 + 10 * step) * kCompareMs;
+    const int64_t start_ns = 100 * kCompareMs + step * apart_ns;
     const auto add = [&](query::PlanOpId op, int64_t from_ns, int64_t to_ns) {
       record::OpRecord run = query::OpAt(op, 0, step, start_ns + from_ns, start_ns + to_ns);
       run.run.track = track_id;
@@ -230,6 +231,22 @@ TEST_F(CompareTest, ARowOfIdleTimeLeadsToTheGap) {
       },
       10));
   EXPECT_FALSE(harness_.context().selection.op_run.is_none());
+}
+
+// Steps of 5 ms beside some of 607 ms.
+TEST_F(CompareTest, BinsOfRunsThatAreFarApartAreLogarithmicAndSaySo) {
+  const std::string slow = folder_.path() + "/slow";
+  WriteRun(slow, true, 600 * kCompareMs);
+  harness_.shell().Post(ui::CompareWith{b_, {}, {}});
+  ASSERT_TRUE(Shown("sentence"));
+  EXPECT_THAT(Drawn("histogram")->text, testing::Not(HasSubstr("logarithmic")));
+  EXPECT_EQ(Drawn("histogram_middle"), nullptr);
+  harness_.shell().Post(ui::CompareWith{slow, {}, {}});
+  ASSERT_TRUE(Shown("histogram_middle"));
+  EXPECT_THAT(Drawn("histogram")->text, HasSubstr("logarithmic"));
+  const auto middle_ns = std::get<int64_t>(Drawn("histogram_middle")->value);
+  EXPECT_GT(middle_ns, 50 * kCompareMs);  // of 5 and 607 it is 55
+  EXPECT_LT(middle_ns, 60 * kCompareMs);
 }
 
 TEST_F(CompareTest, ChineseNamesPhases) {

@@ -217,6 +217,44 @@ TEST_F(StatesTest, ATraceOfAFileThatIsNotWholeIsCalledCutAndSaysWhy) {
   EXPECT_THAT(Text("banner", "problem"), HasSubstr("it ends in an event"));
 }
 
+TEST_F(StatesTest, WhatNeverEndedIsOpenAtItsEndAndDetailsSaySo) {
+  query::Snapshot run = RecordedProgram();
+  run.meta["imported"] = "flight_recorder";
+  run.tracks.push_back(
+      {query::TrackId(1), 0, "collectives of group 0", query::TrackRole::kHost, 0});
+  for (const char* name : {"", "nccl:all_gather", "nccl:all_gather (not ended)"}) {
+    run.names.Append(name);
+  }
+  const auto add = [&run](int64_t id, int64_t start_ns, int64_t end_ns, int32_t name) {
+    run.ranks[0].spans.Append({query::SpanId(id), query::TrackId(1), start_ns, end_ns, name,
+                               query::SpanCategory::kCommunication});
+  };
+  add(1, 1'000'000, 2'000'000, 1);
+  add(2, 5'000'000, 5'000'000, 2);
+  query::FlightEntry entry;
+  entry.state = query::FlightState::kStarted;
+  entry.sequence = 1;
+  entry.group = "0";
+  run.flight_entries.Append(entry);
+  Open(run);
+  EXPECT_GT(harness_.context().view.end_ns, run.end_ns);  // there is room behind it
+  const ui::DrawnItem* ended = harness_.log().Find("timeline", "range:0:1");
+  const ui::DrawnItem* open = harness_.log().Find("timeline", "range:0:2");
+  ASSERT_NE(ended, nullptr);
+  ASSERT_NE(open, nullptr);
+  // A millisecond, and to the end of the view.
+  EXPECT_GT(open->box.x1 - open->box.x0, 1.2F * (ended->box.x1 - ended->box.x0));
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(PlaceOf(harness_, "timeline", "range:0:2"));
+    test->MouseClick();
+  }));
+  harness_.Frames(4);
+  EXPECT_EQ(harness_.context().selection.span, query::SpanId(2));
+  EXPECT_EQ(Text("details", "ended"), "never");
+  EXPECT_EQ(Text("details", "duration"), "");
+  EXPECT_THAT(Text("details", "meaning"), HasSubstr("never ended"));
+}
+
 // From the dumps of flight recorders.
 TEST_F(StatesTest, AHangIsNotCalledFinishedAndCollectivesSayWhereEachRankIs) {
   query::Snapshot run = RecordedProgram();

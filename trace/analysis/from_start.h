@@ -15,12 +15,7 @@ inline std::string ExactMs(int64_t duration_ns) {
   return fmt::format("{:.3f}", static_cast<double>(duration_ns) / 1e6);
 }
 
-// "12.345": from the start of the run.
-inline std::string MsFromStart(const query::Snapshot& snapshot, int64_t time_ns) {
-  return ExactMs(time_ns - snapshot.RunStartNs());
-}
-
-// "0.012345": the same in seconds.
+// "0.012345": from the start of the run, in seconds. With " s" ParseMoment() (moment.h) takes it.
 inline std::string SecondsFromStart(const query::Snapshot& snapshot, int64_t time_ns) {
   return fmt::format("{:.6f}", static_cast<double>(time_ns - snapshot.RunStartNs()) / 1e9);
 }

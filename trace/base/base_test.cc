@@ -52,6 +52,9 @@ TEST(Units, DifferencesHaveTheirSign) {
 TEST(Units, ParsersRoundTripAndRefuse) {
   EXPECT_EQ(ParseDuration("20us"), 20'000);
   EXPECT_EQ(ParseDuration("1.5 ms"), 1'500'000);
+  EXPECT_EQ(ParseDuration("29.0 \xC2\xB5s"), 29'000);  // as the app writes it
+  EXPECT_EQ(ParseDuration(" 29\xCE\xBCs "), 29'000);
+  EXPECT_FALSE(ParseDuration("\xC2\xB5s"));
   EXPECT_EQ(ParseDuration("0"), 0);
   EXPECT_FALSE(ParseDuration("20"));
   EXPECT_FALSE(ParseDuration("-1ms"));

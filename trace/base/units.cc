@@ -77,6 +77,13 @@ std::string FormatPercent(double share) {
 }
 
 std::optional<int64_t> ParseDuration(std::string_view text) {
+  text = Trim(text);
+  // The sign of micro, which the app writes, and the letter of keyboards.
+  for (const std::string_view micro : {"\xC2\xB5s", "\xCE\xBCs"}) {
+    if (!text.ends_with(micro)) continue;
+    text.remove_suffix(micro.size());
+    return ParseWhole(std::string(text) + "us", kDurationUnits);
+  }
   return ParseWhole(text, kDurationUnits);
 }
 

@@ -7,6 +7,7 @@
 #include "trace/query/rows.h"
 #include "ui/animation.h"
 #include "ui/timeline/steps.h"
+#include "ui/whole_run.h"
 
 namespace shardscope::shell {
 namespace {
@@ -45,7 +46,8 @@ int64_t Between(int64_t from, int64_t to, double share) {
 }  // namespace
 
 ui::View InitialView(const query::Snapshot& snapshot, int32_t step) {
-  ui::View view{snapshot.start_ns, std::max(snapshot.end_ns, snapshot.start_ns + 1), false};
+  ui::View view = ui::WholeRun(snapshot);
+  view.end_ns = std::max(view.end_ns, view.start_ns + 1);
   const bool asked = step >= 0;
   std::vector<StepSpan> spans = timeline::FinishedSteps(snapshot);
   if (asked && Find(spans, step) == nullptr) {

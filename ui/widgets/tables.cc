@@ -95,6 +95,26 @@ ui::Box NumberCell(std::string_view text) {
   return line;
 }
 
+ui::Box HeaderCell(std::string_view title) {
+  const ui::Box line = CellLine();
+  ImGui::PushID(ImGui::TableGetColumnIndex());
+  ImGui::TableHeader("##header");
+  ImGui::PopID();
+  const bool is_hovered = ImGui::IsItemHovered(ImGuiHoveredFlags_DelayNormal);
+  const char* end = title.data() + title.size();
+  const ImVec2 size = ImGui::CalcTextSize(title.data(), end);
+  ImGui::RenderTextEllipsis(ImGui::GetWindowDrawList(), {line.x0, line.y0}, {line.x1, line.y1},
+                            line.x1, title.data(), end, &size);
+  // A double click on its border makes the column as wide.
+  ImGuiTable* const table = ImGui::GetCurrentTable();
+  float& ideal = table->Columns[table->CurrentColumn].ContentMaxXHeadersIdeal;
+  ideal = std::max(ideal, line.x0 + size.x);
+  if (is_hovered && size.x > line.x1 - line.x0 + kRoundingError) {
+    ImGui::SetTooltip("%.*s", static_cast<int>(title.size()), title.data());
+  }
+  return line;
+}
+
 void HeaderRow(const Look& look, std::span<const TableColumn> columns, int sorted_by,
                ui::DrawLog* log) {
   ImGui::TableNextRow(ImGuiTableRowFlags_Headers);

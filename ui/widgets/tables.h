@@ -48,6 +48,11 @@ ui::Box CellLine();
 ui::Box TextCell(std::string_view text);
 ui::Box NumberCell(std::string_view text);
 
+// A title that comes from a trace or a file, in the header's cell that is current; with an
+// ellipsis, and all of it under the mouse, where it is too long. ImGui itself ends a title at "##".
+// Columns of such titles are set up without a name.
+ui::Box HeaderCell(std::string_view title);
+
 // As ImGui::TableHeadersRow(), of such a table's columns. `sorted_by`: the column that has the
 // arrow of the order, -1: none. Logs titles as "header:<id>".
 void HeaderRow(const Look& look, std::span<const TableColumn> columns, int sorted_by,

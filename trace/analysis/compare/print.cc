@@ -184,8 +184,8 @@ CompareJson ComparisonJson(const Comparison& comparison) {
   for (size_t at = 0; at < kNumStepParts; ++at)
     json["parts"][std::string(Name(static_cast<StepPart>(at)))] = DeltaJson(comparison.parts[at]);
   const StepHistogram& histogram = comparison.histogram;
-  json["histogram"] = {{"first_ns", histogram.first_ns},
-                       {"width_ns", histogram.width_ns},
+  json["histogram"] = {{"bounds_ns", histogram.bounds_ns},
+                       {"logarithmic", histogram.is_logarithmic},
                        {"a", histogram.a},
                        {"b", histogram.b}};
   json["rows"] = CompareJson::array();

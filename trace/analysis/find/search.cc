@@ -12,6 +12,7 @@
 #include "trace/base/letter_case.h"
 #include "trace/base/parallel.h"
 #include "trace/base/text.h"
+#include "trace/query/has_ended.h"
 #include "trace/query/step_times.h"
 
 namespace shardscope::analysis {
@@ -50,7 +51,7 @@ class Collector {
 
   void Add(const SearchHit& hit) {
     ++result_.count;
-    if (hit.what != HitKind::kMarker) {
+    if (hit.what != HitKind::kMarker && hit.has_end) {
       const int64_t duration_ns = hit.end_ns - hit.start_ns;
       result_.sum_ns += duration_ns;
       result_.longest_ns = std::max(result_.longest_ns, duration_ns);
@@ -302,7 +303,8 @@ class Searcher {
                   .start_ns = span.start_ns,
                   .end_ns = span.end_ns,
                   .track = span.track,
-                  .span = span.id});
+                  .span = span.id,
+                  .has_end = query::HasEnded(snapshot_, span)});
     });
   }
 

@@ -73,6 +73,8 @@ struct SearchHit {
   query::TrackId track = query::TrackId::None();
   query::OpRunId op_run = query::OpRunId::None();  // of an op
   query::SpanId span = query::SpanId::None();      // of work and ranges
+  // false: of a range that was still open when its recording ended, at `end_ns`.
+  bool has_end = true;
 
   bool operator==(const SearchHit&) const = default;
 };
@@ -90,9 +92,10 @@ struct SearchResult {
   std::vector<SearchHit> hits;  // the first ones, in time order
   // Of all hits, kept or not.
   int64_t count = 0;
+  // Of those whose end was seen; without markers, which are moments.
   int64_t longest_ns = 0;
   int64_t sum_ns = 0;
-  Percentiles duration_ns;  // without markers, which are moments
+  Percentiles duration_ns;
 };
 
 struct SearchOptions {

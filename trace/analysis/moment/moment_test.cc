@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/lesson/lesson_snapshot.h"
+#include "trace/analysis/from_start.h"
 #include "trace/analysis/moment/moment_words.h"
 #include "trace/analysis/snapshot_test_util.h"
 #include "trace/analysis/steps/breakdown.h"
@@ -180,6 +181,10 @@ TEST_F(MomentTest, TimesAreReadFromTheStartOfTheRunOrOfAStep) {
   EXPECT_EQ(at("step=1").value(), 310 * kUs);
   EXPECT_EQ(at("step=1+40us").value(), 350 * kUs);
   EXPECT_EQ(at("0").value(), 0);
+  // As lists of the command line and of the app write them.
+  EXPECT_EQ(at((SecondsFromStart(*snapshot, 350 * kUs) + " s").c_str()).value(), 350 * kUs);
+  EXPECT_EQ(at("50.0 \xC2\xB5s").value(), 50 * kUs);
+  EXPECT_EQ(at("0.350 ms").value(), 350 * kUs);
   for (const char* text : {"", "12", "x", "step=", "step=1+", "step=1+4", "step=1-4us", "step=x",
                            "step=-1", "-3us", "step=1 +4us"}) {
     ASSERT_FALSE(at(text).ok()) << text;

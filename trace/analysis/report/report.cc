@@ -203,9 +203,10 @@ std::vector<std::string> UnfinishedOf(const query::Snapshot& snapshot) {
   return reasons;
 }
 
-query::TraceState StateOf(const Report& report) {
-  const bool is_cut = report.state == query::TraceState::kFinished && !report.cut_files.empty();
-  return is_cut ? query::TraceState::kCut : report.state;
+std::string_view StateWord(const Report& report) {
+  if (report.state != query::TraceState::kFinished) return Name(report.state);
+  if (!report.errors.empty() || report.hang.is_hang) return "failed";
+  return Name(report.cut_files.empty() ? query::TraceState::kFinished : query::TraceState::kCut);
 }
 
 std::vector<query::Marker> SkipsInScope(const Report& report) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trace/analysis/checkpoints.h"
@@ -118,8 +119,10 @@ std::vector<query::Marker> ErrorsOf(const query::Snapshot& snapshot);
 // Why files of killed processes could not be finished; none if they were.
 std::vector<std::string> UnfinishedOf(const query::Snapshot& snapshot);
 
-// As the trace is, but cut where a file that it was imported from is.
-query::TraceState StateOf(const Report& report);
+// "failed" where the trace is whole and the run that it is of is not: it ended by an error, or
+// hangs. Else as the trace is, but "cut" where a file that it was imported from is. As
+// ui::StateWord().
+std::string_view StateWord(const Report& report);
 
 // The markers of the scope's steps whose update the gradient scaler left out, oldest first.
 std::vector<query::Marker> SkipsInScope(const Report& report);

@@ -461,7 +461,7 @@ Json PathJson(const PathGroup& group) {
 void AddRunJson(const Report& report, Json* json) {
   (*json)["name"] = report.name;
   (*json)["run_folder"] = report.run_folder;
-  (*json)["state"] = Name(StateOf(report));
+  (*json)["state"] = StateWord(report);
   (*json)["cut_files"] = report.cut_files;
   (*json)["truth"] = Name(report.truth);
   (*json)["contended"] = report.contended;

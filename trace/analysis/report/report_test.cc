@@ -310,9 +310,29 @@ TEST(ReportText, SaysThatARunFailedOrWasCut) {
   run.errors.push_back({.step = 5, .kind = "error", .new_value = "rank 1 hangs"});
   EXPECT_THAT(PrintReportText(run), HasSubstr(": failed, 2 ranks, 6 steps, "));
   EXPECT_THAT(PrintReportText(run), HasSubstr("\nThe run failed at step 5: rank 1 hangs\n"));
+  run.cut_files = {"torch.profiler: it ends in an event"};
+  EXPECT_THAT(PrintReportText(run), HasSubstr(": failed, 2 ranks, 6 steps, "));
   run.state = query::TraceState::kCut;
   EXPECT_THAT(PrintReportText(run), HasSubstr(": cut, 2 ranks, 6 steps, "));
   EXPECT_THAT(PrintReportText(run), HasSubstr("what it did last is missing\n"));
+}
+
+TEST(Report, TextAndJsonCallARunAlike) {
+  Report run = MakeReport(*MakeLessonSnapshot(2, 6, 99));
+  const auto expect = [&run](const std::string& word) {
+    EXPECT_THAT(PrintReportText(run), HasSubstr(": " + word + ", 2 ranks, 6 steps, "));
+    EXPECT_EQ(nlohmann::json::parse(PrintReportJson(run))["state"], word);
+  };
+  expect("finished");
+  run.cut_files = {"torch.profiler: it ends in an event"};
+  expect("cut");
+  run.hang.is_hang = true;
+  expect("failed");
+  run.hang.is_hang = false;
+  run.errors.push_back({.step = 5, .kind = "error", .new_value = "rank 1 hangs"});
+  expect("failed");
+  run.state = query::TraceState::kLive;
+  expect("live");
 }
 
 TEST(Report, OfAFileThatIsNotWholeItSaysSoBeforeTheVerdict) {

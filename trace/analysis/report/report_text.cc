@@ -28,9 +28,7 @@ std::string TruthWord(const Report& report) {
 }
 
 std::string Head(const Report& report) {
-  // The trace of a run that failed is complete; the run is not.
-  const bool failed = report.state == query::TraceState::kFinished && !report.errors.empty();
-  std::vector<std::string> facts = {failed ? "failed" : std::string(Name(StateOf(report)))};
+  std::vector<std::string> facts = {std::string(StateWord(report))};
   std::set<int32_t> steps;
   for (const StepBreakdown& row : report.steps) steps.insert(row.step);
   facts.push_back(Counted(std::ssize(report.memory), "rank"));

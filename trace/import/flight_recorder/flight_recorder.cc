@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "trace/base/not_ended.h"
 #include "trace/base/parse_number.h"
 #include "trace/base/sane_time.h"
 #include "trace/base/text.h"
@@ -335,8 +336,9 @@ void FlightReader::TakeEntries(const Value& entries) {
   }
 }
 
-// A track a group. What has not ended lasts until the last thing that the dump has. Times at
-// which something began and ended are those at which the recorder's thread looked.
+// A track a group. What has not ended lasts until the last thing that the dump has, and its name
+// says so. Times at which something began and ended are those at which the recorder's thread
+// looked.
 void FlightReader::AddSpans() {
   int64_t last_ns = 0;
   for (const RecordedFlight& entry : recording_.flight.entries) {
@@ -359,14 +361,17 @@ void FlightReader::AddSpans() {
     }
     const int64_t start_ns = entry.created_ns + std::max<int64_t>(entry.started_after_ns, 0);
     int64_t end_ns = last_ns;
+    Names::Index name = entry.name;
     if (entry.completed_after_ns >= 0) {
       end_ns = entry.created_ns + entry.completed_after_ns;
     } else if (entry.state == State::kCompleted) {
       end_ns = start_ns;  // not known
+    } else {
+      name = recording_.names.Add(fmt::format("{}{}", recording_.names[entry.name], kNotEnded));
     }
     recording_.spans.push_back({.start_ns = start_ns,
                                 .duration_ns = std::max<int64_t>(end_ns - start_ns, 0),
-                                .name = entry.name,
+                                .name = name,
                                 .track = track->second,
                                 .category = entry.state == State::kScheduled
                                                 ? words::SpanCategory::kWait

@@ -22,6 +22,7 @@
 
 #include "trace/base/cuda_environment.h"
 #include "trace/base/mutex.h"
+#include "trace/base/not_ended.h"
 #include "trace/base/parse_number.h"
 #include "trace/base/process.h"
 #include "trace/base/text.h"
@@ -363,7 +364,7 @@ void ProcessRecording::SpanNotEnded(schema::TrackId track, int64_t start_ns, int
     const auto known = texts_.find(name);
     if (known != texts_.end()) text = known->second;
   }
-  Span(track, start_ns, until_ns, Name(text + " (not ended)"), category);
+  Span(track, start_ns, until_ns, Name(text.append(kNotEnded)), category);
 }
 
 void ProcessRecording::Counter(schema::TrackId track, int64_t time_ns, schema::StringId name,

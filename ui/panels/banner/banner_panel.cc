@@ -1,7 +1,9 @@
 #include "ui/panels/banner/banner_panel.h"
 
 #include <string>
+#include <vector>
 
+#include "trace/base/text.h"
 #include "trace/base/units.h"
 #include "ui/hang_words.h"
 #include "ui/panel_ids.h"
@@ -36,7 +38,11 @@ std::string SentenceOf(const ui::Context& context) {
   if (!report.unfinished.empty()) {
     return ui::TrFormat(context.language, Text::kFileUnfinished, report.unfinished.front());
   }
-  return ui::TrFormat(context.language, Text::kFileNotWhole, report.cut_files.front());
+  const std::vector<std::string>& files = report.cut_files;
+  if (files.size() == 1) {
+    return ui::TrFormat(context.language, Text::kFileNotWhole, files.front());
+  }
+  return ui::TrFormat(context.language, Text::kFilesNotWhole, files.size(), Join(files, "; "));
 }
 
 // The same length of time, with the error at three quarters of it.

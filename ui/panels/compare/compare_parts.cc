@@ -146,9 +146,10 @@ void DrawStepHistograms(const CompareFrame& frame, ImVec2 size) {
   const widgets::TextStyle faint = widgets::FaintOf(frame.look);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImGui::Dummy(size);
-  const char* title = frame.Tr(Text::kCompareHistogram);
+  const char* title = frame.Tr(histogram.is_logarithmic ? Text::kCompareHistogramLogarithmic
+                                                        : Text::kCompareHistogram);
   frame.log->Text("histogram", title, widgets::DrawText(frame.look, faint, at, title));
-  if (histogram.width_ns <= 0) return;
+  if (histogram.bounds_ns.empty()) return;
   const float left = at.x + frame.look.Px(14);
   const float top = at.y + frame.look.Px(16);
   const float bottom = at.y + size.y - frame.look.Px(16);
@@ -160,11 +161,20 @@ void DrawStepHistograms(const CompareFrame& frame, ImVec2 size) {
   DrawBins(frame, {left, middle + 1, at.x + size.x, bottom}, true);
   ImGui::GetWindowDrawList()->AddLine({left, middle}, {at.x + size.x, middle},
                                       frame.look.theme.surface.line);
-  const auto bins = static_cast<int64_t>(histogram.a.size());
-  widgets::DrawText(frame.look, faint, {left, bottom + frame.look.Px(2)},
-                    ui::FormatDuration(histogram.first_ns));
-  widgets::DrawTextRight(frame.look, faint, {at.x + size.x, bottom + frame.look.Px(2)},
-                         ui::FormatDuration(histogram.first_ns + bins * histogram.width_ns));
+  const float under = bottom + frame.look.Px(2);
+  widgets::DrawText(frame.look, faint, {left, under},
+                    ui::FormatDuration(histogram.bounds_ns.front()));
+  widgets::DrawTextRight(frame.look, faint, {at.x + size.x, under},
+                         ui::FormatDuration(histogram.bounds_ns.back()));
+  if (!histogram.is_logarithmic) return;
+  // Where the middle is is not seen from the ends.
+  const size_t half = histogram.a.size() / 2;
+  const std::string text = ui::FormatDuration(histogram.bounds_ns[half]);
+  const float share = static_cast<float>(half) / static_cast<float>(histogram.a.size());
+  const float x = left + (at.x + size.x - left) * share;
+  const float width = widgets::TextSize(frame.look, faint, text).x;
+  frame.log->Int("histogram_middle", text, histogram.bounds_ns[half], "ns",
+                 widgets::DrawText(frame.look, faint, {x - width / 2, under}, text));
 }
 
 void DrawDifferentSettings(const CompareFrame& frame, ImVec2 size) {

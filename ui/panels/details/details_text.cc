@@ -8,6 +8,7 @@
 #include "trace/analysis/from_start.h"
 #include "trace/analysis/names.h"
 #include "trace/base/enum_count.h"
+#include "trace/base/not_ended.h"
 #include "trace/base/units.h"
 #include "ui/panels/details/detail_terms.h"
 #include "ui/panels/details/stall_texts.h"
@@ -358,14 +359,22 @@ std::vector<DetailRow> WorkRows(const WorkFacts& facts, ui::Language language) {
   if (facts.kind == WorkFacts::Kind::kWork) AddWork(facts, &rows);
   if (facts.kind == WorkFacts::Kind::kRange) {
     rows.push_back(Moment(facts, "started", kTermStarted, facts.range.start_ns));
-    rows.push_back(Moment(facts, "ended", kTermEnded, facts.range.end_ns));
-    rows.push_back(Duration("duration", kTermDuration, facts.range.end_ns - facts.range.start_ns));
+    if (IsNotEnded(facts.name)) {
+      rows.push_back(Plain("ended", kTermEnded, ui::Tr(language, Text::kDetailsNeverEnded)));
+    } else {
+      rows.push_back(Moment(facts, "ended", kTermEnded, facts.range.end_ns));
+      rows.push_back(
+          Duration("duration", kTermDuration, facts.range.end_ns - facts.range.start_ns));
+    }
     rows.push_back(Plain("thread", kTermThread, ui::TrackText(language, facts.track)));
   }
   return rows;
 }
 
 std::string WorkMeaning(const WorkFacts& facts, ui::Language language) {
+  if (facts.kind == WorkFacts::Kind::kRange && IsNotEnded(facts.name)) {
+    return ui::Tr(language, Text::kRangeNotEnded);
+  }
   if (facts.kind != WorkFacts::Kind::kWork) return "";
   const query::GpuWork& work = facts.work;
   if (work.times == GpuTimes::kLost) return ui::Tr(language, Text::kWorkTimesLost);

@@ -54,6 +54,21 @@ TEST(DetailsTextTest, HiddenGatherSaysHowMuchSlowerTheLinkCouldBe) {
   EXPECT_EQ(DetailTitle(facts.op), "all_gather block1 B");
 }
 
+TEST(DetailsTextTest, ARangeWhoseEndWasNotSeenHasNoDuration) {
+  timeline::WorkFacts facts;
+  facts.kind = timeline::WorkFacts::Kind::kRange;
+  facts.name = "nccl:all_gather";
+  facts.range.end_ns = 7;
+  EXPECT_EQ(WorkMeaning(facts, ui::Language::kEnglish), "");
+  ASSERT_NE(Find(WorkRows(facts, ui::Language::kEnglish), "duration"), nullptr);
+  facts.name += " (not ended)";
+  const std::vector<DetailRow> rows = WorkRows(facts, ui::Language::kEnglish);
+  EXPECT_EQ(Find(rows, "duration"), nullptr);
+  ASSERT_NE(Find(rows, "ended"), nullptr);
+  EXPECT_EQ(Find(rows, "ended")->value, "never");
+  EXPECT_NE(WorkMeaning(facts, ui::Language::kEnglish).find("never ended"), std::string::npos);
+}
+
 TEST(DetailsTextTest, ABucketSaysWhatItHolds) {
   OpFacts facts = HiddenGather();
   const std::string without = DetailMeaning(facts, ui::Language::kEnglish);

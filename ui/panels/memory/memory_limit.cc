@@ -57,7 +57,9 @@ std::string OutOfMemoryOf(const ui::Context& context) {
   if (IsRefused(context)) return context.control.error;
   if (context.snapshot == nullptr) return "";
   for (const query::Marker& error : analysis::ErrorsOf(*context.snapshot)) {
-    if (Contains(error.new_value, kOutOfMemory)) return error.new_value;
+    if (Contains(error.new_value, kOutOfMemory)) {
+      return ui::ErrorText(context.language, error.new_value);
+    }
   }
   return "";
 }

@@ -1,10 +1,14 @@
 // What the memory panel says of engine.memory_limit.
 #include "ui/panels/memory/memory_limit.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <string>
+#include <vector>
+
+#include "trace/base/reasons.h"
 
 namespace shardscope::panels {
 namespace {
@@ -48,6 +52,23 @@ TEST(MemoryLimitTest, TheErrorIsToldInSentencesARefusalFirst) {
   EXPECT_EQ(OutOfMemorySentences(context)[0], "更改已被拒绝；运行照旧继续。");
   context.control.error = "out of memory: no more";
   EXPECT_EQ(OutOfMemorySentences(context).size(), 2u);
+}
+
+// As trace/import/memory_snapshot writes it.
+TEST(MemoryLimitTest, TheErrorOfASnapshotIsToldInTheLanguageOfTheApp) {
+  query::Marker error;
+  error.kind = "error";
+  error.new_value = fmt::format(reasons::kGpuOutOfMemory, 0, "537 MB", "", "9.4 MB");
+  auto failed = std::make_shared<query::Snapshot>();
+  failed->markers = {error};
+  ui::Context context;
+  context.snapshot = failed;
+  EXPECT_EQ(OutOfMemorySentences(context), std::vector<std::string>{error.new_value});
+  context.language = ui::Language::kChinese;
+  const std::vector<std::string> chinese{
+      "GPU 0 内存不足：又请求 537 MB；快照所知的内存块中 9.4 MB 在使用"};
+  EXPECT_EQ(OutOfMemorySentences(context), chinese);
+  EXPECT_EQ(OutOfMemoryOf(context), chinese.front());
 }
 
 TEST(MemoryLimitTest, ThatNothingFitsIsASentence) {

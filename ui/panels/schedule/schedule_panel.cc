@@ -425,15 +425,19 @@ void SchedulePanel::DrawGrid(const ScheduleFrame& frame) {
       ImGuiTableFlags_ScrollY | ImGuiTableFlags_NoSavedSettings | ImGuiTableFlags_BordersInnerV;
   if (ImGui::BeginTable("ops", num_columns, kFlags, {0, height})) {
     ImGui::TableSetupScrollFreeze(0, 1);
-    ImGui::TableSetupColumn(frame.Tr(Text::kScheduleOp), ImGuiTableColumnFlags_WidthFixed,
-                            frame.look.Px(kNumberColumn));
+    std::vector<std::string> titles = {frame.Tr(Text::kScheduleOp)};
+    ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthFixed, frame.look.Px(kNumberColumn));
     for (const plan::Stream& stream : sheet.schedule.streams) {
-      ImGui::TableSetupColumn(Printable(stream.name, "").c_str(),
-                              ImGuiTableColumnFlags_WidthStretch);
+      titles.push_back(Printable(stream.name, ""));
+      ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch);
     }
-    ImGui::TableSetupColumn(frame.Tr(Text::kScheduleWaits), ImGuiTableColumnFlags_WidthFixed,
-                            frame.look.Px(kWaitsColumn));
-    ImGui::TableHeadersRow();
+    titles.emplace_back(frame.Tr(Text::kScheduleWaits));
+    ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthFixed, frame.look.Px(kWaitsColumn));
+    ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
+    for (int column = 0; column < num_columns; ++column) {
+      if (!ImGui::TableSetColumnIndex(column)) continue;
+      widgets::HeaderCell(titles[static_cast<size_t>(column)]);
+    }
     ImGuiListClipper clipper;
     clipper.Begin(static_cast<int>(program.ops.size()));
     while (clipper.Step()) {

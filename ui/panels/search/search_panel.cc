@@ -56,10 +56,13 @@ widgets::OverlayPlace PlaceOfSearch(const Look& look) {
 }
 
 // What the row says, in the order of kColumns.
-std::array<std::string, 4> CellsOf(const query::Snapshot& snapshot, const SearchHit& hit) {
+std::array<std::string, 4> CellsOf(ui::Language language, const query::Snapshot& snapshot,
+                                   const SearchHit& hit) {
   const bool is_moment = hit.what == analysis::HitKind::kMarker;
-  return {is_moment ? "" : ui::FormatDuration(hit.end_ns - hit.start_ns),
-          ui::FormatMoment(snapshot, hit.start_ns), hit.step < 0 ? "" : std::to_string(hit.step),
+  std::string takes = is_moment ? "" : ui::FormatDuration(hit.end_ns - hit.start_ns);
+  if (!hit.has_end) takes = Tr(language, Text::kSearchNotEnded);
+  return {takes, ui::FormatMoment(snapshot, hit.start_ns),
+          hit.step < 0 ? "" : std::to_string(hit.step),
           hit.rank < 0 ? "" : std::to_string(hit.rank)};
 }
 
@@ -112,8 +115,8 @@ void DrawTitles(const Look& look, const ui::Context& context) {
 }
 
 // true: clicked.
-bool DrawHit(const Look& look, const ui::FoundHits& found, size_t at, bool is_current,
-             ui::DrawLog* log) {
+bool DrawHit(const Look& look, ui::Language language, const ui::FoundHits& found, size_t at,
+             bool is_current, ui::DrawLog* log) {
   const SearchHit& hit = found.result.hits[at];
   const ImVec2 top = ImGui::GetCursorScreenPos();
   const float height = look.Px(kHitRowHeight);
@@ -123,7 +126,7 @@ bool DrawHit(const Look& look, const ui::FoundHits& found, size_t at, bool is_cu
   ImGui::PopID();
   widgets::ItemGround(look, look.theme.surface.chosen, is_current);
   const RowTexts texts{NameOf(*found.snapshot, hit), KindOf(*found.snapshot, hit),
-                       CellsOf(*found.snapshot, hit)};
+                       CellsOf(language, *found.snapshot, hit)};
   DrawCells(look, widgets::TextOf(look), widgets::DimOf(look), box, texts);
   log->Int(fmt::format("hit:{}", at), texts.name, hit.end_ns - hit.start_ns, "ns", box);
   return clicked;
@@ -256,7 +259,7 @@ void SearchPanel::DrawHits(const ui::Context& context, ui::DrawLog* log, ui::Com
     while (clipper.Step()) {
       for (int at = clipper.DisplayStart; at < clipper.DisplayEnd; ++at) {
         const auto hit = static_cast<size_t>(at);
-        if (DrawHit(look, found, hit, current == hit, log)) {
+        if (DrawHit(look, context.language, found, hit, current == hit, log)) {
           commands->push_back(ui::SelectHit{hit});
         }
       }
@@ -289,7 +292,7 @@ ui::TableMaker SearchPanel::AsTable(const ui::Context& context) {
                             hit.rank < 0 ? "" : std::to_string(hit.rank),
                             hit.step < 0 ? "" : std::to_string(hit.step),
                             std::to_string(hit.start_ns - found->snapshot->RunStartNs()),
-                            std::to_string(hit.end_ns - hit.start_ns)});
+                            hit.has_end ? std::to_string(hit.end_ns - hit.start_ns) : ""});
     }
     return table;
   };

@@ -22,6 +22,7 @@
 #include "ui/widgets/fields.h"
 #include "ui/widgets/labels.h"
 #include "ui/widgets/look.h"
+#include "ui/widgets/tables.h"
 
 namespace shardscope::panels {
 
@@ -96,7 +97,7 @@ std::vector<float> WidthsOf(const PanelFrame& frame, const query::SelectedRows& 
   };
   std::vector<float> widths;
   for (size_t column = 0; column < rows.names.size(); ++column) {
-    float width = width_of(rows.names[column]);
+    float width = width_of(Printable(rows.names[column], ""));
     for (size_t at = 0; at < std::min(rows.rows.size(), kRowsOfWidths); ++at) {
       width = std::max(width, width_of(CellText(rows.rows[at][column])));
     }
@@ -119,10 +120,13 @@ void DrawRows(const PanelFrame& frame, const ui::SqlAnswer& answer) {
     const bool is_new = ImGui::GetCurrentTable()->IsInitializing;
     const std::vector<float> widths = is_new ? WidthsOf(frame, rows) : std::vector<float>();
     for (size_t column = 0; column < rows.names.size(); ++column) {
-      ImGui::TableSetupColumn(rows.names[column].c_str(), ImGuiTableColumnFlags_WidthFixed,
-                              is_new ? widths[column] : 0);
+      ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthFixed, is_new ? widths[column] : 0);
     }
-    ImGui::TableHeadersRow();
+    ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
+    for (size_t column = 0; column < rows.names.size(); ++column) {
+      if (!ImGui::TableSetColumnIndex(static_cast<int>(column))) continue;
+      widgets::HeaderCell(Printable(rows.names[column], ""));
+    }
     ImGuiListClipper clipper;
     clipper.Begin(static_cast<int>(rows.rows.size()));
     while (clipper.Step()) {

@@ -10,6 +10,7 @@
 
 #include "trace/analysis/names.h"
 #include "trace/base/units.h"
+#include "trace/query/has_ended.h"
 #include "ui/panel_ids.h"
 #include "ui/panels/panel_frame.h"
 #include "ui/panels/timeline/area_marker.h"
@@ -95,7 +96,9 @@ TooltipText OfRange(const ui::Context& context, const Hit& hit) {
   if (rows == nullptr || hit.row >= rows->spans.size()) return {};
   const query::Span& range = rows->spans[hit.row];
   const std::string& name = context.snapshot->names[static_cast<size_t>(range.name)];
-  return {Titled(name, ui::FormatDuration(range.end_ns - range.start_ns)),
+  return {query::HasEnded(*context.snapshot, range)
+              ? Titled(name, ui::FormatDuration(range.end_ns - range.start_ns))
+              : name,
           ui::TrFormat(context.language, ui::Text::kTimelineOnThread,
                        ui::TrackText(context.language, hit.lane.track->name)),
           false};

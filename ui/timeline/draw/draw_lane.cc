@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "trace/base/not_ended.h"
+#include "trace/query/has_ended.h"
 #include "ui/timeline/geometry.h"
 #include "ui/timeline/gpu/track_index.h"
 
@@ -17,6 +19,7 @@ using widgets::Look;
 constexpr float kLabelSize = ui::kSmallTextSize;
 constexpr float kLabelPadding = 4;
 constexpr float kBoxRounding = 2;
+constexpr float kOpenShare = 0.7F;  // of the hue: as in folds, on which names can be read
 
 widgets::TextStyle LabelStyle(const Look& look, ui::Color color) {
   return {look.fonts.bold, kLabelSize, color};
@@ -69,10 +72,14 @@ const LabelCache::Entry& LabelCache::GetName(const Look& look, const query::Snap
   const auto [found, added] = names_.try_emplace(name);
   if (!added) return found->second;
   Entry& entry = found->second;
-  entry.label.full = ShortKernelName(snapshot.names[static_cast<size_t>(name)]);
-  entry.label.shorter = entry.label.full;
+  std::string_view text = snapshot.names[static_cast<size_t>(name)];
+  const bool is_open = IsNotEnded(text);
+  if (is_open) text.remove_suffix(kNotEnded.size());
+  entry.label.shorter = ShortKernelName(text);
+  entry.label.full = entry.label.shorter;
+  if (is_open) entry.label.full += kNotEnded;
   entry.full_width = widgets::TextSize(look, LabelStyle(look, 0), entry.label.full).x;
-  entry.shorter_width = entry.full_width;
+  entry.shorter_width = widgets::TextSize(look, LabelStyle(look, 0), entry.label.shorter).x;
   return entry;
 }
 
@@ -146,7 +153,13 @@ void LanePainter::DrawSpan(const SpanBox& span, const Lane& lane, const ui::Box&
     Fill(body, ui::UnitShade(ui::OpColor(*context.theme, span.op_class), span.shade), 0);
     return;
   }
-  DrawBody(span, body);
+  const bool is_open = lane.source.rows == LaneRows::kRanges &&
+                       !query::HasEnded(*context.snapshot, rows.spans[span.row]);
+  if (is_open) {
+    DrawOpenBody(span, body);
+  } else {
+    DrawBody(span, body);
+  }
   ui::Box transfer = body;
   if (span.wait_x1 > span.x0) {
     transfer.x0 = std::clamp(std::round(span.wait_x1), body.x0, body.x1);
@@ -184,12 +197,27 @@ void LanePainter::DrawWork(const SpanBox& span, const Lane& lane, const ui::Box&
       kernel ? rows.gpu_work[span.row].end_ns - rows.gpu_work[span.row].start_ns
              : rows.spans[span.row].end_ns - rows.spans[span.row].start_ns;
   const std::string prefix = kernel ? "work:" : "range:";
-  log->Int(prefix + std::to_string(lane.rank) + ":" + std::to_string(id.value()),
-           context.snapshot->names[static_cast<size_t>(name)], duration_ns, "ns", body);
+  const std::string logged = prefix + std::to_string(lane.rank) + ":" + std::to_string(id.value());
+  const std::string& text = context.snapshot->names[static_cast<size_t>(name)];
+  if (IsNotEnded(text)) {
+    log->Text(logged, text, body);
+  } else {
+    log->Int(logged, text, duration_ns, "ns", body);
+  }
   if (kernel && span.wait_x1 > span.x0) {
     log->Int("wait_of_work:" + std::to_string(lane.rank) + ":" + std::to_string(id.value()), "",
              std::llround((transfer.x0 - body.x0)), "px", {body.x0, body.y0, transfer.x0, body.y1});
   }
+}
+
+// Fainter, with lines but at its right: it has no end.
+void LanePainter::DrawOpenBody(const SpanBox& span, const ui::Box& box) const {
+  const ui::Color hue = ui::UnitShade(ui::OpColor(*context.theme, span.op_class), span.shade);
+  Fill(box, ui::Mix(context.theme->surface.panel, hue, kOpenShare), 0);
+  const float line = std::max(std::round(context.scale), 1.0F);
+  Fill({box.x0, box.y0, std::min(box.x0 + 2 * line, box.x1), box.y1}, hue, 0);
+  Fill({box.x0, box.y0, box.x1, box.y0 + line}, hue, 0);
+  Fill({box.x0, box.y1 - line, box.x1, box.y1}, hue, 0);
 }
 
 void LanePainter::DrawBody(const SpanBox& span, const ui::Box& box) const {

@@ -48,6 +48,7 @@ struct LanePainter {
   void DrawSpan(const SpanBox& span, const Lane& lane, const ui::Box& box,
                 const query::RankRows& rows) const;
   void DrawBody(const SpanBox& span, const ui::Box& box) const;
+  void DrawOpenBody(const SpanBox& span, const ui::Box& box) const;
   void DrawLabel(const SpanBox& span, const ui::Box& box, const LabelCache::Entry& entry) const;
   void DrawOutline(const ui::Box& box) const;
   // Label and outline of one that is no op.

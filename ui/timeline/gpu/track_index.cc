@@ -8,6 +8,7 @@
 
 #include "trace/base/collective_names.h"
 #include "trace/query/find_track.h"
+#include "trace/query/has_ended.h"
 
 namespace shardscope::timeline {
 namespace {
@@ -29,6 +30,14 @@ std::string NameOf(const query::Snapshot& snapshot, query::TrackId track) {
   const query::Track* row = query::FindTrack(snapshot, track);
   if (row == nullptr) return "?";
   return row->name.empty() ? "main thread" : row->name;
+}
+
+// Where a range ends in its lane. One whose end was not seen goes on beyond the room that a view
+// can have behind the run.
+int64_t EndOf(const query::Snapshot& snapshot, const query::Span& span) {
+  if (query::HasEnded(snapshot, span)) return span.end_ns;
+  const int64_t room_ns = (snapshot.end_ns - snapshot.start_ns) / 8;
+  return std::max(span.end_ns, snapshot.end_ns) + room_ns;
 }
 
 // One that is not known is drawn as an all-reduce.
@@ -91,7 +100,7 @@ size_t TrackIndex::Advance(const query::Snapshot& snapshot, const query::RankRow
     TakeWork(snapshot, rows.gpu_work[num_work_], static_cast<uint32_t>(num_work_), looks);
   }
   while (taken < max_rows) {
-    if (next_sorted_ == sorted_.size()) SortSpans(rows);
+    if (next_sorted_ == sorted_.size()) SortSpans(snapshot, rows);
     if (sorted_.empty()) break;
     const uint32_t row = sorted_[next_sorted_++];
     TakeSpan(snapshot, rows.spans[row], row);
@@ -105,14 +114,14 @@ size_t TrackIndex::Advance(const query::Snapshot& snapshot, const query::RankRow
   return taken;
 }
 
-void TrackIndex::SortSpans(const query::RankRows& rows) {
+void TrackIndex::SortSpans(const query::Snapshot& snapshot, const query::RankRows& rows) {
   constexpr size_t kAtATime = 65'536;  // some 6 ms
   const size_t count = std::min(rows.spans.size() - num_sorted_, kAtATime);
   std::vector<std::tuple<int64_t, int64_t, uint32_t>> keys;  // end, longest first, row
   keys.reserve(count);
   for (size_t row = num_sorted_; row < num_sorted_ + count; ++row) {
     const query::Span& span = rows.spans[row];
-    keys.emplace_back(span.end_ns, -span.start_ns, static_cast<uint32_t>(row));
+    keys.emplace_back(EndOf(snapshot, span), -span.start_ns, static_cast<uint32_t>(row));
   }
   std::sort(keys.begin(), keys.end());
   sorted_.clear();
@@ -204,7 +213,7 @@ void TrackIndex::TakeSpan(const query::Snapshot& snapshot, const query::Span& ro
   TrackLane& lane = LaneOf(snapshot, row_span.track, &threads_, &thread_of_track_);
   const std::string& name = snapshot.names[static_cast<size_t>(row_span.name)];
   const Span span{row_span.start_ns,
-                  row_span.end_ns,
+                  EndOf(snapshot, row_span),
                   row,
                   ClassOf(row_span.category, name),
                   static_cast<uint8_t>(row_span.name % 3),

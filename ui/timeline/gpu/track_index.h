@@ -82,7 +82,7 @@ class TrackIndex {
 
   size_t num_work_ = 0;
   // Rows come in batches, each in the order of starts; ranges are taken in the order of their ends.
-  void SortSpans(const query::RankRows& rows);
+  void SortSpans(const query::Snapshot& snapshot, const query::RankRows& rows);
   size_t num_sorted_ = 0;         // of RankRows::spans
   std::vector<uint32_t> sorted_;  // rows, some of them
   size_t next_sorted_ = 0;        // of those, not yet taken

@@ -123,6 +123,28 @@ TEST_F(TrackIndexTest, EveryStreamAndLevelHasItsLane) {
   EXPECT_TRUE(lanes[1].ops);  // nothing came of this rank: as ever
 }
 
+// Beyond whatever room a view has behind the run.
+TEST_F(TrackIndexTest, RangesWhoseEndWasNotSeenGoOnBehindTheRun) {
+  AddRange(0, 800);
+  query::Span open;
+  open.id = query::SpanId(next_id_++);
+  open.track = TrackOf(0, kThreadTrack);
+  open.start_ns = open.end_ns = 300 * kUs;
+  open.name = Name("nccl:all_gather (not ended)");
+  open.category = query::SpanCategory::kCommunication;
+  Rows(0).spans.Append(open);
+  AddRange(400, 500);
+  snapshot_.end_ns = 800 * kUs;
+  RunIndex index;
+  ASSERT_TRUE(index.Advance(snapshot_));
+  const std::vector<SpanColumn>& levels = index.Find(0)->tracks.threads()[0].levels;
+  ASSERT_EQ(levels.size(), 3U);  // over both that it overlaps with
+  ASSERT_EQ(levels[2].size(), 1U);
+  EXPECT_EQ(levels[2][0].start_ns, 300 * kUs);
+  EXPECT_EQ(levels[2][0].end_ns, 900 * kUs);
+  EXPECT_EQ(levels[2][0].op_class, query::OpClass::kAllGather);
+}
+
 TEST_F(TrackIndexTest, ThreadsStandByPositionWhicheverMarkedSomethingFirst) {
   snapshot_.tracks.push_back({query::TrackId(900), 0, "thread 2", query::TrackRole::kHost, 8});
   snapshot_.tracks.push_back({query::TrackId(901), 0, "thread 1", query::TrackRole::kHost, 7});
