@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <memory>
-#include <span>
 #include <utility>
 
 #include "engine/model/initialize.h"
@@ -16,16 +15,22 @@ class CountingSource final : public ParameterSource {
       : source_(std::move(source)) {}
 
   void Read(const plan::Parameter& parameter, int64_t first,
-            std::span<double> values) const override {
+            const at::Tensor& values) const override {
     source_->Read(parameter, first, values);
-    elements_read_ += static_cast<int64_t>(values.size());
+    elements_read_ += values.numel();
+  }
+  void WillRead(const plan::Parameter& parameter, int64_t first, int64_t count) const override {
+    source_->WillRead(parameter, first, count);
+    elements_announced_ += count;
   }
 
   int64_t elements_read() const { return elements_read_; }
+  int64_t elements_announced() const { return elements_announced_; }
 
  private:
   const std::shared_ptr<const ParameterSource> source_;
   mutable std::atomic<int64_t> elements_read_ = 0;
+  mutable std::atomic<int64_t> elements_announced_ = 0;
 };
 
 }  // namespace shardscope::model

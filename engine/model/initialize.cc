@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <span>
 
+#include "engine/model/stored_values.h"
 #include "trace/base/hash.h"
 
 namespace shardscope::model {
@@ -61,14 +63,16 @@ std::vector<double> InitialValues(const ModelConfig& config, const plan::Paramet
 }
 
 void DrawnParameters::Read(const plan::Parameter& parameter, int64_t first,
-                           std::span<double> values) const {
-  const auto count = static_cast<int64_t>(values.size());
-  std::ranges::copy(InitialValues(config_, parameter, seed_, first, count), values.begin());
-}
-
-void WithAdapters::Read(const plan::Parameter& parameter, int64_t first,
-                        std::span<double> values) const {
-  (IsAdapter(parameter.name) ? adapters_ : weights_)->Read(parameter, first, values);
+                           const at::Tensor& values) const {
+  constexpr int64_t kBlock = int64_t{1} << 16;  // so few are there as fp64 at once
+  for (int64_t at = 0; at < values.numel(); at += kBlock) {
+    const int64_t count = std::min(kBlock, values.numel() - at);
+    const std::vector<double> block = InitialValues(config_, parameter, seed_, first + at, count);
+    auto* const to = static_cast<std::byte*>(values.mutable_data_ptr()) +
+                     at * static_cast<int64_t>(values.element_size());
+    ConvertValues(std::as_bytes(std::span(block)).data(), at::kDouble, count, values.scalar_type(),
+                  to);
+  }
 }
 
 }  // namespace shardscope::model

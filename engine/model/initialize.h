@@ -2,10 +2,10 @@
 // same whatever the number of ranks and the grouping into units.
 #pragma once
 
-#include <algorithm>
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -24,17 +24,20 @@ std::vector<double> InitialValues(const ModelConfig& config, const plan::Paramet
 class ParameterSource {
  public:
   virtual ~ParameterSource() = default;
-  // Elements [first, first + values.size()) of the flattened parameter, as it is in the whole
-  // model.
+  // Elements [first, first + values.numel()) of the flattened parameter, as it is in the whole
+  // model, in the dtype of `values`: fp32, fp64, bf16 or fp16, contiguous, in the host's memory.
   virtual void Read(const plan::Parameter& parameter, int64_t first,
-                    std::span<double> values) const = 0;
+                    const at::Tensor& values) const = 0;
+  // Elements [first, first + count) will be read soon: where they come from a disk it begins now.
+  virtual void WillRead(const plan::Parameter& /*parameter*/, int64_t /*first*/,
+                        int64_t /*count*/) const {}
 };
 
 class DrawnParameters final : public ParameterSource {
  public:
   DrawnParameters(const ModelConfig& config, uint64_t seed) : config_(config), seed_(seed) {}
   void Read(const plan::Parameter& parameter, int64_t first,
-            std::span<double> values) const override;
+            const at::Tensor& values) const override;
 
  private:
   const ModelConfig config_;
@@ -45,8 +48,8 @@ class DrawnParameters final : public ParameterSource {
 class ZeroParameters final : public ParameterSource {
  public:
   void Read(const plan::Parameter& /*parameter*/, int64_t /*first*/,
-            std::span<double> values) const override {
-    std::ranges::fill(values, 0.0);
+            const at::Tensor& values) const override {
+    values.zero_();
   }
 };
 
@@ -57,9 +60,18 @@ class WithAdapters final : public ParameterSource {
                std::shared_ptr<const ParameterSource> adapters)
       : weights_(std::move(weights)), adapters_(std::move(adapters)) {}
   void Read(const plan::Parameter& parameter, int64_t first,
-            std::span<double> values) const override;
+            const at::Tensor& values) const override {
+    Of(parameter).Read(parameter, first, values);
+  }
+  void WillRead(const plan::Parameter& parameter, int64_t first, int64_t count) const override {
+    Of(parameter).WillRead(parameter, first, count);
+  }
 
  private:
+  const ParameterSource& Of(const plan::Parameter& parameter) const {
+    return IsAdapter(parameter.name) ? *adapters_ : *weights_;
+  }
+
   const std::shared_ptr<const ParameterSource> weights_;
   const std::shared_ptr<const ParameterSource> adapters_;
 };

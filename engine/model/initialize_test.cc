@@ -1,5 +1,6 @@
 #include "engine/model/initialize.h"
 
+#include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -32,6 +33,24 @@ TEST(InitializeTest, SeedAndNameMatterAndTheSpreadIsAsDocumented) {
   EXPECT_NEAR(std::sqrt(squares / count), 1 / 8.0, 0.005);
   EXPECT_EQ(InitialValues(kConfig, {"head.norm.weight", {64}}, 1, 0, 3),
             (std::vector<double>{1, 1, 1}));
+}
+
+TEST(InitializeTest, WhatIsDrawnIsRoundedToTheTypeThatIsRead) {
+  constexpr int64_t kFirst = 100, kCount = 70'000;  // more than is drawn at once
+  const plan::Parameter parameter{"embedding.weight", {2000, 64}};
+  const std::vector<double> drawn = InitialValues(kConfig, parameter, 1, kFirst, kCount);
+  const DrawnParameters source(kConfig, 1);
+  const auto read = [&](at::ScalarType type) {
+    const at::Tensor values = at::empty({kCount}, type);
+    source.Read(parameter, kFirst, values);
+    return values;
+  };
+  const at::Tensor as_fp64 = read(at::kDouble);
+  EXPECT_TRUE(std::equal(drawn.begin(), drawn.end(), as_fp64.const_data_ptr<double>()));
+  EXPECT_TRUE(read(at::kFloat).equal(as_fp64.to(at::kFloat)));
+  for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
+    EXPECT_TRUE(read(type).equal(as_fp64.to(at::kFloat).to(type))) << type;
+  }
 }
 
 }  // namespace

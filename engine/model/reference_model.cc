@@ -5,6 +5,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/embedding.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/matmul.h>
@@ -131,10 +132,9 @@ ParameterMap InitialParameters(const ModelConfig& config, plan::DType dtype,
                                const ParameterSource& source) {
   ParameterMap parameters;
   for (const plan::Parameter& parameter : AllParameters(config)) {
-    const at::Tensor tensor = at::ones(parameter.shape, at::kDouble);
-    source.Read(parameter, 0,
-                {tensor.mutable_data_ptr<double>(), static_cast<size_t>(tensor.numel())});
-    parameters[parameter.name] = tensor.to(ScalarTypeOf(dtype));
+    const at::Tensor tensor = at::empty(parameter.shape, ScalarTypeOf(dtype));
+    source.Read(parameter, 0, tensor);
+    parameters[parameter.name] = tensor;
   }
   return parameters;
 }

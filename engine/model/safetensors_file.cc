@@ -1,7 +1,5 @@
 #include "engine/model/safetensors_file.h"
 
-#include <c10/util/BFloat16.h>
-#include <c10/util/Half.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +9,8 @@
 #include <set>
 
 #include "engine/checkpoint/safetensors.h"
+#include "engine/model/safetensors.h"
+#include "engine/model/stored_values.h"
 #include "trace/base/check.h"
 #include "trace/base/text.h"
 
@@ -40,19 +40,6 @@ std::optional<int64_t> Product(const std::vector<int64_t>& shape, int64_t elemen
     if (__builtin_mul_overflow(bytes, size, &bytes)) return std::nullopt;
   }
   return bytes;
-}
-
-template <typename T>
-void Widen(const std::byte* data, std::span<double> values) {
-  for (size_t i = 0; i < values.size(); ++i) {
-    T value;  // the file aligns nothing
-    std::memcpy(&value, data + i * sizeof(T), sizeof(T));
-    if constexpr (std::is_arithmetic_v<T>) {
-      values[i] = static_cast<double>(value);
-    } else {
-      values[i] = static_cast<double>(static_cast<float>(value));
-    }
-  }
 }
 
 // An object whose names differ, or an error.
@@ -152,23 +139,32 @@ Status SafetensorsFile::CheckOffsets(int64_t data_begin) const {
   return Wrong(fmt::format("{} bytes after the last tensor belong to none", bytes() - end));
 }
 
-void SafetensorsFile::Read(const Entry& entry, int64_t first, std::span<double> values) const {
+SafetensorsFile::Range SafetensorsFile::RangeOf(const Entry& entry, int64_t first, int64_t count) {
   const int64_t element_bytes = checkpoint::BytesOfDType(entry.dtype);
-  const auto count = static_cast<int64_t>(values.size());
-  SHARDSCOPE_CHECK(first >= 0 && (first + count) * element_bytes <= entry.bytes);
-  const int64_t begin = entry.begin + first * element_bytes;
-  const std::byte* const data = mapped_.bytes().data() + begin;
-  if (entry.dtype == "F32") {
-    Widen<float>(data, values);
-  } else if (entry.dtype == "F64") {
-    Widen<double>(data, values);
-  } else if (entry.dtype == "F16") {
-    Widen<c10::Half>(data, values);
-  } else {
-    SHARDSCOPE_CHECK(entry.dtype == "BF16");
-    Widen<c10::BFloat16>(data, values);
+  SHARDSCOPE_CHECK(first >= 0 && count >= 0 && (first + count) * element_bytes <= entry.bytes);
+  return {entry.begin + first * element_bytes, count * element_bytes};
+}
+
+bool SafetensorsFile::Read(const Entry& entry, int64_t first, const at::Tensor& values) const {
+  constexpr int64_t kPiece = int64_t{1} << 20;  // so few pages are in the process at once
+  SHARDSCOPE_CHECK(entry.is_float());
+  const at::ScalarType type = *ScalarTypeOfSafetensors(entry.dtype);
+  bool are_finite = true;
+  for (int64_t at = 0; at < values.numel(); at += kPiece) {
+    const int64_t count = std::min(kPiece, values.numel() - at);
+    const Range range = RangeOf(entry, first + at, count);
+    auto* const to = static_cast<std::byte*>(values.mutable_data_ptr()) +
+                     at * static_cast<int64_t>(values.element_size());
+    are_finite &=
+        ConvertValues(mapped_.bytes().data() + range.begin, type, count, values.scalar_type(), to);
+    mapped_.Forget(static_cast<size_t>(range.begin), static_cast<size_t>(range.bytes));
   }
-  mapped_.Forget(static_cast<size_t>(begin), static_cast<size_t>(count * element_bytes));
+  return are_finite;
+}
+
+void SafetensorsFile::WillRead(const Entry& entry, int64_t first, int64_t count) const {
+  const Range range = RangeOf(entry, first, count);
+  mapped_.WillNeed(static_cast<size_t>(range.begin), static_cast<size_t>(range.bytes));
 }
 
 }  // namespace shardscope::model

@@ -2,10 +2,11 @@
 // writer: nothing in it is used before it is checked.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <iterator>
 #include <map>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -34,15 +35,24 @@ class SafetensorsFile {
   const std::string& path() const { return path_; }
   const std::map<std::string, Entry>& entries() const { return entries_; }
 
-  // Elements [first, first + values.size()) of a float tensor. Their pages are not kept in the
-  // process. Threads: any number at once.
-  void Read(const Entry& entry, int64_t first, std::span<double> values) const;
+  // Elements [first, first + values.numel()) of a float tensor, into values as ParameterSource has
+  // them. Returns whether all are finite. Their pages are not kept in the process. Threads: any
+  // number at once.
+  bool Read(const Entry& entry, int64_t first, const at::Tensor& values) const;
+  // Elements [first, first + count) will be read soon.
+  void WillRead(const Entry& entry, int64_t first, int64_t count) const;
 
  private:
   SafetensorsFile(std::string path, MappedFile mapped)
       : path_(std::move(path)), mapped_(std::move(mapped)) {}
   Status ReadHeader();
   int64_t bytes() const { return std::ssize(mapped_.bytes()); }
+  // Where elements of a tensor lie in the file, in bytes.
+  struct Range {
+    int64_t begin = 0;
+    int64_t bytes = 0;
+  };
+  static Range RangeOf(const Entry& entry, int64_t first, int64_t count);
   Status CheckOffsets(int64_t data_begin) const;
   Status Wrong(const std::string& what) const;
 

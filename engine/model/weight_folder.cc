@@ -1,5 +1,6 @@
 #include "engine/model/weight_folder.h"
 
+#include <ATen/ops/from_blob.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -136,17 +137,32 @@ Status WeightFolder::Check(const std::string& folder, const ModelConfig& config,
   return Status::Ok();
 }
 
+const WeightFolder::Place& WeightFolder::PlaceOf(const plan::Parameter& parameter) const {
+  return places_.at(HuggingFaceName(parameter.name));
+}
+
 void WeightFolder::Read(const plan::Parameter& parameter, int64_t first,
-                        std::span<double> values) const {
-  const Place& place = places_.at(HuggingFaceName(parameter.name));
-  place.file->Read(place.entry, first, values);
-  const auto broken = std::ranges::find_if(values, [](double one) { return !std::isfinite(one); });
-  if (broken != values.end()) {
+                        const at::Tensor& values) const {
+  const Place& place = PlaceOf(parameter);
+  if (place.file->Read(place.entry, first, values)) return;
+  // As the file has them: in a narrower dtype a large number is infinite.
+  constexpr int64_t kBlock = int64_t{1} << 16;
+  for (int64_t at = 0; at < values.numel(); at += kBlock) {
+    std::vector<double> block(static_cast<size_t>(std::min(kBlock, values.numel() - at)));
+    place.file->Read(place.entry, first + at,
+                     at::from_blob(block.data(), {std::ssize(block)}, at::kDouble));
+    const auto broken = std::ranges::find_if(block, [](double one) { return !std::isfinite(one); });
+    if (broken == block.end()) continue;
     throw std::runtime_error(fmt::format(
         "{}.path: {}: tensor {} has {} at element {}: take weights that are all numbers",
         IsAdapter(parameter.name) ? "lora" : "model", place.file->path(),
-        HuggingFaceName(parameter.name), *broken, first + (broken - values.begin())));
+        HuggingFaceName(parameter.name), *broken, first + at + (broken - block.begin())));
   }
+}
+
+void WeightFolder::WillRead(const plan::Parameter& parameter, int64_t first, int64_t count) const {
+  const Place& place = PlaceOf(parameter);
+  place.file->WillRead(place.entry, first, count);
 }
 
 }  // namespace shardscope::model

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -31,7 +30,8 @@ class WeightFolder final : public ParameterSource {
 
   // Throws where an element is no finite number: it names file, tensor and element.
   void Read(const plan::Parameter& parameter, int64_t first,
-            std::span<double> values) const override;
+            const at::Tensor& values) const override;
+  void WillRead(const plan::Parameter& parameter, int64_t first, int64_t count) const override;
 
  private:
   struct Place {
@@ -43,6 +43,7 @@ class WeightFolder final : public ParameterSource {
   Status OpenIndex(const std::string& folder, const std::string& index_path);
   Status AddFile(const std::string& path);
   Status Check(const std::string& folder, const ModelConfig& config, bool of_adapters) const;
+  const Place& PlaceOf(const plan::Parameter& parameter) const;
 
   std::vector<std::unique_ptr<const SafetensorsFile>> files_;
   std::map<std::string, Place> places_;  // by the name that transformers has

@@ -17,6 +17,7 @@
 #include "engine/model/huggingface.h"
 #include "engine/model/reference_model.h"
 #include "engine/model/safetensors.h"
+#include "engine/model/segments.h"
 
 namespace shardscope::model {
 namespace {
@@ -217,20 +218,67 @@ TEST_F(FolderTest, FieldsThatCannotBeTrainedAreNamed) {
 }
 
 TEST_F(FolderTest, EveryElementIsReadAsTheTypeHasIt) {
-  for (const at::ScalarType type : {at::kFloat, at::kHalf, at::kBFloat16}) {
+  for (const at::ScalarType type : {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16}) {
     WriteWeights("model.safetensors", type);
     const auto weights = Open();
     ASSERT_TRUE(weights.ok()) << weights.message();
-    const CountingSource source(*weights);
-    int64_t elements = 0;
-    const ParameterMap read = InitialParameters(*Config(), plan::DType::kFp32, source);
-    for (const auto& [name, tensor] : Drawn()) {
-      const at::Tensor stored = tensor.to(type);
-      EXPECT_EQ((read.at(name) - stored.to(at::kFloat)).abs().max().item<double>(), 0) << name;
-      elements += stored.numel();
+    for (const plan::DType master :
+         {plan::DType::kFp32, plan::DType::kFp64, plan::DType::kBf16, plan::DType::kFp16}) {
+      const CountingSource source(*weights);
+      int64_t elements = 0;
+      const ParameterMap read = InitialParameters(*Config(), master, source);
+      for (const auto& [name, tensor] : Drawn()) {
+        const at::Tensor stored = tensor.to(type);
+        EXPECT_TRUE(read.at(name).equal(stored.to(ScalarTypeOf(master)))) << name;
+        elements += stored.numel();
+      }
+      EXPECT_EQ(source.elements_read(), elements);
     }
-    EXPECT_EQ(source.elements_read(), elements);
   }
+}
+
+TEST_F(FolderTest, AnyPartOfAParameterIsReadAloneAnnouncedOrNot) {
+  config_["vocab_size"] = 60000;  // so that the embedding is read in several pieces
+  WriteConfig();
+  WriteWeights("model.safetensors", at::kBFloat16);
+  const auto weights = Open();
+  ASSERT_TRUE(weights.ok()) << weights.message();
+  const at::Tensor whole = Drawn().at(kEmbeddingWeight).to(at::kBFloat16).to(at::kFloat).view({-1});
+  ASSERT_GT(whole.numel(), 1 << 20);
+  const plan::Parameter parameter{kEmbeddingWeight, {60000, 24}};
+  for (const auto& [first, count] : {std::pair<int64_t, int64_t>{0, whole.numel()},
+                                     {12'345, 1},
+                                     {99, (1 << 20) + 7},
+                                     {whole.numel() - 5, 5}}) {
+    const at::Tensor part = at::empty({count}, at::kFloat);
+    if (first % 2 != 0) (*weights)->WillRead(parameter, first, count);
+    (*weights)->Read(parameter, first, part);
+    EXPECT_TRUE(part.equal(whole.narrow(0, first, count))) << first;
+  }
+}
+
+TEST_F(FolderTest, AnElementThatIsNoNumberIsCountedFromTheParametersBegin) {
+  constexpr int64_t kBroken = 1'300'000, kFirst = 200'000;
+  config_["vocab_size"] = 60000;
+  WriteConfig();
+  SafetensorsWriter writer;
+  for (const auto& [name, tensor] : Drawn()) {
+    const at::Tensor changed = tensor.clone();
+    if (name == kEmbeddingWeight) changed.mutable_data_ptr<float>()[kBroken] = HUGE_VALF;
+    writer.Add(HuggingFaceName(name), changed);
+  }
+  ASSERT_TRUE(writer.Write((folder_ / "model.safetensors").string()).ok());
+  const auto weights = Open();
+  ASSERT_TRUE(weights.ok()) << weights.message();
+  const plan::Parameter parameter{kEmbeddingWeight, {60000, 24}};
+  (*weights)->Read(parameter, kFirst, at::empty({kBroken - kFirst}, at::kHalf));
+  std::string error;
+  try {
+    (*weights)->Read(parameter, kFirst, at::empty({kBroken - kFirst + 1}, at::kHalf));
+  } catch (const std::exception& thrown) {
+    error = thrown.what();
+  }
+  EXPECT_THAT(error, HasSubstr("has inf at element 1300000:"));
 }
 
 TEST_F(FolderTest, AnElementThatIsNoNumberIsNamedWhereItIsRead) {

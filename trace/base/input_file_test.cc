@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <string_view>
+#include <utility>
 
 #include "trace/base/mapped_file.h"
 #include "trace/base/output_file.h"
@@ -37,6 +39,26 @@ TEST_F(InputFileTest, TheEndOfAFile) {
   EXPECT_EQ(end->offset, 6);
   EXPECT_EQ(ReadFileEnd(path_, 8, 4)->bytes, "89");
   EXPECT_EQ(ReadFileEnd(path_, 20, 4)->bytes, "");
+}
+
+TEST_F(InputFileTest, AdviceOnAnyPartLeavesTheBytesAsTheyAre) {
+  std::string text(300'000, 'x');
+  for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i % 23);
+  ASSERT_TRUE(WriteFile(path_, text).ok());
+  const auto mapped = MappedFile::Open(path_);
+  ASSERT_TRUE(mapped.ok()) << mapped.message();
+  for (const auto& [first, count] : {std::pair<size_t, size_t>{0, 300'000},
+                                     {5'000, 1},
+                                     {5'000, 200'000},
+                                     {299'999, 100},
+                                     {400'000, 10},
+                                     {0, 0}}) {
+    mapped->WillNeed(first, count);
+    const auto* data = reinterpret_cast<const char*>(mapped->bytes().data());
+    EXPECT_TRUE(std::string_view(data, mapped->bytes().size()) == text) << first;
+    mapped->Forget(first, count);
+    EXPECT_TRUE(std::string_view(data, mapped->bytes().size()) == text) << first;
+  }
 }
 
 TEST_F(InputFileTest, WhatMayNeverEndIsNotRead) {

@@ -28,6 +28,7 @@ ShardedUnit MadeUnit(plan::StateForm form) {
   ShardedUnit unit(kUnit, {},
                    {.optimizer_state = plan::StateTensorsOf(plan::OptimizerKind::kAdamw, form,
                                                             /*has_momentum=*/false)});
+  unit.Initialize(model::ZeroParameters());
   for (size_t index = 0; index < kUnit.parameters.size(); ++index) {
     for (size_t tensor = 0; tensor < unit.NumStateTensors(index); ++tensor) {
       const at::Tensor values = unit.StateValues(tensor, index);

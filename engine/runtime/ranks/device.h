@@ -127,6 +127,7 @@ class Device {
   // TransportError.
   virtual std::unique_ptr<transport::Transport> MakeTransport(
       const config::Config& config, const std::optional<config::Launch>& launch) = 0;
+  // On several threads at once, of one rank each.
   virtual std::unique_ptr<RankWork> MakeWork(int rank, const RankContext& rank_context,
                                              model::Sampler sampler) = 0;
   // `bodies` and `sink` outlive its steps. It goes after the bodies: what they have may need its

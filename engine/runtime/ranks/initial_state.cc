@@ -1,26 +1,23 @@
 #include "engine/runtime/ranks/initial_state.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 #include <vector>
 
+#include "engine/checkpoint/blocks.h"
 #include "engine/model/initialize.h"
 #include "trace/base/number_list.h"
 
 namespace shardscope::runtime {
 namespace {
 
-uint64_t Digest(uint64_t digest, const void* data, size_t bytes) {
-  const auto* at = static_cast<const std::byte*>(data);
-  for (size_t done = 0; done < bytes; done += sizeof(uint64_t)) {
-    uint64_t word = 0;
-    std::memcpy(&word, at + done, std::min(sizeof(word), bytes - done));
-    digest = model::MixedBits(digest, word);
-  }
-  return digest;
+// Of a contiguous tensor on the host, behind what `digest` is of.
+uint64_t Digest(uint64_t digest, const at::Tensor& values) {
+  const auto* const data = static_cast<const std::byte*>(values.const_data_ptr());
+  return model::MixedBits(digest, checkpoint::HashOf({data, values.nbytes()}));
 }
 
 // Of each unit's first values: where ranks hold different shards, nothing else can be compared.
@@ -30,10 +27,10 @@ uint64_t DigestOfDraws(const Job& job, int rank, RankWork* work) {
   uint64_t digest = 0;
   for (const ShardedUnit& unit : work->units()) {
     for (const ParameterLayout& parameter : unit.layout().parameters()) {
-      std::vector<double> values(
-          static_cast<size_t>(std::min(kDraws, plan::NumElements(parameter.parameter.shape))));
+      const at::Tensor values =
+          at::empty({std::min(kDraws, plan::NumElements(parameter.parameter.shape))}, at::kDouble);
       source->Read(parameter.parameter, 0, values);
-      digest = Digest(digest, values.data(), values.size() * sizeof(double));
+      digest = Digest(digest, values);
     }
   }
   return digest;
@@ -79,8 +76,7 @@ InitialState InitialStateOf(const Job& job, int rank, RankWork* work) {
   state.shard = is_whole ? 0 : layout.ShardIndexOf(rank);
   for (ShardedUnit* unit : units) {
     const at::Tensor& whole = unit->whole_parameters();
-    const at::Tensor values = (whole.defined() ? whole : unit->parameters()).cpu().contiguous();
-    state.held = Digest(state.held, values.const_data_ptr(), values.nbytes());
+    state.held = Digest(state.held, (whole.defined() ? whole : unit->parameters()).cpu());
   }
   return state;
 }

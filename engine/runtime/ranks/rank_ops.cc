@@ -64,7 +64,11 @@ RankOps::RankOps(int rank, const model::SegmentModel* model, at::Device device,
 
 void RankOps::MakeUnits() {
   const auto source = job_->InitialSource(rank_);
-  for (int32_t unit = 0; unit < std::ssize(layout_.units); ++unit) {
+  const auto num_units = static_cast<int32_t>(layout_.units.size());
+  if (num_units > 0) AnnounceUnit(layout_, 0, rank_, *source);
+  for (int32_t unit = 0; unit < num_units; ++unit) {
+    // The disk reads the next one while memory is cleared and filled for this one.
+    if (unit + 1 < num_units) AnnounceUnit(layout_, unit + 1, rank_, *source);
     units_.push_back(MakeUnit(layout_, unit, rank_, job_->state_dtypes()));
     units_.back().Initialize(*source);
     units_.back().MoveTo(device_);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <map>
 #include <stdexcept>
 #include <thread>
@@ -12,6 +13,7 @@
 #include "engine/runtime/memory/tensor_memory.h"
 #include "engine/runtime/ranks/faulty_bodies.h"
 #include "trace/base/mutex.h"
+#include "trace/base/parallel.h"
 #include "trace/base/process.h"
 #include "trace/base/text.h"
 #include "trace/base/time.h"
@@ -71,15 +73,33 @@ Result<std::unique_ptr<Ranks>> Ranks::Prepare(Job job,
       new Ranks(std::move(job), std::move(transport), device, *std::move(sampler)));
 }
 
+// What takes long, memory and weights from disk, all ranks do at a time.
 void Ranks::AddRanks(executor::ExecutionSink* sink) {
-  for (const int rank : local()) AddRank(rank, sink);
+  const RankContext rank_context{&job_, &model_, transport_.get(), sink};
+  std::vector<std::unique_ptr<RankWork>> work(static_cast<size_t>(num_local()));
+  std::vector<std::exception_ptr> errors(work.size());
+  ForEachIndex(work.size(), [&](size_t index) {
+    const int rank = first_local() + static_cast<int>(index);
+    try {
+      device_.EnterThread(rank);
+      work[index] = device_.MakeWork(rank, rank_context, sampler_);
+    } catch (...) {
+      errors[index] = std::current_exception();
+    }
+  });
+  // The first rank's, whichever came first.
+  for (const std::exception_ptr& error : errors) {
+    if (error != nullptr) std::rethrow_exception(error);
+  }
+  for (const int rank : local()) {
+    AddRank(rank, std::move(work[static_cast<size_t>(rank - first_local())]), sink);
+  }
 }
 
-void Ranks::AddRank(int rank, executor::ExecutionSink* sink) {
+void Ranks::AddRank(int rank, std::unique_ptr<RankWork> work, executor::ExecutionSink* sink) {
   Rank added;
-  const RankContext rank_context{&job_, &model_, transport_.get(), sink};
   device_.EnterThread(rank);
-  added.work = device_.MakeWork(rank, rank_context, sampler_);
+  added.work = std::move(work);
   added.faulty = std::make_unique<FaultyBodies>(&job_, added.work.get());
   added.runner = device_.MakeRunner(rank, added.faulty.get(), sink);
   added.runner->set_on_failure(

@@ -85,7 +85,7 @@ class Ranks {
   Ranks(Job job, std::unique_ptr<transport::Transport> transport, Device* device,
         model::Sampler sampler);
   const Rank& At(int rank) const { return ranks_[static_cast<size_t>(rank - first_local())]; }
-  void AddRank(int rank, executor::ExecutionSink* sink);
+  void AddRank(int rank, std::unique_ptr<RankWork> work, executor::ExecutionSink* sink);
 
   // What OnAll()'s threads share with it; they may outlive the call.
   struct Together {

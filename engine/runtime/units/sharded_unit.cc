@@ -35,31 +35,6 @@ plan::DType DTypeOf(const at::Tensor& tensor) {
   }
 }
 
-template <typename T>
-void StoreAs(const std::vector<double>& values, const at::Tensor& tensor) {
-  std::ranges::transform(values, tensor.mutable_data_ptr<T>(),
-                         [](double value) { return static_cast<T>(value); });
-}
-
-// In the first elements of a flat tensor on the host; in bf16 and fp16 as a cast of fp32 would
-// leave it.
-void Store(const std::vector<double>& values, const at::Tensor& tensor) {
-  switch (tensor.scalar_type()) {
-    case at::kDouble:
-      return StoreAs<double>(values, tensor);
-    case at::kBFloat16:
-      std::ranges::transform(values, tensor.mutable_data_ptr<at::BFloat16>(),
-                             [](double value) { return at::BFloat16(static_cast<float>(value)); });
-      return;
-    case at::kHalf:
-      std::ranges::transform(values, tensor.mutable_data_ptr<at::Half>(),
-                             [](double value) { return at::Half(static_cast<float>(value)); });
-      return;
-    default:
-      return StoreAs<float>(values, tensor);
-  }
-}
-
 // What a tensor rank has of a flat parameter of the whole model, one after the other.
 at::Tensor OfTensorRank(const at::Tensor& whole, const std::vector<plan::TensorRun>& runs) {
   std::vector<at::Tensor> parts;
@@ -81,16 +56,17 @@ ShardedUnit::ShardedUnit(const plan::Unit& unit, Place place, Forms forms)
   const UnitLayout& trained = layout_.trained();
   const auto whole = [&](const UnitLayout& layout) {
     const int64_t element_bytes = plan::BytesOf(forms.compute);
-    return at::zeros({layout.UnshardedBytes(element_bytes) / element_bytes}, compute);
+    return at::empty({layout.UnshardedBytes(element_bytes) / element_bytes}, compute);
   };
   const auto shard = [&](at::ScalarType type) {
     return at::zeros({trained.shard_elements()}, type);
   };
-  if (forms.has_parameter_shard) parameters_ = at::zeros({layout_.shard_elements()}, master_);
+  // Not cleared what is written next: on some machines that costs more than reading it from disk.
+  if (forms.has_parameter_shard) parameters_ = at::empty({layout_.shard_elements()}, master_);
   if (forms.has_gradient_shard) gradient_ = shard(model::ScalarTypeOf(forms.gradient));
   if (forms.has_whole_parameters) whole_parameters_ = whole(layout_);
-  if (forms.has_whole_gradient) whole_gradient_ = whole(trained);
-  if (forms.has_device_shard) device_shard_ = at::zeros({layout_.shard_elements()}, master_);
+  if (forms.has_whole_gradient) whole_gradient_ = whole(trained).zero_();
+  if (forms.has_device_shard) device_shard_ = at::empty({layout_.shard_elements()}, master_);
   for (const plan::StateTensor& tensor : state_tensors_) {
     if (tensor.form == plan::StateForm::kMaster) {
       state_.push_back({shard(master_), {}});
@@ -98,32 +74,62 @@ ShardedUnit::ShardedUnit(const plan::Unit& unit, Place place, Forms forms)
       state_.push_back({shard(at::kByte), at::zeros({trained.shard_blocks()}, at::kFloat)});
     }
   }
+  ClearPadding();
 }
 
-void ShardedUnit::Fill(size_t index, int64_t first_element, const at::Tensor& values,
-                       const model::ParameterSource& source) const {
-  constexpr int64_t kBlock = int64_t{1} << 16;
-  const plan::Parameter whole =
-      plan::WholeOf(layout_.parameters()[index].parameter, place_.tensor_ranks);
-  std::vector<double> block;
-  for (const plan::TensorRun& run : RunsOf(index)) {
-    const int64_t end = std::min(run.first + run.count, first_element + values.numel());
-    for (int64_t at = std::max(run.first, first_element); at < end; at += kBlock) {
-      block.resize(static_cast<size_t>(std::min(kBlock, end - at)));
-      source.Read(whole, run.first_in_whole + at - run.first, block);
-      Store(block, values.narrow(0, at - first_element, std::ssize(block)));
+void ShardedUnit::ClearPadding() const {
+  for (size_t index = 0; index < layout_.parameters().size(); ++index) {
+    const ParameterLayout& parameter = layout_.parameters()[index];
+    if (parameters_.defined()) {
+      const int64_t owned = OwnedElements(index);
+      parameters_.narrow(0, parameter.shard_offset + owned, parameter.shard_elements() - owned)
+          .zero_();
     }
+    if (!whole_parameters_.defined()) continue;
+    const auto element_bytes = static_cast<int64_t>(whole_parameters_.element_size());
+    const int64_t begin = layout_.UnshardedOffset(index, element_bytes) / element_bytes +
+                          parameter.rows * parameter.row_elements;
+    const int64_t end = layout_.UnshardedOffset(index + 1, element_bytes) / element_bytes;
+    whole_parameters_.narrow(0, begin, end - begin).zero_();
+  }
+}
+
+plan::Parameter ShardedUnit::WholeParameter(size_t index) const {
+  return plan::WholeOf(layout_.parameters()[index].parameter, place_.tensor_ranks);
+}
+
+void ShardedUnit::Fill(size_t index, const std::vector<plan::TensorRun>& runs,
+                       const at::Tensor& values, const model::ParameterSource& source) const {
+  const plan::Parameter whole = WholeParameter(index);
+  for (const plan::TensorRun& run : runs) {
+    source.Read(whole, run.first_in_whole, values.narrow(0, run.first, run.count));
+  }
+}
+
+void ShardedUnit::Announce(bool is_whole, const model::ParameterSource& source) const {
+  constexpr int64_t kGap = int64_t{1} << 16;  // what lies between parts is read with them
+  for (size_t index = 0; index < layout_.parameters().size(); ++index) {
+    const plan::Parameter whole = WholeParameter(index);
+    int64_t begin = 0;
+    int64_t end = 0;
+    const auto announce = [&] {
+      if (end > begin) source.WillRead(whole, begin, end - begin);
+    };
+    for (const plan::TensorRun& run : is_whole ? RunsOf(index) : OwnRuns(index)) {
+      if (run.first_in_whole > end + kGap || end == begin) {
+        announce();
+        begin = run.first_in_whole;
+      }
+      end = run.first_in_whole + run.count;
+    }
+    announce();
   }
 }
 
 void ShardedUnit::Initialize(const model::ParameterSource& source) {
   for (size_t index = 0; index < layout_.parameters().size(); ++index) {
-    const ParameterLayout& parameter = layout_.parameters()[index];
-    if (parameters_.defined()) {
-      Fill(index, place_.shard_index * parameter.shard_elements(),
-           SliceOf(index).parameters.narrow(0, 0, OwnedElements(index)), source);
-    }
-    if (whole_parameters_.defined()) Fill(index, 0, AllRows(whole_parameters_, index), source);
+    if (parameters_.defined()) Fill(index, OwnRuns(index), SliceOf(index).parameters, source);
+    if (whole_parameters_.defined()) Fill(index, RunsOf(index), AllOf(index), source);
   }
   RenewDeviceShard();
 }

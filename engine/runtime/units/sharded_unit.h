@@ -49,12 +49,15 @@ class ShardedUnit {
     bool is_on_host = false;  // packed shards and optimizer state are, and updated there
     bool has_device_shard = false;
   };
-  // All zero, in the host's memory.
+  // In the host's memory. All zero, but for the values of parameters: each has to be given them by
+  // Initialize() or Take().
   ShardedUnit(const plan::Unit& unit, Place place, Forms forms);
 
-  // Gives the parameters their values, of which it reads those that it keeps, a block at a time.
-  // While it is in the host's memory.
+  // Gives the parameters their values, of which it reads those that it keeps. While it is in the
+  // host's memory.
   void Initialize(const model::ParameterSource& source);
+  // Tells the source what Initialize() will read of it: of the whole parameters, or of the slices.
+  void Announce(bool is_whole, const model::ParameterSource& source) const;
   // What is the host's stays in its memory, pinned where `device` is a GPU.
   void MoveTo(at::Device device);
 
@@ -127,8 +130,10 @@ class ShardedUnit {
   void Update(const UpdateArgs& args);
 
  private:
-  // Fills `values`, the parameter's elements from `first` on of those that its tensor rank has.
-  void Fill(size_t index, int64_t first, const at::Tensor& values,
+  void ClearPadding() const;
+  plan::Parameter WholeParameter(size_t index) const;  // of the model
+  // Fills those elements of `values`.
+  void Fill(size_t index, const std::vector<plan::TensorRun>& runs, const at::Tensor& values,
             const model::ParameterSource& source) const;
   // The rank's rows of parameter `index` in a flat tensor of the unsharded form.
   at::Tensor OwnRows(const at::Tensor& whole, size_t index) const;

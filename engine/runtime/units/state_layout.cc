@@ -17,6 +17,21 @@ std::vector<plan::Segment> WithoutBytes(std::vector<plan::Segment> segments) {
   return segments;
 }
 
+// Whether the rank keeps a buffer of that kind of the unit.
+bool HasBuffer(const StateLayout& layout, int32_t unit, int rank, plan::BufferKind kind) {
+  return layout.Has(rank, unit) &&
+         std::ranges::any_of(layout.buffers, [&](const plan::Buffer& buffer) {
+           return buffer.unit == unit && buffer.kind == kind;
+         });
+}
+
+ShardedUnit::Place PlaceOf(const StateLayout& layout, int rank) {
+  return {.shard_ranks = layout.shard_ranks(),
+          .shard_index = layout.ShardIndexOf(rank),
+          .tensor_ranks = layout.mesh.size(plan::MeshDimension::kTensor),
+          .tensor_index = layout.mesh.Coordinate(rank, plan::MeshDimension::kTensor)};
+}
+
 }  // namespace
 
 bool StateLayout::Has(int rank, int32_t unit) const {
@@ -83,30 +98,32 @@ StateLayout InitialLayout(const plan::ModelDescription& model, const plan::Polic
 
 ShardedUnit MakeUnit(const StateLayout& layout, int32_t index, int rank,
                      const StateDTypes& dtypes) {
-  const bool is_here = layout.Has(rank, index);
-  const auto has = [&](plan::BufferKind kind) {
-    return is_here && std::ranges::any_of(layout.buffers, [&](const plan::Buffer& buffer) {
-             return buffer.unit == index && buffer.kind == kind;
-           });
-  };
-  return {layout.units[static_cast<size_t>(index)],
-          {.shard_ranks = layout.shard_ranks(),
-           .shard_index = layout.ShardIndexOf(rank),
-           .tensor_ranks = layout.mesh.size(plan::MeshDimension::kTensor),
-           .tensor_index = layout.mesh.Coordinate(rank, plan::MeshDimension::kTensor)},
-          {.master = dtypes.master,
-           .compute = dtypes.compute,
-           .gradient = dtypes.gradient,
-           .optimizer_state = is_here ? layout.StateOf(index) : plan::StateTensors(),
-           .has_parameter_shard =
-               has(plan::BufferKind::kParameterShard) || has(plan::BufferKind::kHostParameterShard),
-           .has_gradient_shard =
-               has(plan::BufferKind::kGradientShard) || has(plan::BufferKind::kHostGradientShard),
-           .has_whole_parameters = has(plan::BufferKind::kUnsharded),
-           .has_whole_gradient = has(plan::BufferKind::kGradient),
-           .is_on_host = has(plan::BufferKind::kHostParameterShard),
-           .has_device_shard = has(plan::BufferKind::kParameterShard) &&
-                               has(plan::BufferKind::kHostParameterShard)}};
+  const auto has = [&](plan::BufferKind kind) { return HasBuffer(layout, index, rank, kind); };
+  return {
+      layout.units[static_cast<size_t>(index)],
+      PlaceOf(layout, rank),
+      {.master = dtypes.master,
+       .compute = dtypes.compute,
+       .gradient = dtypes.gradient,
+       .optimizer_state = layout.Has(rank, index) ? layout.StateOf(index) : plan::StateTensors(),
+       .has_parameter_shard =
+           has(plan::BufferKind::kParameterShard) || has(plan::BufferKind::kHostParameterShard),
+       .has_gradient_shard =
+           has(plan::BufferKind::kGradientShard) || has(plan::BufferKind::kHostGradientShard),
+       .has_whole_parameters = has(plan::BufferKind::kUnsharded),
+       .has_whole_gradient = has(plan::BufferKind::kGradient),
+       .is_on_host = has(plan::BufferKind::kHostParameterShard),
+       .has_device_shard =
+           has(plan::BufferKind::kParameterShard) && has(plan::BufferKind::kHostParameterShard)}};
+}
+
+void AnnounceUnit(const StateLayout& layout, int32_t index, int rank,
+                  const model::ParameterSource& source) {
+  if (!layout.Has(rank, index)) return;
+  const ShardedUnit without_memory(
+      layout.units[static_cast<size_t>(index)], PlaceOf(layout, rank),
+      {.optimizer_state = {}, .has_parameter_shard = false, .has_gradient_shard = false});
+  without_memory.Announce(HasBuffer(layout, index, rank, plan::BufferKind::kUnsharded), source);
 }
 
 }  // namespace shardscope::runtime

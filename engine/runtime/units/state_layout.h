@@ -47,7 +47,10 @@ struct StateDTypes {
   plan::DType gradient = plan::DType::kFp32;
 };
 
-// Unit `index` on `rank`, all zero.
+// Unit `index` on `rank`, as ShardedUnit's constructor leaves it.
 ShardedUnit MakeUnit(const StateLayout& layout, int32_t index, int rank, const StateDTypes& dtypes);
+// What that unit will read of `source` to initialize itself.
+void AnnounceUnit(const StateLayout& layout, int32_t index, int rank,
+                  const model::ParameterSource& source);
 
 }  // namespace shardscope::runtime
