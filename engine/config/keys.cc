@@ -572,7 +572,7 @@ Keys EvaluationKeys() {
               "same tokenizer and format."),
       In("batches", Int("eval.batches", 0, 0, 1e9,
                         "How many batches an evaluation takes at most, each of as many samples as "
-                        "a step. 0 = all of the data.")),
+                        "a step in which every rank has its own. 0 = all of the data.")),
   };
 }
 

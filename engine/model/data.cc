@@ -204,43 +204,51 @@ double UnigramEntropy(const std::string& bytes) {
 
 int64_t NumSamples(int64_t num_tokens, int64_t seq) { return num_tokens / (seq + 1); }
 
+Sampler::Sampler(const Shape& shape) : shape_(shape) {
+  if (shape_.takers == 0) shape_.takers = shape_.num_ranks;
+}
+
 Result<Sampler> Sampler::Make(const Shape& shape) {
-  Sampler sampler(shape);
-  if (sampler.steps_per_epoch() < 1) {
+  if (shape.num_samples / shape.num_ranks < shape.samples_per_step) {
     const int64_t needed = shape.num_ranks * shape.samples_per_step;
     return Status::Error("the data have " + std::to_string(shape.num_samples) +
                          " samples, but one step of all ranks takes " + std::to_string(needed) +
                          ": give more text (data.path), or lower model.seq, train.batch, "
                          "train.micro_batches or run.ranks");
   }
-  return sampler;
+  return Sampler(shape);
 }
 
-Sampler::Position Sampler::PositionOf(int64_t step, int takers) const {
+void Sampler::SetTakers(int64_t step, int takers) {
+  if (takers == shape_.takers) return;
+  if (step > shape_.start.step) shape_.start = StartOf(step);
+  shape_.takers = takers;
+}
+
+Sampler::Start Sampler::StartOf(int64_t step) const {
   const Start& start = shape_.start;
-  const int64_t samples = takers * shape_.samples_per_step;
+  const int64_t samples = shape_.takers * shape_.samples_per_step;
   const int64_t of_first_epoch = std::max<int64_t>(0, shape_.num_samples - start.used) / samples;
   const int64_t done = step - start.step;
-  if (done < of_first_epoch) return {start.epoch, start.used + done * samples};
-  const int64_t steps_per_epoch = StepsPerEpoch(takers);
+  if (done < of_first_epoch) return {step, start.epoch, start.used + done * samples};
   const int64_t beyond = done - of_first_epoch;
-  return {start.epoch + 1 + beyond / steps_per_epoch, beyond % steps_per_epoch * samples};
+  return {step, start.epoch + 1 + beyond / steps_per_epoch(), beyond % steps_per_epoch() * samples};
 }
 
-std::vector<int64_t> Sampler::Samples(int64_t step, Taker taker) {
-  const auto [epoch, used] = PositionOf(step, taker.count);
-  if (epoch != epoch_) {
+std::vector<int64_t> Sampler::Samples(int64_t step, int index) {
+  const Start at = StartOf(step);
+  if (at.epoch != epoch_) {
     order_.resize(static_cast<size_t>(shape_.num_samples));
     std::iota(order_.begin(), order_.end(), 0);
-    const uint64_t key = MixedBits(shape_.seed, static_cast<uint64_t>(epoch));
+    const uint64_t key = MixedBits(shape_.seed, static_cast<uint64_t>(at.epoch));
     for (size_t i = order_.size(); i > 1; --i) {  // Fisher-Yates
       std::swap(order_[i - 1], order_[MixedBits(key, i) % i]);
     }
-    epoch_ = epoch;
+    epoch_ = at.epoch;
   }
   std::vector<int64_t> samples;
   for (int64_t i = 0; i < shape_.samples_per_step; ++i) {
-    samples.push_back(order_[static_cast<size_t>(used + i * taker.count + taker.index)]);
+    samples.push_back(order_[static_cast<size_t>(at.used + i * shape_.takers + index)]);
   }
   return samples;
 }
@@ -265,11 +273,10 @@ int64_t CountedTargets(const Corpus& corpus, int64_t index, int64_t seq) {
                                [](uint32_t token) { return (token & kNotCounted) == 0; });
 }
 
-int64_t CountedTargets(const Corpus& corpus, Sampler* sampler, int64_t step, int num_ranks,
-                       int64_t seq) {
+int64_t CountedTargets(const Corpus& corpus, Sampler* sampler, int64_t step, int64_t seq) {
   int64_t targets = 0;
-  for (int rank = 0; rank < num_ranks; ++rank) {
-    for (const int64_t sample : sampler->Samples(step, {rank, num_ranks})) {
+  for (int taker = 0; taker < sampler->takers(); ++taker) {
+    for (const int64_t sample : sampler->Samples(step, taker)) {
       targets += CountedTargets(corpus, sample, seq);
     }
   }

@@ -51,11 +51,11 @@ double UnigramEntropy(const std::string& bytes);
 int64_t NumSamples(int64_t num_tokens, int64_t seq);
 
 // As torch's DistributedSampler with drop_last: every epoch is a seeded shuffle of all samples,
-// cut to a multiple of the number of ranks; rank r takes entries r, r + N, r + 2N, ...
-// An epoch ends for all ranks at the last full step: no step mixes epochs.
+// cut to a multiple of the number N of those that take samples; taker r takes entries r, r + N,
+// r + 2N, ... An epoch ends for all of them at the last full step: no step mixes epochs.
 class Sampler {
  public:
-  // Step `step` begins with entry `used` of epoch `epoch`: where a run that goes on begins.
+  // Step `step` begins with entry `used` of epoch `epoch`.
   struct Start {
     int64_t step = 0;
     int64_t epoch = 0;
@@ -63,42 +63,35 @@ class Sampler {
   };
   struct Shape {
     int64_t num_samples = 0;
-    int num_ranks = 1;
-    int64_t samples_per_step = 1;  // of one rank: batch * micro_batches
+    int num_ranks = 1;             // the most that can take samples
+    int takers = 0;                // those that do, at first; 0: all ranks
+    int64_t samples_per_step = 1;  // of one of them: batch * micro_batches
     uint64_t seed = 0;
     Start start;
   };
   // Error: fewer samples than one step of all ranks needs.
   static Result<Sampler> Make(const Shape& shape);
 
-  // One of those that take samples: `index` of `count`, at most as many as the shape has ranks.
-  struct Taker {
-    int index = 0;
-    int count = 1;
-  };
-  // Its sample indices in `step`, samples_per_step of them.
-  std::vector<int64_t> Samples(int64_t step, Taker taker);
-  std::vector<int64_t> Samples(int64_t step, int rank) {
-    return Samples(step, {rank, shape_.num_ranks});
-  }
+  // From `step` on so many take samples, at most as many as there are ranks: they go on behind what
+  // the steps before have used, as a run does that goes on from a checkpoint. Nothing may be asked
+  // of earlier steps after it.
+  void SetTakers(int64_t step, int takers);
 
-  int64_t steps_per_epoch() const { return StepsPerEpoch(shape_.num_ranks); }
+  // The sample indices of the taker with number `index` in `step`, samples_per_step of them.
+  std::vector<int64_t> Samples(int64_t step, int index);
+  // Where a run that goes on with `step` begins.
+  Start StartOf(int64_t step) const;
+
+  int takers() const { return shape_.takers; }
+  int64_t steps_per_epoch() const {
+    return shape_.num_samples / shape_.takers / shape_.samples_per_step;
+  }
   const Shape& shape() const { return shape_; }
 
-  // What a step of so many takers begins with.
-  struct Position {
-    int64_t epoch = 0;
-    int64_t used = 0;
-  };
-  Position PositionOf(int64_t step, int takers) const;
-
  private:
-  explicit Sampler(const Shape& shape) : shape_(shape) {}
-  int64_t StepsPerEpoch(int takers) const {
-    return shape_.num_samples / takers / shape_.samples_per_step;
-  }
+  explicit Sampler(const Shape& shape);
 
-  Shape shape_;
+  Shape shape_;         // its takers and start those of SetTakers()
   int64_t epoch_ = -1;  // whose order `order_` is
   std::vector<int64_t> order_;
 };
@@ -111,8 +104,7 @@ void AppendSample(const Corpus& corpus, int64_t index, int64_t seq, std::vector<
 
 // How many targets (all tokens of a sample but its first) the loss counts.
 int64_t CountedTargets(const Corpus& corpus, int64_t index, int64_t seq);
-// The same of all samples that `num_ranks` ranks take in a step.
-int64_t CountedTargets(const Corpus& corpus, Sampler* sampler, int64_t step, int num_ranks,
-                       int64_t seq);
+// The same of all samples that are taken in a step.
+int64_t CountedTargets(const Corpus& corpus, Sampler* sampler, int64_t step, int64_t seq);
 
 }  // namespace shardscope::model

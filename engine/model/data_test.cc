@@ -140,6 +140,71 @@ TEST(SamplerTest, EveryNthEntryOfOneOrderForAllNumbersOfRanks) {
   }
 }
 
+// Other numbers of takers, now and then: one after the other the entries of one order, each once.
+TEST(SamplerTest, TakersThatChangeGoOnBehindWhatIsUsed) {
+  constexpr int64_t kSamples = 47;
+  const Sampler::Shape shape{
+      .num_samples = kSamples, .num_ranks = 4, .samples_per_step = 2, .seed = 5};
+  Result<Sampler> sampler = Sampler::Make(shape);
+  // A step of it is one entry of the order.
+  Result<Sampler> entries = Sampler::Make({.num_samples = kSamples, .seed = shape.seed});
+  ASSERT_TRUE(sampler.ok() && entries.ok());
+  int64_t epoch = 0;
+  int64_t used = 0;
+  int64_t step = 0;
+  for (const int takers : {4, 1, 3, 2, 4}) {
+    for (int i = 0; i < 3; ++i, ++step) {
+      sampler->SetTakers(step, takers);  // of each step, also where nothing changes
+      const int64_t taken = takers * shape.samples_per_step;
+      if (used + taken > kSamples) {
+        ++epoch;
+        used = 0;
+      }
+      for (int taker = 0; taker < takers; ++taker) {
+        const std::vector<int64_t> samples = sampler->Samples(step, taker);
+        for (int64_t row = 0; row < shape.samples_per_step; ++row) {
+          const int64_t entry = epoch * kSamples + used + row * takers + taker;
+          EXPECT_EQ(samples[static_cast<size_t>(row)], entries->Samples(entry, 0)[0])
+              << "step " << step << ", taker " << taker;
+        }
+      }
+      used += taken;
+    }
+  }
+  EXPECT_EQ(epoch, 1);
+}
+
+// A change, or none, at any step: as a run that goes on there with the other takers.
+TEST(SamplerTest, AChangeOfTakersIsAStopAndAStart) {
+  for (const int before : {1, 2, 3, 4}) {
+    for (const int after : {1, 2, 3, 4}) {
+      for (int64_t step = 0; step < 14; ++step) {
+        Sampler::Shape shape{.num_samples = 47,
+                             .num_ranks = 4,
+                             .takers = before,
+                             .samples_per_step = 2,
+                             .seed = 5,
+                             .start = {.step = 2, .epoch = 1, .used = 21}};
+        Result<Sampler> changed = Sampler::Make(shape);
+        ASSERT_TRUE(changed.ok());
+        const int64_t first = shape.start.step + step;
+        const Sampler::Start start = changed->StartOf(first);
+        changed->SetTakers(first, after);
+        shape.takers = after;
+        shape.start = start;
+        Result<Sampler> started = Sampler::Make(shape);
+        ASSERT_TRUE(started.ok());
+        for (int64_t at = first; at < first + 30; ++at) {
+          for (int taker = 0; taker < after; ++taker) {
+            ASSERT_EQ(changed->Samples(at, taker), started->Samples(at, taker))
+                << before << " takers, " << after << " from step " << first << " on: step " << at;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(SamplerTest, TooFewSamplesForOneStepIsAnError) {
   const Result<Sampler> sampler =
       Sampler::Make({.num_samples = 7, .num_ranks = 2, .samples_per_step = 4});

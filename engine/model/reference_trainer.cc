@@ -32,8 +32,8 @@ ReferenceTrainer::ReferenceTrainer(const ModelConfig& config, const TrainingSett
 
 at::Tensor ReferenceTrainer::GlobalBatch(int64_t step) {
   std::vector<int64_t> tokens;
-  for (int rank = 0; rank < settings_.num_ranks; ++rank) {
-    for (const int64_t sample : sampler_.Samples(step, {rank, settings_.num_ranks})) {
+  for (int taker = 0; taker < sampler_.takers(); ++taker) {
+    for (const int64_t sample : sampler_.Samples(step, taker)) {
       AppendSample(*corpus_, sample, config_.seq, &tokens);
     }
   }

@@ -42,15 +42,12 @@ SHARDSCOPE_HOST_DEVICE inline uint16_t FloatToBf16(float value) {
 // fp16 is IEEE 754's binary16: 10 bits of fraction. Rounded to nearest, ties to even; from 65520 on
 // it is infinite.
 SHARDSCOPE_HOST_DEVICE inline float Fp16ToFloat(uint16_t bits) {
-  constexpr uint32_t kExponent = 0x7C00U << 13;
-  constexpr float kSmallest = 0x1p-14F;  // of those whose first digit is not stored
   const uint32_t magnitude = (bits & 0x7FFFU) << 13;
-  const uint32_t exponent = magnitude & kExponent;
-  const uint32_t rebiased = magnitude + ((127U - 15) << 23);
-  float value = FloatOfBits(rebiased);
-  if (exponent == kExponent) value = FloatOfBits(rebiased + ((128U - 16) << 23));
-  if (exponent == 0) value = FloatOfBits(rebiased + (1U << 23)) - kSmallest;
-  return FloatOfBits(BitsOfFloat(value) | (bits & 0x8000U) << 16);
+  // Rebiased by a product, which gives the smallest numbers the digit that is not stored and takes
+  // what is no finite number to 2^16 and above.
+  const float value = FloatOfBits(magnitude) * 0x1p112F;
+  const uint32_t top = magnitude >= 0x7C00U << 13 ? 0x7F800000U : 0;
+  return FloatOfBits(BitsOfFloat(value) | top | (bits & 0x8000U) << 16);
 }
 SHARDSCOPE_HOST_DEVICE inline uint16_t FloatToFp16(float value) {
   constexpr uint32_t kInfinite = (127U + 16) << 23;  // and all above, but for NaN

@@ -42,6 +42,8 @@ TEST(Fp16, EveryValueIsThatOfItsExponentAndFraction) {
     const auto fraction = static_cast<int>(bits & 0x3FF);
     if (exponent == kMaxExponent && fraction > 0) {
       ASSERT_TRUE(std::isnan(value) && std::isnan(Fp16ToFloat(FloatToFp16(value)))) << bits;
+      // Sign and fraction stay.
+      ASSERT_EQ(BitsOfFloat(value), (bits & 0x8000) << 16 | 0x7F800000 | (bits & 0x3FF) << 13);
       continue;
     }
     const double magnitude = exponent == kMaxExponent ? INFINITY

@@ -37,11 +37,10 @@ Result<std::shared_ptr<const plan::Schedule>> EvaluationRunner::ScheduleOf(
 }
 
 // The same on all ranks.
-int64_t EvaluationRunner::CountedTargets(int64_t samples) {
+int64_t EvaluationRunner::CountedTargets() {
   const MutexLock lock(mutex_);
-  const auto [targets, is_new] = targets_.try_emplace(samples, 0);
-  if (is_new) targets->second = ranks_.job().held_out->CountedTargets(samples);
-  return targets->second;
+  if (!targets_) targets_ = ranks_.job().held_out->CountedTargets();
+  return *targets_;
 }
 
 Result<bool> EvaluationRunner::RunIfDue(int rank, int64_t step, const Regime& regime, bool is_end) {
@@ -84,16 +83,16 @@ Result<bool> EvaluationRunner::Run(int rank, int64_t step, const plan::Schedule&
   OfRank& evaluated = At(rank);
   const int64_t batch_samples =
       job.training.batch * job.training.micro_batches * schedule.mesh.SizeOf(plan::kDataDimensions);
-  const HeldOut::Extent extent = job.held_out->ExtentOf(batch_samples);
+  const int64_t batches = job.held_out->NumBatches(batch_samples);
   EvaluationTimes row{.first_batch = kFirstBatch - evaluated.batches,
-                      .batches = extent.batches,
+                      .batches = batches,
                       .start_ns = MonotonicNs()};
   double sum = 0;
   int64_t batch = 0;
   evaluated.is_running = true;
   // Ranks meet before each batch, as a forward alone may have no collective.
-  for (; batch < extent.batches && !AgreeToStop(rank); ++batch) {
-    work.BeginEvaluation({.first = batch * batch_samples, .end = extent.samples});
+  for (; batch < batches && !AgreeToStop(rank); ++batch) {
+    work.BeginEvaluation({.first = batch * batch_samples, .end = job.held_out->num_samples});
     SHARDSCOPE_RETURN_IF_ERROR(ranks_.runner(rank).RunStep(kFirstBatch - evaluated.batches++));
     listeners_.trace->EndBatch(rank);
     sum += work.outcome().loss;
@@ -101,10 +100,10 @@ Result<bool> EvaluationRunner::Run(int rank, int64_t step, const plan::Schedule&
   }
   evaluated.is_running = false;
   work.TakePeakBytes();  // nor is this
-  if (batch < extent.batches) {
+  if (batch < batches) {
     if (rank == 0) {
       listeners_.on_message(fmt::format("evaluation before step {}: stopped after {} of {} batches",
-                                        step, batch, extent.batches));
+                                        step, batch, batches));
     }
     return false;
   }
@@ -114,7 +113,7 @@ Result<bool> EvaluationRunner::Run(int rank, int64_t step, const plan::Schedule&
     of_all += one;
   }
   row.end_ns = MonotonicNs();
-  row.tokens = CountedTargets(extent.samples);
+  row.tokens = CountedTargets();
   row.loss = of_all / static_cast<double>(row.tokens);
   listeners_.trace->AddEvaluation(rank, step, schedule, row);
   if (rank == 0) {

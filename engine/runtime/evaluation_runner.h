@@ -3,8 +3,8 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -68,7 +68,7 @@ class EvaluationRunner {
 
   OfRank& At(int rank) { return of_rank_[static_cast<size_t>(rank)]; }
   const OfRank& At(int rank) const { return of_rank_[static_cast<size_t>(rank)]; }
-  int64_t CountedTargets(int64_t samples);
+  int64_t CountedTargets();
   Result<bool> Run(int rank, int64_t step, const plan::Schedule& schedule);
   // Whether any process was told to stop: the same on all ranks, which meet for it.
   bool AgreeToStop(int rank);
@@ -80,7 +80,7 @@ class EvaluationRunner {
   Mutex mutex_;
   std::vector<std::pair<plan::Policy, std::shared_ptr<const plan::Schedule>>> schedules_
       GUARDED_BY(mutex_);
-  std::map<int64_t, int64_t> targets_ GUARDED_BY(mutex_);  // that count, by number of samples
+  std::optional<int64_t> targets_ GUARDED_BY(mutex_);  // that count, once they are
 };
 
 }  // namespace shardscope::runtime

@@ -146,7 +146,7 @@ Result<std::shared_ptr<const Regime>> LiveTrainer::WaitAndAgree(int rank, int64_
 
 Status LiveTrainer::RunStep(int rank, int64_t step, const Regime& regime) {
   RankWork& bodies = ranks_->work(rank);
-  bodies.BeginStep(regime.learning_rate);
+  bodies.BeginStep(step, regime.learning_rate);
   SHARDSCOPE_RETURN_IF_ERROR(ranks_->runner(rank).RunStep(step));
   const StepTimes times = observer_->Take(rank);
   const schema::StepRow row = trace_->AddStep(rank, step, *regime.schedule, times.first_issue_ns);

@@ -129,8 +129,7 @@ class ReferenceRun {
         .step = step,
         .steps = training_.steps,
         .loss = result.loss,
-        .counts = model::CountedTargets(*job_.corpus, &sampler_, step, training_.num_ranks,
-                                        job_.model.seq) > 0,
+        .counts = model::CountedTargets(*job_.corpus, &sampler_, step, job_.model.seq) > 0,
         .grad_norm = result.grad_norm,
         .tokens = training_.batch * training_.micro_batches * job_.model.seq * training_.num_ranks,
         .step_ns = step_ns};
@@ -156,7 +155,7 @@ class ReferenceRun {
   void DumpBatches(int64_t step) {
     for (int rank = 0; rank < training_.num_ranks; ++rank) {
       std::vector<int64_t> tokens;
-      for (const int64_t sample : sampler_.Samples(step, {rank, training_.num_ranks})) {
+      for (const int64_t sample : sampler_.Samples(step, rank)) {
         model::AppendSample(*job_.corpus, sample, job_.model.seq, &tokens);
       }
       dump_->AddBatch(step, rank, tokens);

@@ -1,5 +1,7 @@
 // Runs that go on from a checkpoint: the same bits as of one that does not stop, from any ranks,
-// strategy and form of state to any other, and what is said of a checkpoint that cannot be taken.
+// strategy and form of state to any other, and as of one that changes live; and what is said of a
+// checkpoint that cannot be taken.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -9,6 +11,7 @@
 #include <fstream>
 
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/model/safetensors_file.h"
 #include "engine/plan/strategy.h"
 #include "engine/runtime/trainer_test_util.h"
 
@@ -100,6 +103,34 @@ class ResumeTest : public TrainerTest {
     const size_t bytes = static_cast<size_t>(4 * NumParameters());
     return all.substr(all.size() - bytes);
   }
+
+  // The samples of `step` that ranks have loaded, by rank, as a run's dump has them.
+  std::map<int, std::string> BatchesOf(const std::string& run, int64_t step, int num_ranks) const {
+    std::map<int, std::string> batches;
+    const std::string dump = Read(run + ".safetensors");
+    const auto file = model::SafetensorsFile::Open((root_ / (run + ".safetensors")).string());
+    EXPECT_TRUE(file.ok()) << file.message();
+    for (int rank = 0; file.ok() && rank < num_ranks; ++rank) {
+      const auto entry = file->entries().find(fmt::format("batch.{}.{}", step, rank));
+      if (entry == file->entries().end()) continue;
+      batches[rank] = dump.substr(static_cast<size_t>(entry->second.begin),
+                                  static_cast<size_t>(entry->second.bytes));
+    }
+    return batches;
+  }
+
+  // What was said of evaluations before `step` and later, without how long they took.
+  std::vector<std::string> EvaluationsFrom(int64_t step) const {
+    std::vector<std::string> found;
+    for (int64_t before = step; before <= config_.GetInt("train.steps"); ++before) {
+      for (const std::string& message : messages_) {
+        if (!message.starts_with(fmt::format("evaluation before step {}:", before))) continue;
+        found.push_back(message.substr(0, message.rfind(" in ")));
+      }
+    }
+    return found;
+  }
+
   int64_t NumParameters() const {
     const Result<Job> job = JobOf(config_, ".");
     EXPECT_TRUE(job.ok());
@@ -261,6 +292,75 @@ TEST_F(ResumeTest, ListedChangesApplyOnceAndDataGoOnWhereTheyWere) {
   Set({{"checkpoint.resume", checkpoint}});
   Train("half");
   EXPECT_EQ(losses_, std::vector<double>(whole.begin() + 28, whole.end()));
+}
+
+// More or fewer ranks with samples of their own: what a live change does is what stopping and going
+// on with the other keys does. Data end inside of it, and evaluations are of the same samples.
+TEST_F(ResumeTest, ALiveChangeOfWhoReadsDataIsAStopAndAResume) {
+  constexpr int64_t kStop = 4;
+  constexpr int64_t kEnd = 8;
+  constexpr int kRanks = 4;
+  const std::string text = Read("data.txt");
+  std::ofstream(root_ / "short.txt") << text.substr(0, 60 * 17);
+  std::ofstream(root_ / "held-out.txt") << text.substr(60 * 17, 40 * 17);
+  Set({{"data.path", (root_ / "short.txt").string()},
+       {"eval.path", (root_ / "held-out.txt").string()},
+       {"eval.every", "2"},
+       {"eval.batches", "2"},
+       {"run.ranks", std::to_string(kRanks)},
+       {"model.layers", "4"},
+       {"model.heads", "4"},
+       {"train.micro_batches", "2"},
+       {"train.steps", std::to_string(kEnd)},
+       {"checkpoint.every", std::to_string(kStop)}});
+  using Keys = std::map<std::string, std::string>;
+  const std::vector<std::pair<Keys, Keys>> changes = {
+      {{{"strategy", "full"}}, {{"strategy", "pipeline"}}},
+      {{{"strategy", "full"}}, {{"mesh.tensor", "2"}}},
+      {{{"strategy", "pipeline"}}, {{"strategy", "full"}}},
+      {{{"strategy", "hybrid"}, {"mesh.tensor", "2"}},
+       {{"strategy", "zero2"}, {"mesh.tensor", "1"}}}};
+  const config::Config given = config_;
+  int number = 0;
+  for (const auto& [before, after] : changes) {
+    const std::string name = std::to_string(++number);
+    SCOPED_TRACE("change " + name);
+    config_ = given;
+    Set(before);
+    Train("old" + name);
+    config_.AddChange({.step = kStop, .set = after});
+    Train("live" + name);
+    ASSERT_EQ(std::ssize(losses_), kEnd);
+    const std::vector<double> losses(losses_.begin() + kStop, losses_.end());
+    const std::vector<std::string> evaluations = EvaluationsFrom(kStop);
+    EXPECT_EQ(evaluations.size(), 3U);
+    for (const std::string& evaluation : EvaluationsFrom(0)) {
+      EXPECT_THAT(evaluation, testing::EndsWith(" over 512 tokens"));  // of 2 * 4 * 4 samples
+    }
+    config_.ClearChanges();
+    Set(after);
+    Set({{"checkpoint.resume", CheckpointPath("old" + name, kStop)}});
+    Train("new" + name);
+    EXPECT_EQ(losses_, losses);
+    EXPECT_EQ(EvaluationsFrom(kStop), evaluations);
+    for (int64_t step = 0; step < kEnd; ++step) {
+      const auto batches = BatchesOf("live" + name, step, kRanks);
+      EXPECT_FALSE(batches.empty());
+      const std::string same = (step < kStop ? "old" : "new") + name;
+      EXPECT_EQ(batches, BatchesOf(same, step, kRanks)) << "step " << step;
+    }
+    ExpectSameParameters("new" + name, "live" + name);
+    EXPECT_EQ(Checkpoint("new" + name, kEnd), Checkpoint("live" + name, kEnd));
+    // And on from there.
+    const auto position = [this](const std::string& run) {
+      const auto checkpoint = checkpoint::Checkpoint::Open(CheckpointPath(run, kEnd));
+      EXPECT_TRUE(checkpoint.ok()) << checkpoint.message();
+      return checkpoint.ok()
+                 ? std::pair(checkpoint->index().data.epoch, checkpoint->index().data.used)
+                 : std::pair<int64_t, int64_t>();
+    };
+    EXPECT_EQ(position("new" + name), position("live" + name));
+  }
 }
 
 TEST_F(ResumeTest, EachCheckpointThatCannotBeTakenHasItsErrorAndLeavesNothing) {

@@ -29,8 +29,6 @@ Status CannotWrite(const std::string& path, const std::string& why) {
       "cannot write checkpoints to {}: {}; name another folder with checkpoint.path", path, why));
 }
 
-int NumTakers(const Job& job) { return job.initial_layout.mesh.SizeOf(plan::kDataDimensions); }
-
 }  // namespace
 
 Status RunCheckpoints::CheckPath(const config::Config& config) {
@@ -50,13 +48,11 @@ Status RunCheckpoints::OpenResume(Job* job) {
   const checkpoint::Index& index = from_->index();
   const model::Sampler::Shape shape = {
       .num_samples = model::NumSamples(job->corpus->num_tokens(), job->model.seq),
-      .num_ranks = job->training.num_ranks,
-      .samples_per_step = job->training.batch * job->training.micro_batches,
       .seed = job->training.seed};
   const std::string note = OtherDataNote(*from_, options_.config, *job);
   if (!note.empty()) notes_.push_back(note);
   job->first_step = index.step;
-  job->data_start = DataStart(index, shape, NumTakers(*job), /*is_other_data=*/!note.empty());
+  job->data_start = DataStart(index, shape, /*is_other_data=*/!note.empty());
   return Status::Ok();
 }
 
@@ -189,10 +185,10 @@ bool RunCheckpoints::HasCopyWith(const config::Config& config) const {
 
 CheckpointHead RunCheckpoints::HeadOf(int64_t step, const Regime& regime) const {
   Ranks& ranks = *run_.ranks;
-  const model::Sampler& sampler = ranks.sampler();
+  // Of the steps before, also where `regime` has other takers: these go on behind them.
+  const model::Sampler& sampler = ranks.work(0).sampler();
   const plan::Mesh& mesh = ranks.work(0).layout().mesh;
-  const int takers = mesh.SizeOf(plan::kDataDimensions);
-  const model::Sampler::Position position = sampler.PositionOf(step, takers);
+  const model::Sampler::Start next = sampler.StartOf(step);
   CheckpointHead head;
   head.keep = regime.config.GetInt("checkpoint.keep");
   checkpoint::Index& index = head.index;
@@ -205,13 +201,13 @@ CheckpointHead RunCheckpoints::HeadOf(int64_t step, const Regime& regime) const 
            .scalars = ranks.work(0).Scalars(),
            .data = {.seed = sampler.shape().seed,
                     .num_samples = sampler.shape().num_samples,
-                    .num_takers = takers,
+                    .num_takers = sampler.takers(),
                     .samples_per_step = sampler.shape().samples_per_step,
                     .first_step = sampler.shape().start.step,
                     .first_epoch = sampler.shape().start.epoch,
                     .first_used = sampler.shape().start.used,
-                    .epoch = position.epoch,
-                    .used = position.used,
+                    .epoch = next.epoch,
+                    .used = next.used,
                     .tokenizer = ranks.job().corpus->tokenizer,
                     .content = ranks.job().corpus->content}};
   for (size_t at = 0; at < plan::kNumMeshDimensions; ++at) {

@@ -77,10 +77,12 @@ Result<model::Sampler> SamplerOf(const config::Config& config, const model::Corp
                          ", less than one sample of model.seq+1 = " + std::to_string(seq + 1) +
                          ": give more text (data.path) or lower model.seq");
   }
-  return model::Sampler::Make({.num_samples = model::NumSamples(tokens, seq),
-                               .num_ranks = training.num_ranks,
-                               .samples_per_step = training.batch * training.micro_batches,
-                               .seed = training.seed});
+  return model::Sampler::Make(
+      {.num_samples = model::NumSamples(tokens, seq),
+       .num_ranks = training.num_ranks,
+       .takers = config::ToPolicy(config).mesh.SizeOf(plan::kDataDimensions),
+       .samples_per_step = training.batch * training.micro_batches,
+       .seed = training.seed});
 }
 
 Result<std::shared_ptr<const tokenizer::Tokenizer>> TokenizerOf(const config::Config& config) {
@@ -199,25 +201,27 @@ Result<std::shared_ptr<const HeldOut>> HeldOutOf(const config::Config& config,
                                                  const model::TokenizeProgress& on_progress) {
   auto held_out = std::make_shared<HeldOut>();
   held_out->every = config.GetInt("eval.every");
-  held_out->most_batches = config.GetInt("eval.batches");
   held_out->seq = config.GetInt("model.seq");
   if (held_out->every == 0) return std::shared_ptr<const HeldOut>();
   SHARDSCOPE_ASSIGN_OR_RETURN(model::Corpus corpus, CorpusOf(config, "eval.path", "", on_progress));
-  held_out->num_samples = model::NumSamples(corpus.num_tokens(), held_out->seq);
+  const int64_t num_samples = model::NumSamples(corpus.num_tokens(), held_out->seq);
+  held_out->num_samples = num_samples;
   held_out->corpus = std::make_shared<const model::Corpus>(std::move(corpus));
-  // Of all ranks that take samples, as EvaluationRunner has it.
+  // Of all ranks, also where some take none: how many do changes with the mesh while a run trains,
+  // and what it evaluates does not.
   const int64_t in_a_batch = config.GetInt("train.batch") * config.GetInt("train.micro_batches") *
-                             config::ToPolicy(config).mesh.SizeOf(plan::kDataDimensions);
-  const int64_t taken = held_out->ExtentOf(in_a_batch).samples;
-  if (held_out->CountedTargets(taken) > 0) {
-    return std::shared_ptr<const HeldOut>(std::move(held_out));
+                             config.GetInt("run.ranks");
+  const int64_t most_batches = config.GetInt("eval.batches");
+  if (most_batches > 0 && most_batches <= num_samples / in_a_batch) {
+    held_out->num_samples = most_batches * in_a_batch;
   }
+  if (held_out->CountedTargets() > 0) return std::shared_ptr<const HeldOut>(std::move(held_out));
   const std::string& path = config.Get("eval.path");
-  if (taken < held_out->num_samples) {
+  if (held_out->num_samples < num_samples) {
     return Status::Error(fmt::format(
         "eval.path: of the first {} of {}, which eval.batches={} takes, no token counts in the "
         "loss: raise eval.batches, or set it to 0 to take all",
-        Counted(taken, "sample"), path, held_out->most_batches));
+        Counted(held_out->num_samples, "sample"), path, most_batches));
   }
   return Status::Error(
       fmt::format("eval.path: {} has no {} whose loss counts: give more text, or lower model.seq",

@@ -58,12 +58,12 @@ class ShortageTest(ProgramTest):
         self.assert_told(done, "thread")
 
     def test_a_training_without_memory(self):
-        limit = 6 << 30  # the libraries alone map more than half of it
+        limit = 2 << 30  # libraries and threads alone map a third of it
 
         def limited():
             resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
-        big = ["model.dim=2560", "model.heads=8", "model.layers=8", "model.seq=32", "train.steps=2"]
+        big = ["model.dim=1536", "model.heads=8", "model.layers=8", "model.seq=32", "train.steps=2"]
         done = self.end_of(self.train_command(self.root / "run", *big), preexec_fn=limited)
         self.assert_told(done, "memory")
 

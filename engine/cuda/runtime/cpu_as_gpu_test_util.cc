@@ -24,15 +24,12 @@ runtime::TestResult TrainOnDevice(const runtime::TestRun& run,
   runtime::Ranks& ranks = **made;
   EXPECT_TRUE(ranks.OnAll([&](int rank) { return ranks.SetSchedule(rank, *schedule); }).ok());
   for (int rank = 0; run.jitter && rank < ranks.size(); ++rank) {
-    ranks.runner(rank).set_delay_hook([](const executor::OpContext& context) {
-      const int64_t delay_us = (context.index * 7919 + context.rank * 104729 + context.step) % 300;
-      SleepUntilNs(MonotonicNs() + delay_us * kNsPerUs);
-    });
+    ranks.runner(rank).set_delay_hook(runtime::Jitter());
   }
   runtime::TestResult result;
   for (int64_t step = 0; step < run.training.steps; ++step) {
     const Status status = ranks.OnAll([&](int rank) {
-      ranks.work(rank).BeginStep(run.training.learning_rate);
+      ranks.work(rank).BeginStep(step, run.training.learning_rate);
       const Status ran = ranks.runner(rank).RunStep(step);
       EXPECT_TRUE(!ran.ok() || ranks.work(rank).EndStep() == 0);
       return ran;

@@ -165,7 +165,7 @@ TEST(CudaWorkErrors, AGradientThatIsNotFiniteEndsTheStep) {
   EXPECT_TRUE(ranks.OnAll([&](int rank) { return ranks.SetSchedule(rank, *schedule); }).ok());
   ranks.work(0).units()[1].parameters().fill_(std::numeric_limits<float>::infinity());
   const Status status = ranks.OnAll([&](int rank) {
-    ranks.work(rank).BeginStep(1e-3);
+    ranks.work(rank).BeginStep(0, 1e-3);
     const Status ran = ranks.runner(rank).RunStep(0);
     ranks.work(rank).EndStep();
     return ran;
@@ -220,7 +220,7 @@ TEST(CudaWorkErrors, AnErrorOfTheAcceleratorIsOneLineWithItsOp) {
                                 "Compile with `TORCH_USE_CUDA_DSA` to enable assertions");
   });
   const Status status = ranks.OnAll([&](int rank) {
-    ranks.work(rank).BeginStep(1e-3);
+    ranks.work(rank).BeginStep(0, 1e-3);
     return ranks.runner(rank).RunStep(0);
   });
   EXPECT_THAT(status.message(), testing::HasSubstr("rank 1, step 0, op 'control"));
@@ -272,7 +272,7 @@ TEST(CudaWorkErrors, AStepWhoseTransportWasAbortedHasNotEnded) {
   runtime::Ranks& ranks = **made;
   EXPECT_TRUE(ranks.OnAll([&](int rank) { return ranks.SetSchedule(rank, *schedule); }).ok());
   const Status status = ranks.OnAll([&](int rank) {
-    ranks.work(rank).BeginStep(1e-3);
+    ranks.work(rank).BeginStep(0, 1e-3);
     const Status ran = ranks.runner(rank).RunStep(0);
     EXPECT_TRUE(ran.ok()) << ran.message();
     ranks.work(rank).EndStep();

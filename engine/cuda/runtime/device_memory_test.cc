@@ -124,7 +124,7 @@ Looked Train(const plan::Policy& policy, bool uses_pool,
         const TensorScope scope(device.memory().PoolOf(rank));  // SetSchedule() takes the pool
         const Status set = step == 0 ? ranks.SetSchedule(rank, *schedule) : Status::Ok();
         EXPECT_TRUE(set.ok()) << set.message();
-        work.BeginStep(1e-3);
+        work.BeginStep(step, 1e-3);
       }
       const Status ran = ranks.runner(rank).RunStep(step);
       const int64_t counted = work.allocated_bytes();

@@ -152,7 +152,7 @@ TEST(DeviceOffload, AGradientThatIsNotFiniteEndsTheStep) {
   ASSERT_TRUE(ranks.OnAll([&](int rank) { return ranks.SetSchedule(rank, *schedule); }).ok());
   ranks.work(0).units()[1].parameters().fill_(std::numeric_limits<double>::infinity());
   const Status status = ranks.OnAll([&](int rank) {
-    ranks.work(rank).BeginStep(1e-3);
+    ranks.work(rank).BeginStep(0, 1e-3);
     return ranks.runner(rank).RunStep(0);
   });
   ASSERT_FALSE(status.ok());

@@ -187,14 +187,11 @@ std::string OtherDataNote(const checkpoint::Checkpoint& from, const config::Conf
 }
 
 model::Sampler::Start DataStart(const checkpoint::Index& from, const model::Sampler::Shape& shape,
-                                int num_takers, bool is_other_data) {
+                                bool is_other_data) {
   const checkpoint::DataPosition& data = from.data;
   // Of other data, or in another order, what was used says nothing.
   const bool has_order =
       !is_other_data && data.seed == shape.seed && data.num_samples == shape.num_samples;
-  const bool is_same =
-      has_order && data.num_takers == num_takers && data.samples_per_step == shape.samples_per_step;
-  if (is_same) return {data.first_step, data.first_epoch, data.first_used};
   return {from.step, data.epoch, has_order ? data.used : 0};
 }
 

@@ -38,10 +38,10 @@ Status CheckArithmetic(const checkpoint::Checkpoint& from, const model::ModelCon
 std::string OtherDataNote(const checkpoint::Checkpoint& from, const config::Config& config,
                           const Job& job);
 
-// Where the run's sampler begins: as the checkpoint's if it takes the same samples in each step,
-// else with the first sample that was not used yet, which of other data is the first.
+// Where the run's sampler begins: with the first sample that was not used yet, which of other data
+// is the first.
 model::Sampler::Start DataStart(const checkpoint::Index& from, const model::Sampler::Shape& shape,
-                                int num_takers, bool is_other_data);
+                                bool is_other_data);
 
 // The state of one rank. On its host thread, before its first step. `missing` gets the names of
 // state tensors that the checkpoint does not have; they stay zero.

@@ -57,8 +57,8 @@ class RankWork : public executor::OpBodies {
   virtual void SetLinks(const config::DimensionLinks& links) = 0;
   // Between the rank and the host's memory; without a rate copies are as fast as they are.
   virtual void SetHostLink(const config::DimensionLink& link) = 0;
-  // Before RunStep.
-  virtual void BeginStep(double learning_rate) = 0;
+  // Before RunStep of the same step.
+  virtual void BeginStep(int64_t step, double learning_rate) = 0;
   // Instead, before a RunStep of an evaluation's Schedule: it leaves a sum as the loss, over the
   // rank's tokens that count.
   virtual void BeginEvaluation(const HeldOutBatch& batch) = 0;
@@ -72,6 +72,9 @@ class RankWork : public executor::OpBodies {
   // in the host's memory.
   virtual const StateLayout& layout() const = 0;
   virtual std::span<ShardedUnit> units() = 0;  // of the layout
+
+  // Which samples of the data come next, as of the last step that has begun.
+  virtual const model::Sampler& sampler() const = 0;
 
   // Numbers that belong to this state beside its tensors, by name: the same on all ranks.
   virtual std::map<std::string, double> Scalars() const = 0;

@@ -44,7 +44,7 @@ class Faults : public testing::Test {
         (*ranks)->OnAll([&](int rank) { return (*ranks)->SetSchedule(rank, *schedule); });
     for (int64_t step = 0; step < 2 && status.ok(); ++step) {
       status = (*ranks)->OnAll([&](int rank) {
-        (*ranks)->work(rank).BeginStep(0.001);
+        (*ranks)->work(rank).BeginStep(step, 0.001);
         return (*ranks)->runner(rank).RunStep(step);
       });
     }

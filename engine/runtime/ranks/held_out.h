@@ -16,28 +16,21 @@ namespace shardscope::runtime {
 struct HeldOut {
   std::shared_ptr<const model::Corpus> corpus;
   int64_t seq = 0;
-  int64_t num_samples = 0;
-  int64_t every = 0;         // steps
-  int64_t most_batches = 0;  // of an evaluation; 0: all
+  int64_t num_samples = 0;  // of an evaluation: the first ones
+  int64_t every = 0;        // steps
 
   // Whether there is an evaluation before `step`, with which the training begins or goes on.
   bool IsDue(int64_t step) const { return step % every == 0; }
 
-  // An evaluation in batches of so many samples.
-  struct Extent {
-    int64_t samples = 0;
-    int64_t batches = 0;
-  };
-  Extent ExtentOf(int64_t batch_samples) const {
-    const int64_t batches = (num_samples + batch_samples - 1) / batch_samples;
-    if (most_batches == 0 || batches <= most_batches) return {num_samples, batches};
-    return {most_batches * batch_samples, most_batches};
+  // Of so many samples each.
+  int64_t NumBatches(int64_t batch_samples) const {
+    return (num_samples + batch_samples - 1) / batch_samples;
   }
 
-  // Targets of the first `samples` that the loss counts.
-  int64_t CountedTargets(int64_t samples) const {
+  // Targets of an evaluation that the loss counts.
+  int64_t CountedTargets() const {
     int64_t targets = 0;
-    for (int64_t sample = 0; sample < samples; ++sample) {
+    for (int64_t sample = 0; sample < num_samples; ++sample) {
       targets += model::CountedTargets(*corpus, sample, seq);
     }
     return targets;

@@ -75,16 +75,16 @@ double Evaluate(const TestRun& run, const plan::Schedule& training, int64_t* bat
   if (!schedule.ok()) return 0;
   const int64_t batch_samples =
       run.training.batch * run.training.micro_batches * policy.mesh.SizeOf(plan::kDataDimensions);
-  const HeldOut::Extent extent = run.held_out->ExtentOf(batch_samples);
+  const int64_t num_batches = run.held_out->NumBatches(batch_samples);
   const auto all = [&](const std::function<Status(int rank)>& body) {
     const Status status = ranks->OnAll(body);
     EXPECT_TRUE(status.ok()) << status.message();
   };
   all([&](int rank) { return ranks->SetSchedule(rank, *schedule); });
   double sum = 0;
-  for (int64_t batch = 0; batch < extent.batches; ++batch, ++*batches) {
+  for (int64_t batch = 0; batch < num_batches; ++batch, ++*batches) {
     all([&](int rank) {
-      ranks->work(rank).BeginEvaluation({batch * batch_samples, extent.samples});
+      ranks->work(rank).BeginEvaluation({batch * batch_samples, run.held_out->num_samples});
       const Status status = ranks->runner(rank).RunStep(-2 - *batches);
       EXPECT_EQ(ranks->work(rank).EndStep(), 0) << "memory unaccounted for";
       return status;
@@ -92,7 +92,7 @@ double Evaluate(const TestRun& run, const plan::Schedule& training, int64_t* bat
     for (int rank = 0; rank < ranks->size(); ++rank) sum += ranks->work(rank).outcome().loss;
   }
   all([&](int rank) { return ranks->SetSchedule(rank, training); });
-  return sum / static_cast<double>(run.held_out->CountedTargets(extent.samples));
+  return sum / static_cast<double>(run.held_out->CountedTargets());
 }
 
 }  // namespace
@@ -175,11 +175,7 @@ TestResult Train(const TestRun& run) {
   EXPECT_TRUE(made.ok()) << made.message();
   Ranks& ranks = **made;
   for (int rank = 0; run.jitter && rank < ranks.size(); ++rank) {
-    ranks.runner(rank).set_delay_hook([](const executor::OpContext& context) {
-      const auto key = static_cast<uint64_t>(context.step * 64 + context.rank);
-      const auto delay_us = model::MixedBits(key, static_cast<uint64_t>(context.index)) % 300;
-      SleepUntilNs(MonotonicNs() + static_cast<int64_t>(delay_us) * kNsPerUs);
-    });
+    ranks.runner(rank).set_delay_hook(Jitter());
   }
   EXPECT_TRUE(ranks
                   .OnAll([&](int rank) {
@@ -194,7 +190,7 @@ TestResult Train(const TestRun& run) {
       result.evaluations.push_back(Evaluate(run, *schedule, &batches, &ranks));
     }
     const Status status = ranks.OnAll([&](int rank) {
-      ranks.work(rank).BeginStep(run.training.learning_rate);
+      ranks.work(rank).BeginStep(step, run.training.learning_rate);
       const Status ran = ranks.runner(rank).RunStep(step);
       if (ran.ok()) {
         EXPECT_EQ(ranks.work(rank).EndStep(), 0) << "memory unaccounted for";
@@ -207,6 +203,15 @@ TestResult Train(const TestRun& run) {
   }
   AddParameters(run, &ranks, &result);
   return result;
+}
+
+executor::DelayHook Jitter() {
+  return [](const executor::OpContext& context) {
+    const auto key = static_cast<uint64_t>(context.step * 64 + context.rank);
+    const uint64_t bits = model::MixedBits(key, static_cast<uint64_t>(context.index));
+    if (bits % 4 != 0) return;
+    SleepUntilNs(MonotonicNs() + static_cast<int64_t>(bits / 4 % 300) * kNsPerUs);
+  };
 }
 
 TestResult TrainReference(const TestRun& run) {

@@ -89,9 +89,7 @@ model::TokenBatch RankOps::TokensOf(const OpContext& context) {
 // all targets of the step that count. Each rank finds their number in the data.
 double RankOps::LossRows(int64_t step) {
   if (count_.step != step) {
-    const int places = layout_.mesh.SizeOf(plan::kDataDimensions);
-    count_.targets =
-        model::CountedTargets(*job_->corpus, &count_.sampler, step, places, job_->model.seq);
+    count_.targets = model::CountedTargets(*job_->corpus, &count_.sampler, step, job_->model.seq);
     count_.step = step;
   }
   outcome_.counts = count_.targets > 0;

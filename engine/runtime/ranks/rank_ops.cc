@@ -172,7 +172,15 @@ void RankOps::MakeSlots(const plan::Program& program) {
   }
 }
 
-void RankOps::BeginStep(double learning_rate) {
+// On all ranks, those that read no data too: they may come to read some.
+void RankOps::BeginStep(int64_t step, double learning_rate) {
+  const int takers = layout_.mesh.SizeOf(plan::kDataDimensions);
+  sampler_.SetTakers(step, takers);
+  count_.sampler.SetTakers(step, takers);
+  BeginOutcome(learning_rate);
+}
+
+void RankOps::BeginOutcome(double learning_rate) {
   learning_rate_ = learning_rate;
   outcome_ = StepOutcome();
   outcome_.loss_scale = scaler_.scale;
@@ -209,7 +217,7 @@ int64_t RankOps::EndStep() {
 }
 
 void RankOps::BeginEvaluation(const HeldOutBatch& batch) {
-  BeginStep(0);
+  BeginOutcome(0);
   count_.held_out = batch;
 }
 
@@ -385,8 +393,7 @@ std::vector<int64_t> RankOps::HeldOutSamplesOf(const OpContext& context, int pla
 std::vector<int64_t> RankOps::SamplesOf(const OpContext& context, int place) {
   if (IsEvaluation(context)) return HeldOutSamplesOf(context, place);
   const int64_t batch = job_->training.batch;
-  const std::vector<int64_t> chosen =
-      sampler_.Samples(context.step, {place, layout_.mesh.SizeOf(plan::kDataDimensions)});
+  const std::vector<int64_t> chosen = sampler_.Samples(context.step, place);
   std::vector<int64_t> samples;
   for (int64_t i = 0; i < batch; ++i) {
     const auto index = static_cast<size_t>(context.op().micro_batch * batch + i);

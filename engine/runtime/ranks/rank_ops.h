@@ -39,7 +39,7 @@ class RankOps : public RankWork {
   void SetLinks(const config::DimensionLinks& links) override { links_ = links; }
   void SetHostLink(const config::DimensionLink& link) override;
   void BeginEvaluation(const HeldOutBatch& batch) override;
-  void BeginStep(double learning_rate) override;
+  void BeginStep(int64_t step, double learning_rate) override;
   int64_t EndStep() final;
   const StepOutcome& outcome() const override { return outcome_; }
 
@@ -47,6 +47,7 @@ class RankOps : public RankWork {
   int64_t Free(const executor::OpContext& context, plan::BufferId buffer) override;
 
   const StateLayout& layout() const override { return layout_; }
+  const model::Sampler& sampler() const override { return sampler_; }
   std::span<ShardedUnit> units() override { return units_; }
   const std::vector<std::vector<int64_t>>& kept_batches() const override { return kept_batches_; }
   const model::GradientScaler& scaler() const override { return scaler_; }
@@ -183,6 +184,7 @@ class RankOps : public RankWork {
     int64_t targets = 0;
     HeldOutBatch held_out;  // of an evaluation, whose batches say themselves what counts
   };
+  void BeginOutcome(double learning_rate);
   void MakeSlots(const plan::Program& program);
   void MoveState(StateLayout layout);
   void LeaveHostMemory();

@@ -65,6 +65,7 @@ Result<std::unique_ptr<Ranks>> Ranks::Prepare(Job job,
   Result<model::Sampler> sampler = model::Sampler::Make(
       {.num_samples = model::NumSamples(job.corpus->num_tokens(), job.model.seq),
        .num_ranks = training.num_ranks,
+       .takers = job.initial_layout.mesh.SizeOf(plan::kDataDimensions),
        .samples_per_step = training.batch * training.micro_batches,
        .seed = training.seed,
        .start = job.data_start});

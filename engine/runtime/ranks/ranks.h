@@ -40,7 +40,6 @@ class Ranks {
   }
 
   const Job& job() const { return job_; }
-  const model::Sampler& sampler() const { return sampler_; }
   transport::Transport& transport() { return *transport_; }
   // What they take beside the buffers of `schedule`, which it borrows, as it does the transport.
   plan::Unlisted UnlistedMemory(const plan::Schedule& schedule) const;
@@ -112,7 +111,7 @@ class Ranks {
   const model::Model model_;
   std::unique_ptr<transport::Transport> transport_;
   Device& device_;
-  const model::Sampler sampler_;
+  const model::Sampler sampler_;  // of the first step
   bool is_stuck_ = false;
   mutable Mutex mutex_;
   Failure failure_ GUARDED_BY(mutex_);  // the first

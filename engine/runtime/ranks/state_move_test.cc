@@ -54,7 +54,7 @@ class Training {
   // The mean loss.
   double Step() {
     const Status status = ranks_->OnAll([&](int rank) {
-      ranks_->work(rank).BeginStep(1e-2);
+      ranks_->work(rank).BeginStep(step_, 1e-2);
       return ranks_->runner(rank).RunStep(step_);
     });
     EXPECT_TRUE(status.ok()) << status.message();

@@ -5,13 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <csignal>
 #include <map>
-#include <random>
-#include <thread>
 #include <vector>
 
+#include "engine/model/initialize.h"
 #include "engine/model/matmul_scratch.h"
 #include "engine/plan/memory.h"
 #include "engine/plan/strategy_test_util.h"
@@ -95,7 +93,7 @@ struct Running {
       set = &of;
     }
     return ranks->OnAll([&](int rank) {
-      ranks->work(rank).BeginStep(1e-3);
+      ranks->work(rank).BeginStep(step, 1e-3);
       const Status status = ranks->runner(rank).RunStep(step);
       if (status.ok()) {
         EXPECT_EQ(ranks->work(rank).EndStep(), 0);
@@ -257,7 +255,6 @@ int64_t ExecutedPeak(std::vector<MemorySink::Event> events, int64_t before) {
 
 // Whatever the policy, the transport and how long each op takes; and no limit stops what fits.
 TEST(ExecutedBoundTest, HoldsForEveryOrderThatIsRun) {
-  std::mt19937 random(5);
   int count = 0;
   for (const plan::Policy& policy : ManyPolicies()) {
     TestRun run;
@@ -289,12 +286,12 @@ TEST(ExecutedBoundTest, HoldsForEveryOrderThatIsRun) {
                     is_gloo ? transport::MakeGlooTransport(num_ranks, kTimeoutNs) : nullptr);
     Ranks& ranks = *running.ranks;
     // Streams overtake each other differently in each run.
-    ranks.runner(0).set_delay_hook([&random](const OpContext& context) {
+    ranks.runner(0).set_delay_hook([count](const OpContext& context) {
       if (context.op().stream == 0) return;
-      static Mutex mutex;
-      const MutexLock lock(mutex);
-      const auto delay = std::chrono::microseconds(random() % 8 == 0 ? 2000 : random() % 100);
-      std::this_thread::sleep_for(delay);
+      const uint64_t bits =
+          model::MixedBits(static_cast<uint64_t>(count), static_cast<uint64_t>(context.index));
+      const auto delay_us = static_cast<int64_t>(bits % 8 == 0 ? 1000 : bits / 8 % 100);
+      if (bits % 8 < 4) SleepUntilNs(MonotonicNs() + delay_us * kNsPerUs);
     });
     const int64_t bound =
         plan::BoundPeaks(running.schedule, ranks.UnlistedMemory(running.schedule)).front();
@@ -321,7 +318,7 @@ class OneByOne {
   }
 
   void Step() {
-    bodies_.BeginStep(1e-3);
+    bodies_.BeginStep(context_.step, 1e-3);
     for (context_.index = 0; context_.index < static_cast<int32_t>(context_.program->ops.size());
          ++context_.index) {
       RunOp();
@@ -610,7 +607,7 @@ const std::byte* AddressOfAFreedUnit(Running* running) {
   context.schedule = &running->schedule;
   context.program = &running->schedule.ProgramOf(0);
   bodies.SetSchedule(running->schedule);
-  bodies.BeginStep(1e-3);
+  bodies.BeginStep(context.step, 1e-3);
   for (;; ++context.index) {
     const plan::Op& op = context.op();
     const bool frees = op.kind == plan::OpKind::kReshard;
@@ -657,7 +654,7 @@ TEST(MemoryLimitTest, FailsTheStepWithRankAndOp) {
   ASSERT_TRUE(ranks.ok());
   const Status status = (*ranks)->OnAll([&](int rank) {
     EXPECT_TRUE((*ranks)->SetSchedule(rank, free.schedule).ok());
-    (*ranks)->work(rank).BeginStep(1e-3);
+    (*ranks)->work(rank).BeginStep(0, 1e-3);
     return (*ranks)->runner(rank).RunStep(0);
   });
   ASSERT_FALSE(status.ok());

@@ -1,8 +1,6 @@
 #include "engine/runtime/units/arithmetic.h"
 
-#include <algorithm>
 #include <array>
-#include <bit>
 
 #include "engine/plan/formats.h"
 
@@ -11,39 +9,18 @@ namespace {
 
 using plan::DType;
 
-struct Bf16 {
-  static float Load(uint16_t bits) { return plan::Bf16ToFloat(bits); }
-};
-
-// Without branches, so that it is vectorised; the same numbers as plan::Fp16ToFloat().
-struct Fp16 {
-  static float Load(uint16_t bits) {
-    const uint32_t magnitude = uint32_t{bits & 0x7FFFU} << 13;
-    // The smallest numbers get their first digit back by this product; it takes infinity to 2^16.
-    const float value = std::bit_cast<float>(magnitude) * 0x1p112F;
-    const uint32_t top = magnitude >= 0x0F800000U ? 0x7F800000U : 0;
-    return std::bit_cast<float>(std::bit_cast<uint32_t>(value) | top |
-                                uint32_t{bits & 0x8000U} << 16);
-  }
-};
-
-template <typename T>
-struct Same {
-  static T Load(T value) { return value; }
-};
-
-// Calls body(type of what is stored, format).
+// Calls body(what is stored, its format).
 template <typename Body>
 void WithFormat(DType dtype, const void* values, const Body& body) {
   switch (dtype) {
     case DType::kFp32:
-      return body(static_cast<const float*>(values), Same<float>());
+      return body(static_cast<const float*>(values), plan::Fp32Format());
     case DType::kFp64:
-      return body(static_cast<const double*>(values), Same<double>());
+      return body(static_cast<const double*>(values), plan::Fp64Format());
     case DType::kBf16:
-      return body(static_cast<const uint16_t*>(values), Bf16());
+      return body(static_cast<const uint16_t*>(values), plan::Bf16Format());
     case DType::kFp16:
-      return body(static_cast<const uint16_t*>(values), Fp16());
+      return body(static_cast<const uint16_t*>(values), plan::Fp16Format());
   }
 }
 

@@ -19,6 +19,7 @@
 
 #include "engine/model/initialize.h"
 #include "engine/model/segments.h"
+#include "engine/plan/formats.h"
 #include "engine/runtime/units/arithmetic.h"
 #include "engine/runtime/units/state_blocks.h"
 
@@ -258,6 +259,10 @@ TEST(Arithmetic, KnowsEveryNarrowNumber) {
       if (is_number) {
         EXPECT_EQ(wide[i], expected) << i;
       }
+      // However many of them are read at a time: NaN, infinities and the sign of zero, too.
+      const float alone =
+          dtype == DType::kBf16 ? plan::Bf16ToFloat(all[i]) : plan::Fp16ToFloat(all[i]);
+      EXPECT_EQ(plan::BitsOfFloat(wide[i]), plan::BitsOfFloat(alone)) << i;
       EXPECT_EQ(AllFinite(&all[i], dtype, 1), std::isfinite(expected)) << i;
     }
   }
