@@ -8,8 +8,8 @@
 
 namespace shardscope::ui {
 
-// From its first row to its last, and some room behind it where collectives never ended: those that
-// hang began last.
+// From its first row to its last, and some room behind it where collectives had not ended: those
+// that hang began last.
 inline View WholeRun(const query::Snapshot& snapshot) {
   View view{snapshot.start_ns, snapshot.end_ns, false};
   const bool hangs = std::any_of(snapshot.flight_entries.begin(), snapshot.flight_entries.end(),

@@ -297,9 +297,13 @@ TEST_F(BlocksTest, AMomentOfAnotherRankIsRefusedWithASentence) {
   EXPECT_TRUE(harness_.Until(is_refused, kBlocksSeconds));
   harness_.shell().Post(ui::DismissNotice{});
   harness_.Frames(2);
-  // Of the same rank it is compared.
+  // Of the same rank it is compared, until a moment of another is shown.
   ClickMemory(0, 140, true);
   EXPECT_TRUE(Shows("went", kGathered));
+  ClickMemory(1, 180, false);
+  EXPECT_TRUE(
+      harness_.Until([this] { return harness_.context().blocks.rank == 1; }, kBlocksSeconds));
+  EXPECT_FALSE(harness_.context().blocks.since_ns);
 }
 
 // Rank 1 takes more, and would be shown.

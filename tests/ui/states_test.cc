@@ -217,7 +217,7 @@ TEST_F(StatesTest, ATraceOfAFileThatIsNotWholeIsCalledCutAndSaysWhy) {
   EXPECT_THAT(Text("banner", "problem"), HasSubstr("it ends in an event"));
 }
 
-TEST_F(StatesTest, WhatNeverEndedIsOpenAtItsEndAndDetailsSaySo) {
+TEST_F(StatesTest, ARangeWhoseEndWasNotSeenIsOpenAndDetailsSaySo) {
   query::Snapshot run = RecordedProgram();
   run.meta["imported"] = "flight_recorder";
   run.tracks.push_back(
@@ -250,9 +250,9 @@ TEST_F(StatesTest, WhatNeverEndedIsOpenAtItsEndAndDetailsSaySo) {
   }));
   harness_.Frames(4);
   EXPECT_EQ(harness_.context().selection.span, query::SpanId(2));
-  EXPECT_EQ(Text("details", "ended"), "never");
+  EXPECT_EQ(Text("details", "ended"), "not seen");
   EXPECT_EQ(Text("details", "duration"), "");
-  EXPECT_THAT(Text("details", "meaning"), HasSubstr("never ended"));
+  EXPECT_THAT(Text("details", "meaning"), HasSubstr("still open"));
 }
 
 // From the dumps of flight recorders.

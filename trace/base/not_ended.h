@@ -10,4 +10,10 @@ inline constexpr std::string_view kNotEnded = " (not ended)";
 
 inline bool IsNotEnded(std::string_view name) { return name.ends_with(kNotEnded); }
 
+// What it is called where its end was seen.
+inline std::string_view WithoutNotEnded(std::string_view name) {
+  if (IsNotEnded(name)) name.remove_suffix(kNotEnded.size());
+  return name;
+}
+
 }  // namespace shardscope

@@ -23,7 +23,7 @@ constexpr int64_t kStepsAtOnce = 16;
 // Of them the app shows these first: the last ones, or up to the step of the newest change.
 constexpr int64_t kStepsInView = 3;
 // What loads in half a minute: of a run that fits into the first from packed rows, of the part of
-// another with SQL.
+// another from a file that has none.
 constexpr int64_t kMostBytesOfAll = 3'000'000'000;
 constexpr int64_t kMostBytesOfPart = 1'700'000'000;
 // Of a part of several files, whose collectives are read to find how clocks differ.

@@ -227,15 +227,16 @@ Result<int64_t> RowChunks::FirstChunk(Database* database) {
   RowBatch batch;
   AnyRows& rows = batch.At(table_.index);
   while (first < last) {
-    const auto distance = static_cast<uint64_t>(last) - static_cast<uint64_t>(first);
-    const int64_t middle = first + static_cast<int64_t>(distance / 2 + distance % 2);
+    // Without a sign: damaged numbers may be as far apart as there are any.
+    const uint64_t distance = static_cast<uint64_t>(last) - static_cast<uint64_t>(first);
+    const auto middle =
+        static_cast<int64_t>(static_cast<uint64_t>(first) + distance / 2 + distance % 2);
     select_.Reset();
     select_.Bind(1, middle);
     SHARDSCOPE_ASSIGN_OR_RETURN(const bool more, select_.Step());
     if (!more || select_.Integer(0) != middle) return Lacks();
     rows.Clear();
     SHARDSCOPE_RETURN_IF_ERROR(Unpack(&rows));
-    if (rows.size() == 0) return Lacks();
     if (rows.IdOf(0) <= ids_.first) {
       first = middle;
     } else {
@@ -277,13 +278,16 @@ Result<bool> RowChunks::Read(AnyRows* rows) {
   const size_t before = rows->size();
   SHARDSCOPE_RETURN_IF_ERROR(Unpack(rows));
   const size_t count = rows->size() - before;
+  // The first one has the first row of the table, or begins in front of the ids: else rows of them
+  // were in one that is gone.
   const bool begins_with_table = ids_.first <= first_id_;
-  if (is_first && begins_with_table && rows->IdOf(before) != first_id_) return Lacks();
+  const int64_t begin = rows->IdOf(before);
+  if (is_first && (begins_with_table ? begin != first_id_ : begin > ids_.first)) return Lacks();
   // Pages that point at one another would give rows without end.
   if (count > rows_left_) return Damaged("repeats itself");
   rows_left_ -= count;
   if (!rows->IdsAscend(before, read_id_)) return Damaged("repeats itself");
-  if (count > 0) read_id_ = rows->IdOf(rows->size() - 1);
+  read_id_ = rows->IdOf(rows->size() - 1);
   rows->KeepIds(before, ids_);
   return true;
 }

@@ -48,7 +48,7 @@ class RowChunks {
 
   Status Damaged(const std::string& what) const;
   Status Lacks() const;
-  // Appends the rows of the chunk that select_ is at.
+  // Appends the rows of the chunk that select_ is at, at least one.
   Status Unpack(AnyRows* rows) const;
   // The last chunk that begins with ids_.first or before, the first one where none does. By a
   // binary search that unpacks the chunks at which it looks.

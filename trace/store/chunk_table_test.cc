@@ -422,6 +422,41 @@ TEST_F(RowChunksOfAFile, SomeStepsAreReadFromTheirChunksAlone) {
   EXPECT_THAT(Load(&batch, &limits).message(), HasSubstr("rows of op_run that cannot be unpacked"));
 }
 
+// Of the part that has rows of it, and of one whose rows are found by way of it.
+TEST_F(RowChunksOfAFile, AMissingChunkIsAnErrorOfSomeSteps) {
+  const RowLimits early = LimitsOf(3, 4);
+  const RowLimits late = LimitsOf(17, 19);
+  const std::string lacks = "does not have all rows of op_run";
+  const auto remove = [this](const std::string& which) {
+    Pack();
+    Change("DELETE FROM row_chunk WHERE id = (SELECT " + which +
+           " FROM row_chunk WHERE table_name = 'op_run')");
+    EXPECT_EQ(ChunksOf("op_run"), 2);
+  };
+  RowBatch batch;
+  remove("min(id)");
+  EXPECT_THAT(Load(&batch, &early).message(), HasSubstr(lacks));
+  EXPECT_TRUE(Load(&batch, &late).ok());
+  remove("min(id) + 1");
+  EXPECT_THAT(Load(&batch, &late).message(), HasSubstr(lacks));
+  remove("max(id)");
+  EXPECT_THAT(Load(&batch, &late).message(), HasSubstr(lacks));
+}
+
+TEST_F(RowChunksOfAFile, NumbersOfChunksAsFarApartAsThereAreAreAnError) {
+  Pack();
+  Change(
+      "UPDATE row_chunk SET id = -9223372036854775808 WHERE id = (SELECT min(id) FROM row_chunk "
+      "WHERE table_name = 'op_run')");
+  Change(
+      "UPDATE row_chunk SET id = 9223372036854775807 WHERE id = (SELECT max(id) FROM row_chunk "
+      "WHERE table_name = 'op_run')");
+  const RowLimits late = LimitsOf(17, 19);
+  RowBatch batch;
+  EXPECT_THAT(Load(&batch, &late).message(), HasSubstr("does not have all rows of op_run"));
+  ExpectDamaged("does not have all rows of op_run");
+}
+
 TEST_F(RowChunksOfAFile, AnOlderFileWithoutTheTableLoads) {
   Change("DROP TABLE row_chunk; PRAGMA user_version=8");
   ExpectRowsOfTables();

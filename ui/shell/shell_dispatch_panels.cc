@@ -88,12 +88,14 @@ void Dispatcher::CopyText(const std::string& place) const {
 
 void Dispatcher::operator()(const ui::AskBlocks& command) const {
   ui::BlocksState& blocks = shell.context_.blocks;
+  const std::optional<query::BlocksQuery> shown = ui::WantedBlocks(shell.context_);
+  // What it was compared with was chosen in the rank that was shown.
+  const bool is_other_rank = command.rank && shown && shown->rank != *command.rank;
+  const bool is_earlier = blocks.since_ns && command.at_ns && *blocks.since_ns > *command.at_ns;
+  if (is_earlier || (command.at_ns && is_other_rank)) blocks.since_ns.reset();
   if (command.rank) blocks.rank = command.rank;
   blocks.at_ns = command.at_ns;
   blocks.shows_choices = false;
-  if (blocks.since_ns && command.at_ns && *blocks.since_ns > *command.at_ns) {
-    blocks.since_ns.reset();
-  }
   (*this)(ui::FocusPanel{ui::panel_ids::kBlocks});
   shell.wants_.frame = true;  // that has them read
 }

@@ -28,6 +28,7 @@
 #include "ui/shell/view_controller.h"
 #include "ui/timeline/axis.h"
 #include "ui/timeline/link_place.h"
+#include "ui/whole_run.h"
 
 namespace shardscope::shell {
 namespace {
@@ -166,7 +167,8 @@ Status SetLens(const query::SnapshotPtr& snapshot, const ShotOptions& options, S
                               analysis::ParseMomentOf("--at", *snapshot, options.at));
   const int32_t step = analysis::FinishedStepAt(*snapshot, at_ns);
   // In no finished step: in all of the run.
-  if (step < 0) shell->Post(ui::SetView{snapshot->start_ns, snapshot->end_ns});
+  const ui::View whole = ui::WholeRun(*snapshot);
+  if (step < 0) shell->Post(ui::SetView{whole.start_ns, whole.end_ns});
   shell->Post(ui::OpenLens{step});
   SeekLens(analysis::Moments(snapshot, {at_ns, at_ns + 1}), at_ns, options, shell);
   return Status::Ok();

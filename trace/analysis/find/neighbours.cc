@@ -1,10 +1,12 @@
 #include "trace/analysis/find/neighbours.h"
 
+#include <string>
 #include <unordered_set>
 #include <utility>
 
 #include "trace/analysis/row_index.h"
 #include "trace/analysis/steps/stalls.h"
+#include "trace/base/not_ended.h"
 #include "trace/query/find_op_run.h"
 
 namespace shardscope::analysis {
@@ -45,6 +47,33 @@ std::optional<SearchHit> OpOfSameName(const Snapshot& snapshot, const RankRows& 
   return HitAt(rows, HitKind::kOp, Walk(rows.op_runs, row, by, start, [&](const query::OpRun& run) {
                  return of_name.contains(run.plan_op);
                }));
+}
+
+std::optional<SearchHit> WorkOfSameName(const RankRows& rows, size_t row, int by) {
+  const int32_t own = rows.gpu_work[row].name;
+  const auto start = [](const query::GpuWork& work) { return work.start_ns; };
+  return HitAt(rows, HitKind::kWork,
+               Walk(rows.gpu_work, row, by, start,
+                    [own](const query::GpuWork& work) { return work.name == own; }));
+}
+
+// One whose end was not seen has the name of those whose end was.
+std::optional<SearchHit> RangeOfSameName(const Snapshot& snapshot, const RankRows& rows, size_t row,
+                                         int by) {
+  const int32_t own = rows.spans[row].name;
+  std::unordered_set<int32_t> of_name = {own};
+  if (own >= 0 && static_cast<size_t>(own) < snapshot.names.size()) {
+    const std::string wanted(WithoutNotEnded(snapshot.names[static_cast<size_t>(own)]));
+    int32_t at = 0;
+    for (const std::string& name : snapshot.names) {
+      if (WithoutNotEnded(name) == wanted) of_name.insert(at);
+      ++at;
+    }
+  }
+  const auto start = [](const query::Span& span) { return span.start_ns; };
+  return HitAt(rows, HitKind::kRange,
+               Walk(rows.spans, row, by, start,
+                    [&](const query::Span& span) { return of_name.contains(span.name); }));
 }
 
 // `row` of the op run with this id; nullopt: it has none.
@@ -144,19 +173,13 @@ SearchHit HitOf(const RankRows& rows, HitKind what, size_t row) {
 std::optional<SearchHit> OfSameName(const Snapshot& snapshot, const SearchHit& from, int by) {
   const RankRows* rows = snapshot.FindRank(from.rank);
   if (rows == nullptr) return std::nullopt;
-  const auto start = [](const auto& row) { return row.start_ns; };
-  const auto same = [](int32_t name) {
-    return [name](const auto& row) { return row.name == name; };
-  };
   switch (from.what) {
     case HitKind::kOp:
       return OpOfSameName(snapshot, *rows, from.row, by);
     case HitKind::kWork:
-      return HitAt(*rows, from.what,
-                   Walk(rows->gpu_work, from.row, by, start, same(rows->gpu_work[from.row].name)));
+      return WorkOfSameName(*rows, from.row, by);
     case HitKind::kRange:
-      return HitAt(*rows, from.what,
-                   Walk(rows->spans, from.row, by, start, same(rows->spans[from.row].name)));
+      return RangeOfSameName(snapshot, *rows, from.row, by);
     case HitKind::kMarker:
       break;
   }

@@ -19,7 +19,7 @@ inline constexpr size_t kNeighbourRows = 200'000;
 
 // The next (`by` > 0) or the one before (`by` < 0) with the same name on its rank, by start;
 // nullopt where none is near enough. Ops have the name that the plan gives them, in every step the
-// same. `from`: no marker.
+// same; that the end of a range was not seen is no part of its name. `from`: no marker.
 std::optional<SearchHit> OfSameName(const query::Snapshot& snapshot, const SearchHit& from, int by);
 
 // What this op waited for last: of a receive what was sent, else the op that ended last before it

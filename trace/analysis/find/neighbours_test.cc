@@ -123,6 +123,28 @@ TEST_F(NeighboursTest, KernelsAndRangesGoByTheirNameToo) {
   EXPECT_EQ(WaitedFor(*snapshot, HitOf(built, HitKind::kWork, 1)), std::nullopt);
 }
 
+TEST_F(NeighboursTest, ARangeWhoseEndWasNotSeenHasTheNameOfThoseWhoseEndWas) {
+  query::Snapshot& made = test_.snapshot();
+  const auto first = static_cast<int32_t>(made.names.size());
+  for (const char* name : {"all_gather", "all_gather (not ended)", "all_reduce"}) {
+    made.names.Append(name);
+  }
+  for (const int32_t name : {0, 2, 1}) {
+    query::Span range;
+    range.id = query::SpanId(name + 101);
+    range.name = first + name;
+    range.start_ns = static_cast<int64_t>(made.ranks[0].spans.size()) * 10;
+    made.ranks[0].spans.Append(range);
+  }
+  const query::SnapshotPtr snapshot = test_.Build();
+  const query::RankRows& rows = *snapshot->FindRank(0);
+  const SearchHit ended = HitOf(rows, HitKind::kRange, 0);
+  const SearchHit open = HitOf(rows, HitKind::kRange, 2);
+  EXPECT_EQ(OfSameName(*snapshot, ended, 1), open);
+  EXPECT_EQ(OfSameName(*snapshot, open, -1), ended);
+  EXPECT_EQ(OfSameName(*snapshot, HitOf(rows, HitKind::kRange, 1), 1), std::nullopt);
+}
+
 // Each step forward and back ends where it began, and every op of a name is met.
 TEST(Neighbours, MeetsEveryRunOfAName) {
   const query::SnapshotPtr snapshot = MakeLessonSnapshot(2, 12, 6);

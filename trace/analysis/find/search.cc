@@ -51,10 +51,10 @@ class Collector {
 
   void Add(const SearchHit& hit) {
     ++result_.count;
+    const int64_t duration_ns = hit.end_ns - hit.start_ns;
+    result_.longest_ns = std::max(result_.longest_ns, duration_ns);
     if (hit.what != HitKind::kMarker && hit.has_end) {
-      const int64_t duration_ns = hit.end_ns - hit.start_ns;
       result_.sum_ns += duration_ns;
-      result_.longest_ns = std::max(result_.longest_ns, duration_ns);
       durations_.push_back(static_cast<double>(duration_ns));
     }
     const bool is_late = last_kept_ && !IsBefore(hit, *last_kept_);

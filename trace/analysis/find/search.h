@@ -73,7 +73,8 @@ struct SearchHit {
   query::TrackId track = query::TrackId::None();
   query::OpRunId op_run = query::OpRunId::None();  // of an op
   query::SpanId span = query::SpanId::None();      // of work and ranges
-  // false: of a range that was still open when its recording ended, at `end_ns`.
+  // false: of a range that was still open when its recording ended, at `end_ns`. Of what a search
+  // found; HitOf() does not look at names.
   bool has_end = true;
 
   bool operator==(const SearchHit&) const = default;
@@ -92,8 +93,8 @@ struct SearchResult {
   std::vector<SearchHit> hits;  // the first ones, in time order
   // Of all hits, kept or not.
   int64_t count = 0;
+  int64_t longest_ns = 0;  // how far behind its start a hit may reach
   // Of those whose end was seen; without markers, which are moments.
-  int64_t longest_ns = 0;
   int64_t sum_ns = 0;
   Percentiles duration_ns;
 };

@@ -248,6 +248,20 @@ TEST_F(SearchTest, RangesAreFoundByNameAndAreOfTheStepThatTheyBeginIn) {
   EXPECT_EQ(Find("kind:range slower:5ns").sum_ns, 8);
 }
 
+// What is drawn of the hits reaches as far as they do, seen or not.
+TEST_F(SearchTest, RangesWhoseEndWasNotSeenAreInNoSum) {
+  AddRange(1, 81, "load", 10, 14);
+  AddRange(1, 82, "load (not ended)", 20, 60);
+  const SearchResult found = Find("load");
+  EXPECT_EQ(found.count, 2);
+  EXPECT_EQ(found.sum_ns, 4);
+  EXPECT_DOUBLE_EQ(found.duration_ns.p95, 4);
+  EXPECT_EQ(found.longest_ns, 40);
+  ASSERT_EQ(found.hits.size(), 2u);
+  EXPECT_TRUE(found.hits[0].has_end);
+  EXPECT_FALSE(found.hits[1].has_end);
+}
+
 TEST_F(SearchTest, MarkersAreMomentsOfAllRanks) {
   test_.snapshot().markers = {{90, 1, "change", "prefetch.backward", "none", "pre"},
                               {115, 1, "error", "", "", "rank 1: out of memory"}};

@@ -162,10 +162,10 @@ void DrawStepHistograms(const CompareFrame& frame, ImVec2 size) {
   ImGui::GetWindowDrawList()->AddLine({left, middle}, {at.x + size.x, middle},
                                       frame.look.theme.surface.line);
   const float under = bottom + frame.look.Px(2);
-  widgets::DrawText(frame.look, faint, {left, under},
-                    ui::FormatDuration(histogram.bounds_ns.front()));
-  widgets::DrawTextRight(frame.look, faint, {at.x + size.x, under},
-                         ui::FormatDuration(histogram.bounds_ns.back()));
+  const ui::Box first = widgets::DrawText(frame.look, faint, {left, under},
+                                          ui::FormatDuration(histogram.bounds_ns.front()));
+  const ui::Box last = widgets::DrawTextRight(frame.look, faint, {at.x + size.x, under},
+                                              ui::FormatDuration(histogram.bounds_ns.back()));
   if (!histogram.is_logarithmic) return;
   // Where the middle is is not seen from the ends.
   const size_t half = histogram.a.size() / 2;
@@ -173,6 +173,8 @@ void DrawStepHistograms(const CompareFrame& frame, ImVec2 size) {
   const float share = static_cast<float>(half) / static_cast<float>(histogram.a.size());
   const float x = left + (at.x + size.x - left) * share;
   const float width = widgets::TextSize(frame.look, faint, text).x;
+  const float gap = frame.look.Px(4);
+  if (x - width / 2 < first.x1 + gap || x + width / 2 > last.x0 - gap) return;
   frame.log->Int("histogram_middle", text, histogram.bounds_ns[half], "ns",
                  widgets::DrawText(frame.look, faint, {x - width / 2, under}, text));
 }

@@ -360,7 +360,7 @@ std::vector<DetailRow> WorkRows(const WorkFacts& facts, ui::Language language) {
   if (facts.kind == WorkFacts::Kind::kRange) {
     rows.push_back(Moment(facts, "started", kTermStarted, facts.range.start_ns));
     if (IsNotEnded(facts.name)) {
-      rows.push_back(Plain("ended", kTermEnded, ui::Tr(language, Text::kDetailsNeverEnded)));
+      rows.push_back(Plain("ended", kTermEnded, ui::Tr(language, Text::kDetailsEndNotSeen)));
     } else {
       rows.push_back(Moment(facts, "ended", kTermEnded, facts.range.end_ns));
       rows.push_back(

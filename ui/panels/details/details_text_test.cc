@@ -65,8 +65,8 @@ TEST(DetailsTextTest, ARangeWhoseEndWasNotSeenHasNoDuration) {
   const std::vector<DetailRow> rows = WorkRows(facts, ui::Language::kEnglish);
   EXPECT_EQ(Find(rows, "duration"), nullptr);
   ASSERT_NE(Find(rows, "ended"), nullptr);
-  EXPECT_EQ(Find(rows, "ended")->value, "never");
-  EXPECT_NE(WorkMeaning(facts, ui::Language::kEnglish).find("never ended"), std::string::npos);
+  EXPECT_EQ(Find(rows, "ended")->value, "not seen");
+  EXPECT_NE(WorkMeaning(facts, ui::Language::kEnglish).find("was not seen"), std::string::npos);
 }
 
 TEST(DetailsTextTest, ABucketSaysWhatItHolds) {

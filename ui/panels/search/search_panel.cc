@@ -128,7 +128,12 @@ bool DrawHit(const Look& look, ui::Language language, const ui::FoundHits& found
   const RowTexts texts{NameOf(*found.snapshot, hit), KindOf(*found.snapshot, hit),
                        CellsOf(language, *found.snapshot, hit)};
   DrawCells(look, widgets::TextOf(look), widgets::DimOf(look), box, texts);
-  log->Int(fmt::format("hit:{}", at), texts.name, hit.end_ns - hit.start_ns, "ns", box);
+  const std::string id = fmt::format("hit:{}", at);
+  if (hit.has_end) {
+    log->Int(id, texts.name, hit.end_ns - hit.start_ns, "ns", box);
+  } else {
+    log->Text(id, texts.name, box);
+  }
   return clicked;
 }
 

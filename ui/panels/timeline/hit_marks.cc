@@ -47,8 +47,9 @@ class Marks {
 
   void Draw(const TimelineOverlay::Frame& frame, const Lane& lane, const SearchHit& hit) {
     const float x0 = std::max(std::round(frame.axis.X(hit.start_ns)), frame.box.x0);
-    const float x1 = std::min(
-        std::max(std::round(frame.axis.X(hit.end_ns)), x0 + kMarkWidth * scale_), frame.box.x1);
+    // As its span, one whose end was not seen goes on to the end of the view.
+    const float end_x = hit.has_end ? std::round(frame.axis.X(hit.end_ns)) : frame.box.x1;
+    const float x1 = std::min(std::max(end_x, x0 + kMarkWidth * scale_), frame.box.x1);
     const auto [end, is_first] = ends_.try_emplace(&lane, x1);
     if (!is_first && x1 <= end->second) return;
     end->second = x1;
@@ -116,7 +117,7 @@ void DrawHitMarks(const ui::Context& context, const TimelineOverlay::Frame& fram
     return one.start_ns < range.start_ns - result.longest_ns;
   });
   for (; hit != result.hits.end() && hit->start_ns < range.end_ns; ++hit) {
-    if (hit->end_ns < range.start_ns) continue;
+    if (hit->has_end && hit->end_ns < range.start_ns) continue;
     if (hit->what == HitKind::kMarker) marks.DrawMoment(frame, *hit);
     const Lane* lane = lanes.Find(*context.snapshot, *hit);
     if (lane != nullptr) marks.Draw(frame, *lane, *hit);

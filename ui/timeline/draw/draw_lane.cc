@@ -19,7 +19,8 @@ using widgets::Look;
 constexpr float kLabelSize = ui::kSmallTextSize;
 constexpr float kLabelPadding = 4;
 constexpr float kBoxRounding = 2;
-constexpr float kOpenShare = 0.7F;  // of the hue: as in folds, on which names can be read
+// Of the hue, in what is no span with two ends: names can be read on it.
+constexpr float kFaintShare = 0.7F;
 
 widgets::TextStyle LabelStyle(const Look& look, ui::Color color) {
   return {look.fonts.bold, kLabelSize, color};
@@ -72,12 +73,10 @@ const LabelCache::Entry& LabelCache::GetName(const Look& look, const query::Snap
   const auto [found, added] = names_.try_emplace(name);
   if (!added) return found->second;
   Entry& entry = found->second;
-  std::string_view text = snapshot.names[static_cast<size_t>(name)];
-  const bool is_open = IsNotEnded(text);
-  if (is_open) text.remove_suffix(kNotEnded.size());
-  entry.label.shorter = ShortKernelName(text);
+  const std::string& text = snapshot.names[static_cast<size_t>(name)];
+  entry.label.shorter = ShortKernelName(WithoutNotEnded(text));
   entry.label.full = entry.label.shorter;
-  if (is_open) entry.label.full += kNotEnded;
+  if (IsNotEnded(text)) entry.label.full += kNotEnded;
   entry.full_width = widgets::TextSize(look, LabelStyle(look, 0), entry.label.full).x;
   entry.shorter_width = widgets::TextSize(look, LabelStyle(look, 0), entry.label.shorter).x;
   return entry;
@@ -146,7 +145,7 @@ void LanePainter::DrawSpan(const SpanBox& span, const Lane& lane, const ui::Box&
   if (span.count > 1) {
     // A fold is no single span: fainter, without gaps, hatch or name.
     const ui::Color hue = ui::OpColor(*context.theme, span.op_class);
-    Fill(body, ui::Mix(context.theme->surface.panel, hue, 0.7F), 0);
+    Fill(body, ui::Mix(context.theme->surface.panel, hue, kFaintShare), 0);
     return;
   }
   if (strip) {
@@ -213,7 +212,7 @@ void LanePainter::DrawWork(const SpanBox& span, const Lane& lane, const ui::Box&
 // Fainter, with lines but at its right: it has no end.
 void LanePainter::DrawOpenBody(const SpanBox& span, const ui::Box& box) const {
   const ui::Color hue = ui::UnitShade(ui::OpColor(*context.theme, span.op_class), span.shade);
-  Fill(box, ui::Mix(context.theme->surface.panel, hue, kOpenShare), 0);
+  Fill(box, ui::Mix(context.theme->surface.panel, hue, kFaintShare), 0);
   const float line = std::max(std::round(context.scale), 1.0F);
   Fill({box.x0, box.y0, std::min(box.x0 + 2 * line, box.x1), box.y1}, hue, 0);
   Fill({box.x0, box.y0, box.x1, box.y0 + line}, hue, 0);
