@@ -23,6 +23,9 @@ class CountingSource final : public ParameterSource {
     source_->WillRead(parameter, first, count);
     elements_announced_ += count;
   }
+  void HasRead(const plan::Parameter& parameter, int64_t first, int64_t count) const override {
+    source_->HasRead(parameter, first, count);
+  }
 
   int64_t elements_read() const { return elements_read_; }
   int64_t elements_announced() const { return elements_announced_; }

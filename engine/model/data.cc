@@ -221,11 +221,16 @@ Result<Sampler> Sampler::Make(const Shape& shape) {
 
 void Sampler::SetTakers(int64_t step, int takers) {
   if (takers == shape_.takers) return;
-  if (step > shape_.start.step) shape_.start = StartOf(step);
+  shape_.start = StartOf(step);
   shape_.takers = takers;
 }
 
+// Where no step was done since, what is left of the epoch may be enough for fewer takers.
 Sampler::Start Sampler::StartOf(int64_t step) const {
+  return step == shape_.start.step ? shape_.start : BeginOf(step);
+}
+
+Sampler::Start Sampler::BeginOf(int64_t step) const {
   const Start& start = shape_.start;
   const int64_t samples = shape_.takers * shape_.samples_per_step;
   const int64_t of_first_epoch = std::max<int64_t>(0, shape_.num_samples - start.used) / samples;
@@ -236,7 +241,7 @@ Sampler::Start Sampler::StartOf(int64_t step) const {
 }
 
 std::vector<int64_t> Sampler::Samples(int64_t step, int index) {
-  const Start at = StartOf(step);
+  const Start at = BeginOf(step);
   if (at.epoch != epoch_) {
     order_.resize(static_cast<size_t>(shape_.num_samples));
     std::iota(order_.begin(), order_.end(), 0);

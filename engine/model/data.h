@@ -90,6 +90,8 @@ class Sampler {
 
  private:
   explicit Sampler(const Shape& shape);
+  // The first entry that `step` takes.
+  Start BeginOf(int64_t step) const;
 
   Shape shape_;         // its takers and start those of SetTakers()
   int64_t epoch_ = -1;  // whose order `order_` is

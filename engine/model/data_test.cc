@@ -174,33 +174,39 @@ TEST(SamplerTest, TakersThatChangeGoOnBehindWhatIsUsed) {
   EXPECT_EQ(epoch, 1);
 }
 
-// A change, or none, at any step: as a run that goes on there with the other takers.
+// A change, or none, at any step: as a run that goes on there with the other takers. With the first
+// step, too, for which an epoch may have enough left for fewer takers alone.
 TEST(SamplerTest, AChangeOfTakersIsAStopAndAStart) {
-  for (const int before : {1, 2, 3, 4}) {
-    for (const int after : {1, 2, 3, 4}) {
-      for (int64_t step = 0; step < 14; ++step) {
-        Sampler::Shape shape{.num_samples = 47,
-                             .num_ranks = 4,
-                             .takers = before,
-                             .samples_per_step = 2,
-                             .seed = 5,
-                             .start = {.step = 2, .epoch = 1, .used = 21}};
-        Result<Sampler> changed = Sampler::Make(shape);
-        ASSERT_TRUE(changed.ok());
-        const int64_t first = shape.start.step + step;
-        const Sampler::Start start = changed->StartOf(first);
-        changed->SetTakers(first, after);
-        shape.takers = after;
-        shape.start = start;
-        Result<Sampler> started = Sampler::Make(shape);
-        ASSERT_TRUE(started.ok());
-        for (int64_t at = first; at < first + 30; ++at) {
-          for (int taker = 0; taker < after; ++taker) {
-            ASSERT_EQ(changed->Samples(at, taker), started->Samples(at, taker))
-                << before << " takers, " << after << " from step " << first << " on: step " << at;
-          }
-        }
+  const auto expect_same = [](Sampler::Shape shape, int64_t first, int after) {
+    Result<Sampler> changed = Sampler::Make(shape);
+    ASSERT_TRUE(changed.ok());
+    const Sampler::Start start = changed->StartOf(first);
+    changed->SetTakers(first, after);
+    shape.takers = after;
+    shape.start = start;
+    Result<Sampler> started = Sampler::Make(shape);
+    ASSERT_TRUE(started.ok());
+    for (int64_t at = first; at < first + 30; ++at) {
+      for (int taker = 0; taker < after; ++taker) {
+        ASSERT_EQ(changed->Samples(at, taker), started->Samples(at, taker))
+            << after << " takers from step " << first << " on: step " << at;
       }
+    }
+  };
+  for (const int64_t used : {21, 41}) {
+    for (const int before : {1, 2, 3, 4}) {
+      const Sampler::Shape shape{.num_samples = 47,
+                                 .num_ranks = 4,
+                                 .takers = before,
+                                 .samples_per_step = 2,
+                                 .seed = 5,
+                                 .start = {.step = 2, .epoch = 1, .used = used}};
+      SCOPED_TRACE(std::to_string(before) + " takers, " + std::to_string(used) + " used");
+      for (const int after : {1, 2, 3, 4}) {
+        for (int64_t step = 0; step < 14; ++step) expect_same(shape, 2 + step, after);
+      }
+      // Whoever goes on there and stops at once has used nothing.
+      EXPECT_EQ(Sampler::Make(shape)->StartOf(2).used, used);
     }
   }
 }

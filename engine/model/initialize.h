@@ -31,6 +31,10 @@ class ParameterSource {
   // Elements [first, first + count) will be read soon: where they come from a disk it begins now.
   virtual void WillRead(const plan::Parameter& /*parameter*/, int64_t /*first*/,
                         int64_t /*count*/) const {}
+  // Parts of elements [first, first + count) have been read: where they come from a file, the rest
+  // came with them and may go.
+  virtual void HasRead(const plan::Parameter& /*parameter*/, int64_t /*first*/,
+                       int64_t /*count*/) const {}
 };
 
 class DrawnParameters final : public ParameterSource {
@@ -65,6 +69,9 @@ class WithAdapters final : public ParameterSource {
   }
   void WillRead(const plan::Parameter& parameter, int64_t first, int64_t count) const override {
     Of(parameter).WillRead(parameter, first, count);
+  }
+  void HasRead(const plan::Parameter& parameter, int64_t first, int64_t count) const override {
+    Of(parameter).HasRead(parameter, first, count);
   }
 
  private:

@@ -167,4 +167,9 @@ void SafetensorsFile::WillRead(const Entry& entry, int64_t first, int64_t count)
   mapped_.WillNeed(static_cast<size_t>(range.begin), static_cast<size_t>(range.bytes));
 }
 
+void SafetensorsFile::HasRead(const Entry& entry, int64_t first, int64_t count) const {
+  const Range range = RangeOf(entry, first, count);
+  mapped_.Forget(static_cast<size_t>(range.begin), static_cast<size_t>(range.bytes));
+}
+
 }  // namespace shardscope::model

@@ -41,6 +41,9 @@ class SafetensorsFile {
   bool Read(const Entry& entry, int64_t first, const at::Tensor& values) const;
   // Elements [first, first + count) will be read soon.
   void WillRead(const Entry& entry, int64_t first, int64_t count) const;
+  // The pages of these elements leave the process again: where parts of them are read, the system
+  // puts those around into it, too.
+  void HasRead(const Entry& entry, int64_t first, int64_t count) const;
 
  private:
   SafetensorsFile(std::string path, MappedFile mapped)

@@ -165,4 +165,9 @@ void WeightFolder::WillRead(const plan::Parameter& parameter, int64_t first, int
   place.file->WillRead(place.entry, first, count);
 }
 
+void WeightFolder::HasRead(const plan::Parameter& parameter, int64_t first, int64_t count) const {
+  const Place& place = PlaceOf(parameter);
+  place.file->HasRead(place.entry, first, count);
+}
+
 }  // namespace shardscope::model

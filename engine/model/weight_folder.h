@@ -32,6 +32,7 @@ class WeightFolder final : public ParameterSource {
   void Read(const plan::Parameter& parameter, int64_t first,
             const at::Tensor& values) const override;
   void WillRead(const plan::Parameter& parameter, int64_t first, int64_t count) const override;
+  void HasRead(const plan::Parameter& parameter, int64_t first, int64_t count) const override;
 
  private:
   struct Place {

@@ -6,12 +6,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <string>
 
 #include "engine/model/counting_source_test_util.h"
 #include "engine/model/huggingface.h"
@@ -255,6 +257,36 @@ TEST_F(FolderTest, AnyPartOfAParameterIsReadAloneAnnouncedOrNot) {
     (*weights)->Read(parameter, first, part);
     EXPECT_TRUE(part.equal(whole.narrow(0, first, count))) << first;
   }
+}
+
+// Of a file, in the process's memory.
+int64_t ResidentBytesOf(const std::string& path) {
+  std::ifstream maps("/proc/self/smaps");
+  int64_t bytes = 0;
+  bool is_file = false;
+  for (std::string line; std::getline(maps, line);) {
+    const bool is_field = std::isupper(static_cast<unsigned char>(line.front())) != 0;
+    if (!is_field) is_file = line.ends_with(path);
+    if (is_file && line.starts_with("Rss:")) bytes += std::stoll(line.substr(4)) << 10;
+  }
+  return bytes;
+}
+
+TEST_F(FolderTest, WhatWasReadInPartsLeavesMemory) {
+  config_["vocab_size"] = 60000;
+  WriteConfig();
+  WriteWeights("model.safetensors", at::kBFloat16);
+  const auto weights = Open();
+  ASSERT_TRUE(weights.ok()) << weights.message();
+  const plan::Parameter parameter{kEmbeddingWeight, {60000, 24}};
+  constexpr int64_t kElements = 60000 * 24;
+  for (int64_t first = 0; first < kElements; first += 24) {  // half of each row
+    (*weights)->Read(parameter, first, at::empty({12}, at::kFloat));
+  }
+  const std::string path = fs::canonical(folder_ / "model.safetensors").string();
+  EXPECT_GT(ResidentBytesOf(path), kElements);  // of twice as many bytes
+  (*weights)->HasRead(parameter, 0, kElements);
+  EXPECT_LT(ResidentBytesOf(path), kElements / 4);
 }
 
 TEST_F(FolderTest, AnElementThatIsNoNumberIsCountedFromTheParametersBegin) {

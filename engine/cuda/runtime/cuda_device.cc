@@ -65,11 +65,11 @@ class CudaDevice final : public runtime::Device {
   std::unique_ptr<runtime::RankWork> MakeWork(int rank, const runtime::RankContext& rank_context,
                                               model::Sampler sampler) override {
     const int gpu = GpuOf(rank);
-    const DevicePlace place{.model = &ModelOn(gpu, rank_context.job->model),
+    const DevicePlace place{.model = &ModelOn(gpu, rank, rank_context.job->model),
                             .device = at::Device(at::kCUDA, static_cast<at::DeviceIndex>(gpu)),
                             .uses_pool = UsesPool(),
                             .memory = &memory_,
-                            .is_first_of_device = IsFirstOn(gpu, rank)};
+                            .is_first_of_device = rank == FirstOn(gpu)};
     return std::make_unique<CudaWork>(rank, place, rank_context, std::move(sampler));
   }
   std::unique_ptr<executor::StepRunner> MakeRunner(int rank, executor::OpBodies* bodies,
@@ -130,14 +130,19 @@ class CudaDevice final : public runtime::Device {
     return rank % (options_.launch ? options_.launch->num_local_ranks : num_gpus_);
   }
   // Of the ranks of this process that are on `gpu`.
-  bool IsFirstOn(int gpu, int rank) const {
-    if (options_.launch) return true;
-    return rank == (has_gpu_each() ? gpu : 0);
+  int FirstOn(int gpu) const {
+    if (options_.launch) return options_.launch->rank;
+    return has_gpu_each() ? gpu : 0;
   }
-  const DeviceModel& ModelOn(int gpu, const model::ModelConfig& config) {
+  // On the thread of `rank`. Its tables count for the first rank of the GPU, whichever asks first.
+  const DeviceModel& ModelOn(int gpu, int rank, const model::ModelConfig& config) {
     const MutexLock lock(mutex_);
     const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(gpu));
-    return models_.try_emplace(gpu, config, device, &LaunchTurnKernel).first->second;
+    TorchMemory::EnterThread(FirstOn(gpu));
+    const DeviceModel& model =
+        models_.try_emplace(gpu, config, device, &LaunchTurnKernel).first->second;
+    TorchMemory::EnterThread(rank);
+    return model;
   }
 
   const DeviceOptions options_;

@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <set>
+#include <stdexcept>
+#include <string>
+#include <utility>
 
 #include "engine/executor/latch_test_util.h"
 #include "engine/plan/schedule_test_util.h"
@@ -101,6 +105,34 @@ TEST_F(Faults, ARankThatIsTooLateIsNamedByTheOthersAndStillEnds) {
                           StartsWith("rank 2 is still in 'F m0 load_batch' (op 1, step 0) for ")),
                     HasSubstr("ranks 0, 1 wait for it in all_gather 'F m0 "),
                     HasSubstr("comm.timeout=400")));
+}
+
+// All ranks but the first.
+class NoRoom final : public CpuDevice {
+ public:
+  NoRoom() : CpuDevice(CpuOptions()) {}
+  std::unique_ptr<RankWork> MakeWork(int rank, const RankContext& rank_context,
+                                     model::Sampler sampler) override {
+    if (rank > 0) throw std::runtime_error("no room for rank " + std::to_string(rank));
+    return CpuDevice::MakeWork(rank, rank_context, std::move(sampler));
+  }
+};
+
+TEST(Ranks, OfThoseThatCannotBeMadeTheFirstIsNamed) {
+  TestRun run;
+  run.training.num_ranks = 4;
+  for (int i = 0; i < 20; ++i) {  // whichever of their threads comes first
+    NoRoom device;
+    NullSink sink;
+    std::string error;
+    try {
+      (void)Ranks::Make(JobOf(run), transport::MakeSharedMemoryTransport(4, kNsPerSecond), &sink,
+                        &device);
+    } catch (const std::runtime_error& thrown) {
+      error = thrown.what();
+    }
+    ASSERT_EQ(error, "no room for rank 1");
+  }
 }
 
 TEST(InitialStates, TheRankThatDrewOthersIsNamed) {

@@ -12,6 +12,8 @@
 #include "engine/footprint/unlisted_memory.h"
 #include "engine/runtime/memory/tensor_memory.h"
 #include "engine/runtime/ranks/faulty_bodies.h"
+#include "engine/runtime/ranks/thread_setup.h"
+#include "trace/base/check.h"
 #include "trace/base/mutex.h"
 #include "trace/base/parallel.h"
 #include "trace/base/process.h"
@@ -74,24 +76,30 @@ Result<std::unique_ptr<Ranks>> Ranks::Prepare(Job job,
       new Ranks(std::move(job), std::move(transport), device, *std::move(sampler)));
 }
 
-// What takes long, memory and weights from disk, all ranks do at a time.
+// What takes long, memory and weights from disk, all ranks do at a time. Behind a rank that cannot
+// be made none is begun.
 void Ranks::AddRanks(executor::ExecutionSink* sink) {
   const RankContext rank_context{&job_, &model_, transport_.get(), sink};
   std::vector<std::unique_ptr<RankWork>> work(static_cast<size_t>(num_local()));
   std::vector<std::exception_ptr> errors(work.size());
-  ForEachIndex(work.size(), [&](size_t index) {
+  const auto make = [&](size_t index) {
     const int rank = first_local() + static_cast<int>(index);
     try {
+      if (work.size() > 1) ComputeOnOneThread();
       device_.EnterThread(rank);
       work[index] = device_.MakeWork(rank, rank_context, sampler_);
+      return Status::Ok();
     } catch (...) {
       errors[index] = std::current_exception();
     }
-  });
-  // The first rank's, whichever came first.
+    return Status::Error("a rank cannot be made");
+  };
+  const Status made = ForEachIndex(work.size(), NumCores(), make);
+  // The first rank's, whichever came first: those before one that is begun are, too.
   for (const std::exception_ptr& error : errors) {
     if (error != nullptr) std::rethrow_exception(error);
   }
+  SHARDSCOPE_CHECK(made.ok());
   for (const int rank : local()) {
     AddRank(rank, std::move(work[static_cast<size_t>(rank - first_local())]), sink);
   }

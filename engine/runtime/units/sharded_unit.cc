@@ -104,6 +104,9 @@ void ShardedUnit::Fill(size_t index, const std::vector<plan::TensorRun>& runs,
   for (const plan::TensorRun& run : runs) {
     source.Read(whole, run.first_in_whole, values.narrow(0, run.first, run.count));
   }
+  if (runs.size() < 2) return;
+  const int64_t first = runs.front().first_in_whole;
+  source.HasRead(whole, first, runs.back().first_in_whole + runs.back().count - first);
 }
 
 void ShardedUnit::Announce(bool is_whole, const model::ParameterSource& source) const {

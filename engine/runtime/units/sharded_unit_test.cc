@@ -70,6 +70,9 @@ class Told final : public model::ParameterSource {
   void WillRead(const plan::Parameter& /*parameter*/, int64_t first, int64_t count) const override {
     ranges_->emplace_back(first, count);
   }
+  void HasRead(const plan::Parameter& /*parameter*/, int64_t first, int64_t count) const override {
+    ranges_->emplace_back(first, count);
+  }
 
  private:
   std::vector<std::pair<int64_t, int64_t>>* const ranges_;
@@ -99,6 +102,19 @@ TEST(ShardedUnit, AnnouncesItsRowsAndNearColumnsTogether) {
       announced({.name = "weight", .shape = {2, 70'000}, .split = plan::TensorSplit::kColumns},
                 right, false),
       ElementsAre(Pair(70'000, 70'000), Pair(210'000, 70'000)));
+}
+
+TEST(ShardedUnit, SaysWhereItHasReadParts) {
+  const auto said = [](plan::TensorSplit split) {
+    ShardedUnit unit(
+        {.name = "block0", .parameters = {{.name = "weight", .shape = {4, 10}, .split = split}}},
+        {.tensor_ranks = 2, .tensor_index = 1}, {});
+    std::vector<std::pair<int64_t, int64_t>> ranges;
+    unit.Initialize(Told(&ranges));
+    return ranges;
+  };
+  EXPECT_THAT(said(plan::TensorSplit::kColumns), ElementsAre(Pair(10, 70)));
+  EXPECT_THAT(said(plan::TensorSplit::kRows), ElementsAre());
 }
 
 }  // namespace
