@@ -266,7 +266,9 @@ class NsysImportTest(ImportTestCase):
         export = self.two_ranks()
         export.add("DIAGNOSTIC_EVENT", timestamp=1, severity=1, text="Dwarf backtraces collected.")
         export.add("DIAGNOSTIC_EVENT", timestamp=1, severity=2, text="Not all CUDA events might have been collected.")
-        text = self.run_program(APP, "report", self.import_path(export.write(self.root / "export.sqlite"))).stdout
+        run = self.import_path(export.write(self.root / "export.sqlite"))
+        self.assertEqual(self.report(run)["cut_files"], ["nsys: nsys says: Not all CUDA events might have been collected."])
+        text = self.run_program(APP, "report", run).stdout
         self.assertIn("the file is not whole: nsys says: Not all CUDA events might have been collected.", text)
         self.assertNotIn("Dwarf", text)
 

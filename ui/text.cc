@@ -6,6 +6,7 @@
 #include "engine/config/config.h"
 #include "trace/base/reasons.h"
 #include "trace/base/text.h"
+#include "ui/out_of_memory.h"
 #include "ui/terms.h"
 
 namespace shardscope::ui {
@@ -45,13 +46,6 @@ constexpr std::pair<std::string_view, const char*> kChineseReasons[] = {
 #include "ui/catalogue/reasons.inc"
 #undef SHARDSCOPE_REASON
 };
-
-// What stands before that which is filled in.
-constexpr std::string_view Before(std::string_view pattern) {
-  return pattern.substr(0, pattern.find("{}"));
-}
-constexpr std::string_view kAskedFor = Before(reasons::kAskedForBy);
-constexpr std::string_view kIn = Before(reasons::kInRange);
 
 // With the name that the cause gives, and without one.
 std::pair<const char*, const char*> ChineseStall(words::StallCause cause) {
@@ -124,27 +118,8 @@ std::string ReasonText(Language language, std::string_view reason) {
 }
 
 std::string ErrorText(Language language, std::string_view message) {
-  const auto parts = FilledIn(reasons::kGpuOutOfMemory, message);
-  if (language == Language::kEnglish || !parts) return std::string(message);
-  const std::vector<std::string>& told = *parts;
-  std::string free;
-  if (const auto bytes = FilledIn(reasons::kGpuBytesFree, told[2])) {
-    free = TrFormat(language, Text::kErrorGpuBytesFree, bytes->front());
-  }
-  std::string text =
-      TrFormat(language, Text::kErrorGpuOutOfMemory, told[0], told[1], free, told[3]);
-  const std::string_view rest = told[4];
-  const size_t asked = rest.find(kAskedFor);
-  std::string_view range = rest.substr(0, asked);
-  if (range.starts_with(kIn) && range.ends_with(')')) {
-    range.remove_prefix(kIn.size());
-    range.remove_suffix(1);
-    text += TrFormat(language, Text::kErrorInRange, range);
-  }
-  if (asked != std::string_view::npos) {
-    text += TrFormat(language, Text::kErrorAskedForBy, rest.substr(asked + kAskedFor.size()));
-  }
-  return text;
+  if (language == Language::kEnglish) return std::string(message);
+  return Join(ErrorSentences(language, message), "。");
 }
 
 std::string TrackText(Language language, std::string_view name) {

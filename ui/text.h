@@ -68,7 +68,8 @@ std::string UnitLabel(Language language, std::string_view unit);
 // language.
 std::string ReasonText(Language language, std::string_view reason);
 
-// The message of an error of a run; what is not an imported trace's own is English in any language.
+// The message of an error of a run. One that does not say that memory is out is English in any
+// language.
 std::string ErrorText(Language language, std::string_view message);
 
 // The name of a track; names that a program gave stay as they are.

@@ -35,8 +35,10 @@ Theme MakeDark() {
                    .raised = Rgb(0x20252d),
                    .line = Rgb(0x2c323c),
                    .button = Rgb(0x2a303a),
-                   .hovered = Rgb(0x333b47),
-                   .chosen = Rgb(0x3b4656)};
+                   .hovered = Rgb(0x323a46),
+                   .chosen = Rgb(0x3b4656),
+                   .primary = Rgb(0x2d7bbb),
+                   .primary_hovered = Rgb(0x286ca5)};
   theme.ink = {.text = Rgb(0xe6e9ee),
                .dim = Rgb(0x9aa4b2),
                .faint = Rgb(0x5d6776),
@@ -83,7 +85,9 @@ Theme MakeLight() {
                    .line = Rgb(0xd9dde3),
                    .button = Rgb(0xe8ebef),
                    .hovered = Rgb(0xdde2e8),
-                   .chosen = Rgb(0xcfd6df)};
+                   .chosen = Rgb(0xcfd6df),
+                   .primary = Rgb(0x2d7bbb),
+                   .primary_hovered = Rgb(0x286ca5)};
   theme.ink = {.text = Rgb(0x1b2026),
                .dim = Rgb(0x596373),
                .faint = Rgb(0x9aa3af),

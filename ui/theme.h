@@ -31,6 +31,8 @@ struct SurfaceColors {
   Color button = 0;   // chips, segments, icon buttons
   Color hovered = 0;  // the same under the mouse
   Color chosen = 0;   // the segment in force
+  Color primary = 0;  // the button that does what a panel is for; forward, with a white text on it
+  Color primary_hovered = 0;
 };
 
 struct InkColors {

@@ -169,7 +169,7 @@ TEST(Text, ChineseMixesInOnlyNames) {
       " area step t whole-run ms..+4ms s..2s B DDP FSDP torch.profiler Nsight Systems CSV SVG plan "
       "check Alt+Up Alt+Down Tab Shift+Tab M Shift+M F m0 reduce_scatter "
       "all_reduce V NVTX_INJECTION64_PATH TF32"
-      " profile_memory True cuda-memory-usage true import.md ";
+      " profile_memory True cuda-memory-usage true import.md resume ";
   const auto is_letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
   const auto in_word = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.' ||

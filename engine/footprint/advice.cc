@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "engine/footprint/out_of_memory.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 
@@ -181,9 +182,9 @@ std::string CategoryText(const Footprint& footprint, plan::MemoryCategory catego
       ++num_more;
     }
   }
-  if (num_more > 0) holders.push_back(fmt::format("{} more", num_more));
+  if (num_more > 0) holders.push_back(fmt::format(out_of_memory::kMoreHolders, num_more));
   if (category == plan::MemoryCategory::kOther && footprint.has_checkpoint_copy) {
-    holders.push_back("with the copy of the state for checkpoints");
+    holders.push_back(out_of_memory::kWithCopy);
   }
   std::string text = Spaced(Name(category)) + " " +
                      FormatBytes(footprint.most.by_category[static_cast<size_t>(category)]);
@@ -192,7 +193,7 @@ std::string CategoryText(const Footprint& footprint, plan::MemoryCategory catego
 }
 
 std::string RemedyText(const Remedy& remedy, int64_t needed_bytes) {
-  return fmt::format("{} saves {} ({}, {})", TextOf(remedy.settings),
+  return fmt::format(out_of_memory::kRemedy, TextOf(remedy.settings),
                      FormatBytes(needed_bytes - remedy.needed_bytes),
                      FormatBytes(remedy.needed_bytes), TextOf(remedy.effect));
 }
@@ -210,13 +211,6 @@ Advice Advise(const config::Config& config, int64_t needed_bytes, const Question
 
 std::string PeakText(const Footprint& footprint) {
   const plan::Program& program = footprint.schedule.ProgramOf(footprint.most.rank);
-  std::string text = "At the peak";
-  if (footprint.most.op != plan::kNone) {
-    const auto& op = program.ops[static_cast<size_t>(footprint.most.op)];
-    text +=
-        fmt::format(" runs op {} '{}'", footprint.most.op, plan::OpName(footprint.schedule, op));
-  }
-  text += fmt::format(" on rank {}, with ", footprint.most.rank);
   std::vector<plan::MemoryCategory> categories;
   for (size_t at = 0; at < plan::kNumMemoryCategories; ++at) {
     if (footprint.most.by_category[at] > 0) {
@@ -232,7 +226,13 @@ std::string PeakText(const Footprint& footprint) {
   for (const plan::MemoryCategory category : categories) {
     parts.push_back(CategoryText(footprint, category));
   }
-  return text + Join(parts, ", ");
+  const std::string live = Join(parts, ", ");
+  if (footprint.most.op == plan::kNone) {
+    return fmt::format(out_of_memory::kPeak, footprint.most.rank, live);
+  }
+  const auto& op = program.ops[static_cast<size_t>(footprint.most.op)];
+  return fmt::format(out_of_memory::kPeakOfOp, footprint.most.op,
+                     plan::OpName(footprint.schedule, op), footprint.most.rank, live);
 }
 
 std::string AdviceText(const Advice& advice, int64_t limit_bytes) {
@@ -240,42 +240,33 @@ std::string AdviceText(const Advice& advice, int64_t limit_bytes) {
   for (const Remedy& remedy : advice.fitting) {
     remedies.push_back(RemedyText(remedy, advice.needed_bytes));
   }
-  if (!remedies.empty()) return "What fits: " + Join(remedies, "; ");
-  std::string text =
-      fmt::format("Of the options tried, alone and together, none makes it fit into {}",
-                  FormatBytes(limit_bytes));
+  if (!remedies.empty()) return fmt::format(out_of_memory::kFits, Join(remedies, "; "));
+  std::string text = fmt::format(out_of_memory::kNoneFits, FormatBytes(limit_bytes));
   if (!advice.smallest.empty()) {
-    text += ": " + RemedyText(advice.smallest.front(), advice.needed_bytes) + ", which is most";
+    text += ": " + fmt::format(out_of_memory::kSavesMost,
+                               RemedyText(advice.smallest.front(), advice.needed_bytes));
   }
-  return text + (advice.model_is_given
-                     ? "; raise engine.memory_limit, lower train.batch or model.seq, train "
-                       "a smaller model, or use more ranks"
-                     : "; raise engine.memory_limit, lower train.batch, model.seq, "
-                       "model.layers or model.dim, or use more ranks");
+  return text + "; " +
+         (advice.model_is_given ? out_of_memory::kChangeGivenModel : out_of_memory::kChangeModel);
 }
 
 std::string OutOfMemoryText(const config::Config& config, const Footprint& footprint,
                             const Question& question) {
   const Advice advice = Advise(config, footprint.needed_bytes(), question);
-  return fmt::format(
-      "out of memory: schedule '{}' can need {} on a rank ({} in the order of the host), "
-      "engine.memory_limit is {}. {}. {}",
-      footprint.schedule.name, FormatBytes(footprint.needed_bytes()),
-      FormatBytes(footprint.issued_bytes), FormatBytes(question.limit_bytes), PeakText(footprint),
-      AdviceText(advice, question.limit_bytes));
+  return fmt::format(out_of_memory::kSchedule, footprint.schedule.name,
+                     FormatBytes(footprint.needed_bytes()), FormatBytes(footprint.issued_bytes),
+                     FormatBytes(question.limit_bytes)) +
+         ". " + PeakText(footprint) + ". " + AdviceText(advice, question.limit_bytes);
 }
 
 std::string StateMoveText(const config::Config& config, const StateMoveNeed& need,
                           const Question& question) {
   const Advice advice = Advise(config, need.bytes, question);
-  std::string text = fmt::format(
-      "out of memory: from '{}' to '{}' parameters and optimizer state have to move, which can "
-      "need {} on a rank, as it may hold both, and engine.memory_limit is {}. ",
-      need.from, need.to, FormatBytes(need.bytes), FormatBytes(question.limit_bytes));
-  if (!advice.fitting.empty()) return text + AdviceText(advice, question.limit_bytes);
-  return text +
-         "None of the options tried beside it makes it fit: stop the run, and go on from its "
-         "checkpoint with it (--resume), or raise engine.memory_limit";
+  return fmt::format(out_of_memory::kStateMove, need.from, need.to, FormatBytes(need.bytes),
+                     FormatBytes(question.limit_bytes)) +
+         ". " +
+         (advice.fitting.empty() ? out_of_memory::kNoneBeside
+                                 : AdviceText(advice, question.limit_bytes));
 }
 
 }  // namespace shardscope::footprint

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/footprint/out_of_memory.h"
 #include "engine/footprint/unlisted_memory.h"
 #include "engine/plan/memory.h"
 #include "engine/plan/policy.h"
@@ -156,8 +157,8 @@ Status RunChecks::CheckEvaluation(const config::Config& config,
     SHARDSCOPE_ASSIGN_OR_RETURN(const footprint::Footprint evaluates, footprint_of(other));
     return std::max(needed_bytes, evaluates.needed_bytes());
   };
-  return Status::Error(footprint::OutOfMemoryText(config, footprint, both) +
-                       "; or leave eval.every out");
+  return Status::Error(footprint::OutOfMemoryText(config, footprint, both) + "; " +
+                       footprint::out_of_memory::kNoEvaluation);
 }
 
 Result<footprint::Footprint> RunChecks::FootprintWith(const config::Config& config) {

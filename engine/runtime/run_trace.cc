@@ -26,7 +26,7 @@ record::RecorderOptions RecorderOptionsOf(const TrainerOptions& options,
   record::RecorderOptions recorder;
   recorder.run_folder = folder.path();
   recorder.meta = {
-      {"run_id", identity.run_id},
+      {std::string(trace_keys::kRunId), identity.run_id},
       {"name", folder.name()},
       {"tool_version", kVersion},
       {"host", HostName()},

@@ -4,11 +4,15 @@
 #include <imgui_internal.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/lesson/lesson_snapshot.h"
 #include "tests/ui/harness.h"
+#include "trace/analysis/snapshot_test_util.h"
+#include "ui/text.h"
 
 namespace shardscope::ui_test {
 namespace {
@@ -84,6 +88,93 @@ class NarrowTest : public testing::Test {
 
   Harness harness_;
 };
+
+// Its device waits for the host most of the time: no stall says so.
+query::SnapshotPtr RunThatWaitsForTheHost() {
+  analysis::TestSnapshot test(2);
+  const query::PlanOpId gather = test.Plan("all_gather", "forward", "block0");
+  const query::PlanOpId forward = test.Plan("forward", "forward", "", "block0.mlp", {gather});
+  constexpr int64_t kMs = 1'000'000;
+  for (int32_t step = 0; step < 8; ++step) {
+    const int64_t start_ns = step * 40 * kMs;
+    for (int32_t rank = 0; rank < 2; ++rank) {
+      test.Run(rank, step, gather, start_ns, start_ns + kMs);
+      test.Run(rank, step, forward, start_ns + kMs, start_ns + 10 * kMs);
+      test.Step(rank, step, start_ns, start_ns + 40 * kMs);
+    }
+  }
+  return test.Build();
+}
+
+TEST_F(NarrowTest, TheNoteBesideStallsIsWrapped) {
+  harness_.shell().OpenSnapshot(RunThatWaitsForTheHost());
+  harness_.Frames(8);
+  for (const NarrowCase& narrow : kNarrowCases) {
+    SCOPED_TRACE(narrow.scale);
+    Show(narrow, "overlap");
+    const ui::DrawnItem* note = Drawn("overlap", "stall_note");
+    ASSERT_NE(note, nullptr);
+    const ImGuiWindow& window = Window("overlap");
+    EXPECT_LE(note->box.x1, window.InnerRect.Max.x);
+    if (narrow.scale == 2 && narrow.language == ui::Language::kEnglish) {
+      EXPECT_GT(note->box.y1 - note->box.y0, 20 * narrow.scale);  // lines are 15 high
+    }
+    const auto stalls = Items("overlap", {"stall:"});
+    for (const ui::DrawnItem& stall : stalls) EXPECT_FALSE(Overlap(note->box, stall.box));
+  }
+}
+
+TEST_F(NarrowTest, TheScopeOfStallsIsNotOnTheirUnit) {
+  for (const NarrowCase& narrow : kNarrowCases) {
+    SCOPED_TRACE(narrow.scale);
+    Show(narrow, "overlap");
+    const std::string_view unit = ui::Tr(narrow.language, ui::Text::kOverlapMsPerStep);
+    const auto texts = Items("overlap", {"text"});
+    const auto said = std::find_if(texts.begin(), texts.end(),
+                                   [&](const ui::DrawnItem& text) { return text.text == unit; });
+    const ui::DrawnItem* scope = Drawn("overlap", "scope");
+    ASSERT_TRUE(said != texts.end() && scope != nullptr);
+    EXPECT_FALSE(Overlap(said->box, scope->box));
+    EXPECT_LE(scope->box.x1, Window("overlap").InnerRect.Max.x);
+    for (const ui::DrawnItem& stall : Items("overlap", {"stall:"})) {
+      EXPECT_FALSE(Overlap(stall.box, scope->box));
+    }
+  }
+}
+
+TEST_F(NarrowTest, WhatComparesIsInItsPanel) {
+  for (const NarrowCase& narrow : kNarrowCases) {
+    Show(narrow, "compare");
+    const auto controls = Items("compare", {"field:", "button:"});
+    EXPECT_EQ(controls.size(), 3U + 1);
+    ExpectApartAndInside("compare", controls);
+  }
+}
+
+TEST_F(NarrowTest, AStatementIsUnderTheTablesWhereThereIsNoRoomBesideThem) {
+  for (const NarrowCase& narrow : kNarrowCases) {
+    Show(narrow, "sql");
+    const auto controls = Items("sql", {"field:", "button:"});
+    EXPECT_EQ(controls.size(), 1U + 1);
+    ExpectApartAndInside("sql", controls);
+    for (const ui::DrawnItem& control : controls) {
+      EXPECT_GE(control.box.x1 - control.box.x0, 60 * narrow.scale) << control.id;
+    }
+  }
+}
+
+TEST_F(NarrowTest, FieldsOfANewRunAreInTheirPanel) {
+  for (const NarrowCase& narrow : kNarrowCases) {
+    Show(narrow, "runs");
+    const float right = Window("runs").InnerRect.Max.x;
+    const auto controls = Items("runs", {"field:", "choice:"});
+    EXPECT_GE(controls.size(), 5U);
+    for (const ui::DrawnItem& control : controls) {
+      EXPECT_LE(control.box.x1, right) << control.id;
+      EXPECT_GE(control.box.x1 - control.box.x0, 60 * narrow.scale) << control.id;
+    }
+  }
+}
 
 TEST_F(NarrowTest, ChoicesOfRanksAreInTheirPanelAndItsRowsHaveTheirHeight) {
   for (const NarrowCase& narrow : kNarrowCases) {

@@ -525,6 +525,29 @@ TEST_F(RanksTest, ASelectedCollectiveIsJoinedOverTheLanesOfItsRanks) {
   EXPECT_GE(last->box.x0, arrived->box.x0 - 10);
 }
 
+TEST_F(RanksTest, WhatIsSaidOfACollectiveIsWrappedInANarrowTimeline) {
+  const std::vector<analysis::CollectiveRun> runs = analysis::Collectives(*snapshot_, 5, 5);
+  const auto run = std::find_if(runs.begin(), runs.end(), [](const auto& one) {
+    return one.rank == 2 && one.last_rank == kSlowRank;
+  });
+  ASSERT_NE(run, runs.end());
+  harness_.shell().Post(ui::SelectOp{run->op_run, 2, false});
+  constexpr int64_t kAroundNs = 2'000'000;
+  harness_.shell().Post(ui::SetView{run->last_arrival_ns - kAroundNs,
+                                    run->last_arrival_ns + kAroundNs, false, false});
+  harness_.Frames(4);
+  const ui::DrawnItem* said = harness_.log().Find("timeline", "came_last");
+  ASSERT_NE(said, nullptr);
+  const float line = said->box.y1 - said->box.y0;
+  harness_.Resize(1100, 700);
+  harness_.shell().Post(ui::SetScale{2});
+  harness_.Frames(12);
+  said = harness_.log().Find("timeline", "came_last");
+  ASSERT_NE(said, nullptr);
+  EXPECT_LE(said->box.x1, ImGui::FindWindowByName("###timeline")->InnerRect.Max.x);
+  EXPECT_GT(said->box.y1 - said->box.y0, 3 * line);  // two lines, twice as high
+}
+
 TEST_F(RanksTest, WhatIsSaidOfACollectiveLeavesTheChangeReadable) {
   harness_.Resize(1600, 600);  // the slow rank's lanes are out of sight: it is said at the edge
   ASSERT_FALSE(snapshot_->markers.empty());

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "engine/plan/text.h"
 #include "engine/plan/written_schedule.h"
@@ -174,6 +175,73 @@ TEST_F(ScheduleTest, ATextThatWasChangedIsThereAgainWhenItsRunIs) {
   open(snapshot_);
   EXPECT_TRUE(is_of_mine(false));
   EXPECT_EQ(Drawn("revert"), nullptr);
+}
+
+TEST_F(ScheduleTest, ATextThatWasChangedIsKeptWhileAnotherScheduleIsShown) {
+  const std::vector<ui::ScheduleChoice> choices = ui::ScheduleChoices(*snapshot_);
+  ASSERT_EQ(choices.size(), 2u);
+  const auto text_of = [&](int choice) -> const std::string& {
+    return snapshot_->schedules.at(choices[static_cast<size_t>(choice)].ids.front()).text;
+  };
+  const int mine = text_of(0) == *sheet().text ? 0 : 1;
+  ASSERT_EQ(text_of(mine), *sheet().text);
+  const auto choose = [&](int choice) {
+    EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+      test->SetRef("//###schedule");
+      test->ItemClick("##schedule");
+      test->ItemClick(fmt::format("//$FOCUSED/$${}/##option", choice).c_str());
+      test->Yield(3);
+    }));
+  };
+  const auto is_shown = [&](const std::string& text) {
+    return harness_.Until([&] { return sheet().text != nullptr && *sheet().text == text; },
+                          kScheduleSeconds);
+  };
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) {
+    test->SetRef("//###schedule");
+    test->ItemClick("form/text");
+    test->ItemClick("##text");
+    test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Home);
+    test->KeyChars("# of mine");
+    test->KeyPress(ImGuiKey_Enter);
+    test->Yield(3);
+  }));
+  choose(1 - mine);
+  EXPECT_TRUE(is_shown(text_of(1 - mine)));
+  EXPECT_EQ(Drawn("revert"), nullptr);
+  choose(mine);
+  EXPECT_TRUE(is_shown("# of mine\n" + text_of(mine)));
+  EXPECT_NE(Drawn("revert"), nullptr);
+}
+
+// Trained anew, it has the same Schedules.
+TEST_F(ScheduleTest, ATextThatWasChangedIsNotThatOfALaterRunInTheFolder) {
+  const std::string original = *sheet().text;
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) {
+    test->SetRef("//###schedule");
+    test->ItemClick("form/text");
+    test->ItemClick("##text");
+    test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Home);
+    test->KeyChars("# of mine");
+    test->KeyPress(ImGuiKey_Enter);
+    test->Yield(3);
+  }));
+  const auto open_shows = [&](const query::SnapshotPtr& snapshot, const std::string& text) {
+    harness_.shell().OpenSnapshot(snapshot);
+    harness_.Frames(8);
+    harness_.shell().Post(ui::FocusPanel{"schedule"});
+    return harness_.Until(
+        [&] {
+          const auto& made = harness_.context().schedule.sheet;
+          return made != nullptr && *made->text == text;
+        },
+        kScheduleSeconds);
+  };
+  auto anew = std::make_shared<query::Snapshot>(*snapshot_);
+  anew->meta["run_id"] = "prefetch-lesson-2";
+  EXPECT_TRUE(open_shows(anew, original));
+  EXPECT_EQ(Drawn("revert"), nullptr);
+  EXPECT_TRUE(open_shows(snapshot_, "# of mine\n" + original));
 }
 
 // By key and by link: the op goes past its neighbour, stays selected, and comes back.

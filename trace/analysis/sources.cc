@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string_view>
@@ -27,6 +28,22 @@ void SayWhere(const query::Snapshot& snapshot, const Processes& where, SourceSta
   }
   state->ranks.assign(ranks.begin(), ranks.end());
 }
+
+// The name of the file that the process is of, if it is not whole; empty where the trace does not
+// say it.
+std::string CutFileOf(const query::Snapshot& snapshot, int64_t process) {
+  const auto known = snapshot.processes.find(process);
+  if (known == snapshot.processes.end() || known->second.ranks.empty()) return "";
+  const auto file = snapshot.config.find(
+      trace_keys::ImportedKey(known->second.ranks.front(), trace_keys::kCutFile));
+  return file == snapshot.config.end() ? "" : file->second;
+}
+
+struct CutFile {
+  SourceState state;
+  std::string name;
+  Processes where;
+};
 
 }  // namespace
 
@@ -60,16 +77,34 @@ std::vector<SourceState> SourcesOf(const query::Snapshot& snapshot) {
   return states;
 }
 
-std::vector<std::string> CutFilesOf(const std::vector<SourceState>& sources) {
-  std::vector<std::string> files;
-  for (const SourceState& state : sources) {
-    if (!state.reason.starts_with(reasons::kFileIsCut)) continue;
-    const std::string places = PlacesOf(state);
-    files.push_back(fmt::format("{}{}: {}", Printable(state.source),
-                                places.empty() ? "" : " (" + places + ")",
-                                state.reason.substr(std::string_view(reasons::kFileIsCut).size())));
+std::vector<std::string> CutFilesOf(const query::Snapshot& snapshot) {
+  std::vector<CutFile> files;
+  std::map<std::string, Processes> of_source;  // that have a row of it
+  for (const query::Capability& row : snapshot.capabilities) {
+    of_source[row.source].insert(row.process);
+    if (!row.reason.starts_with(reasons::kFileIsCut)) continue;
+    const std::string name = CutFileOf(snapshot, row.process);
+    const auto is_of_it = [&](const CutFile& file) {
+      return !name.empty() && file.name == name && file.state.source == row.source &&
+             file.state.reason == row.reason;
+    };
+    auto file = std::find_if(files.begin(), files.end(), is_of_it);
+    if (file == files.end()) {
+      file = files.emplace(file);
+      file->state = {row.source, row.status, row.reason};
+      file->name = name;
+    }
+    file->where.insert(row.process);
   }
-  return files;
+  std::vector<std::string> texts;
+  for (CutFile& file : files) {
+    if (file.where != of_source[file.state.source]) SayWhere(snapshot, file.where, &file.state);
+    const std::string places = PlacesOf(file.state);
+    texts.push_back(fmt::format(
+        "{}{}: {}", Printable(file.state.source), places.empty() ? "" : " (" + places + ")",
+        file.state.reason.substr(std::string_view(reasons::kFileIsCut).size())));
+  }
+  return texts;
 }
 
 std::string PlacesOf(const SourceState& state) {

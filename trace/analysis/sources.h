@@ -25,8 +25,9 @@ struct SourceState {
 // source (UnfinishedOf() has it).
 std::vector<SourceState> SourcesOf(const query::Snapshot& snapshot);
 
-// Which imported files are not whole, and why: "torch.profiler (rank 1): its JSON ends early".
-std::vector<std::string> CutFilesOf(const std::vector<SourceState>& sources);
+// Which imported files are not whole, and why: "torch.profiler (rank 1): its JSON ends early". A
+// file of several ranks is one, files that end alike are several.
+std::vector<std::string> CutFilesOf(const query::Snapshot& snapshot);
 
 // "rank 1", "ranks 0, 2-5, host-4711"; empty if it is so everywhere.
 std::string PlacesOf(const SourceState& state);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "trace/base/reasons.h"
+#include "trace/base/trace_keys.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -65,8 +66,24 @@ TEST_F(SourcesTest, FilesThatAreNotWholeAreListedWithTheirPlace) {
   Say(1, "torch.profiler", "on");
   Say(2, "torch.profiler", "partial", reasons::kFileIsCut + std::string("it ends in an event"));
   Say(2, "torch.profiler", "partial", "not understood: category astrology", 3);
-  EXPECT_THAT(CutFilesOf(SourcesOf(snapshot_)),
+  EXPECT_THAT(CutFilesOf(snapshot_),
               ElementsAre("torch.profiler (ranks 2, 3): it ends in an event"));
+}
+
+TEST_F(SourcesTest, FilesThatEndAlikeAreCountedAndOneOfSeveralProcessesOnce) {
+  const std::string why = reasons::kFileIsCut + std::string("it ends in an event");
+  for (const int64_t process : {1, 2}) Say(process, "torch.profiler", "partial", why);
+  EXPECT_THAT(CutFilesOf(snapshot_),
+              ElementsAre("torch.profiler (ranks 0, 1): it ends in an event",
+                          "torch.profiler (ranks 2, 3): it ends in an event"));
+  const auto set_file = [&](int64_t rank, const std::string& file) {
+    snapshot_.config[trace_keys::ImportedKey(rank, trace_keys::kCutFile)] = file;
+  };
+  set_file(0, "a.json");
+  set_file(2, "b.json");
+  EXPECT_EQ(CutFilesOf(snapshot_).size(), 2u);
+  set_file(2, "a.json");
+  EXPECT_THAT(CutFilesOf(snapshot_), ElementsAre("torch.profiler: it ends in an event"));
 }
 
 TEST_F(SourcesTest, LossesAddUpAndAreToldElsewhere) {

@@ -32,13 +32,16 @@ inline constexpr const char* kRefusedRows = "rows of the file that cannot be wer
 // missing comes behind it, in English.
 inline constexpr const char* kFileIsCut = "the file is not whole: ";
 
-// What else imported traces say in English, with what is filled in: an error (table marker) and its
-// optional parts, and the name of a track.
+// What else recorded and imported traces say in English, with what is filled in: errors (table
+// marker) and their optional parts, and the name of a track.
 inline constexpr const char* kGpuOutOfMemory =
     "GPU {} is out of memory: {} more were asked for{}; of the blocks that the snapshot knows {} "
     "are "
     "in use";
+inline constexpr const char* kTorchOutOfMemory =
+    "GPU {} is out of memory: {} more were asked for{}; PyTorch holds {}, of which {} are in use";
 inline constexpr const char* kGpuBytesFree = ", {} are free";
+inline constexpr const char* kAskedForIn = " in {}";
 inline constexpr const char* kInRange = " (in {})";
 inline constexpr const char* kAskedForBy = "; asked for by {}";
 inline constexpr const char* kRangesWhileRecorded = "ranges while GPU {} was recorded";

@@ -23,6 +23,7 @@ inline constexpr std::string_view kDeviceUsedBytes = "device_used_bytes";
 
 // meta.key: ranks of the run, cores of the machine (0: not known), and whether ranks share what
 // they compute on ("true" or "false").
+inline constexpr std::string_view kRunId = "run_id";
 inline constexpr std::string_view kNumRanks = "num_ranks";
 inline constexpr std::string_view kNumCores = "num_cores";
 inline constexpr std::string_view kContended = "contended";
@@ -51,6 +52,7 @@ inline constexpr std::string_view kFirstEventNs = "first_event_ns";
 inline constexpr std::string_view kFirstEventIsWork = "first_event_is_work";
 inline constexpr std::string_view kStreamOfHostWaits = "stream_of_host_waits";
 inline constexpr std::string_view kStreamsOfNames = "streams_of_names";  // lines: a stream, a name
+inline constexpr std::string_view kCutFile = "cut_file";                 // if it is not whole
 // "imported.rank3.base_ns" of 3 and kBaseNs.
 inline std::string ImportedKey(int64_t rank, std::string_view key) {
   return std::string(kImportedRankPrefix) + std::to_string(rank) + "." + std::string(key);

@@ -150,7 +150,7 @@ Status RowsOfRecording::WriteFacts() {
   const int64_t start_ns = first_ns == std::numeric_limits<int64_t>::max() ? 0 : Moment(first_ns);
   const std::string device = recording_.device.empty() ? "cpu" : recording_.device;
   const std::pair<std::string_view, std::string> meta[] = {
-      {"run_id", facts_.run_id},
+      {trace_keys::kRunId, facts_.run_id},
       {"name", facts_.name},
       {"imported", std::string(facts_.format)},
       {"tool_version", kVersion},
@@ -170,6 +170,10 @@ Status RowsOfRecording::WriteFacts() {
   for (const auto& [key, value] : recording_.file_facts) {
     SHARDSCOPE_RETURN_IF_ERROR(
         writer_.Insert(schema::ConfigRow{trace_keys::ImportedKey(facts_.rank, key), value}));
+  }
+  if (!recording_.cut.empty()) {
+    SHARDSCOPE_RETURN_IF_ERROR(writer_.Insert(schema::ConfigRow{
+        trace_keys::ImportedKey(facts_.rank, trace_keys::kCutFile), recording_.title}));
   }
   SHARDSCOPE_RETURN_IF_ERROR(
       writer_.Insert(schema::RankRow{facts_.rank, recording_.host, recording_.process, device}));

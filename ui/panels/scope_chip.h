@@ -14,6 +14,10 @@
 
 namespace shardscope::panels {
 
+inline float ScopeChipWidth(const ui::Context& context) {
+  return widgets::ChipMenuWidth(widgets::LookOf(context), ui::ScopeMenuOf(context).label);
+}
+
 // With figures only. Returns the chip's box.
 inline ui::Box DrawScopeChip(const ui::Context& context, ImVec2 at, ui::DrawLog* log,
                              ui::Commands* commands) {

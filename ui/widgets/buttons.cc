@@ -15,10 +15,9 @@ constexpr float kSegmentGap = 2;
 
 ui::Box ItemBox() { return ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()); }
 
-Color Ground(const Look& look, bool chosen, bool enabled) {
-  const ui::SurfaceColors& surface = look.theme.surface;
-  if (chosen) return surface.chosen;
-  return enabled && ImGui::IsItemHovered() ? surface.hovered : surface.button;
+// Of the last item.
+ButtonState StateOf(bool enabled, bool chosen = false) {
+  return {.enabled = enabled, .hovered = enabled && ImGui::IsItemHovered(), .chosen = chosen};
 }
 
 void DrawIcon(const Look& look, Icon icon, const ui::Box& box, Color color) {
@@ -54,6 +53,25 @@ void DrawIcon(const Look& look, Icon icon, const ui::Box& box, Color color) {
 constexpr float kArrowRoom = 12;
 
 }  // namespace
+
+ButtonColors ColorsOfSegment(const ui::Theme& theme, const ButtonState& state) {
+  const ui::SurfaceColors& surface = theme.surface;
+  if (state.chosen) {
+    return state.enabled ? ButtonColors{surface.chosen, theme.ink.text}
+                         : ButtonColors{surface.hovered, theme.ink.dim};
+  }
+  return {state.hovered ? surface.hovered : surface.button,
+          state.enabled ? theme.ink.dim : theme.ink.faint};
+}
+
+ButtonColors ColorsOfButton(const ui::Theme& theme, Emphasis emphasis, const ButtonState& state) {
+  const ui::SurfaceColors& surface = theme.surface;
+  if (!state.enabled) return {surface.button, theme.ink.faint};
+  if (emphasis == Emphasis::kPrimary) {
+    return {state.hovered ? surface.primary_hovered : surface.primary, theme.ink.on_dark};
+  }
+  return {state.hovered ? surface.hovered : surface.button, theme.ink.text};
+}
 
 bool ClickArea(const char* id, ImVec2 size) {
   return ImGui::InvisibleButton(id, size, ImGuiButtonFlags_EnableNav);
@@ -97,14 +115,14 @@ int Segmented(const Look& look, const char* id, const Segments& segments) {
     if (asked_for) LogControl(look, "asked_for", label, label);
     ImDrawList* list = ImGui::GetWindowDrawList();
     const float rounding = look.Px(ui::kSmallRounding);
-    list->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1}, Ground(look, chosen, segments.enabled),
-                        rounding);
+    const ButtonColors colors = ColorsOfSegment(look.theme, StateOf(segments.enabled, chosen));
+    list->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1}, colors.ground, rounding);
     if (asked_for) {
       list->AddRect({box.x0, box.y0}, {box.x1, box.y1}, look.theme.state.pending, rounding,
                     look.Px(1.5f));
     }
     TextStyle style = chosen ? BoldOf(look) : DimOf(look);
-    if (!segments.enabled) style.color = chosen ? look.theme.ink.dim : look.theme.ink.faint;
+    style.color = colors.text;
     DrawTextCentered(look, style, box, label);
     if (TextSize(look, style, label).x > box.x1 - box.x0) ItemTooltip(look, label, {});
   }
@@ -127,15 +145,9 @@ bool Button(const Look& look, const char* id, std::string_view label, Emphasis e
   ImGui::EndDisabled();
   LogControl(look, "button", id, label);
   const ui::Box box = ItemBox();
-  const bool hovered = enabled && ImGui::IsItemHovered();
-  Color ground = hovered ? look.theme.surface.hovered : look.theme.surface.button;
-  if (emphasis == Emphasis::kPrimary && enabled) {
-    ground = look.theme.op.forward;
-    if (hovered) ground = ui::Mix(ground, look.theme.ink.on_dark, 0.12f);
-    style.color = look.theme.ink.on_dark;
-  }
-  if (!enabled) style.color = look.theme.ink.faint;
-  ImGui::GetWindowDrawList()->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1}, ground,
+  const ButtonColors colors = ColorsOfButton(look.theme, emphasis, StateOf(enabled));
+  style.color = colors.text;
+  ImGui::GetWindowDrawList()->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1}, colors.ground,
                                             look.Px(ui::kSmallRounding));
   DrawTextCentered(look, style, box, label);
   return clicked;
@@ -161,10 +173,10 @@ bool IconButton(const Look& look, const char* id, Icon icon, bool enabled, std::
   ImGui::EndDisabled();
   LogControl(look, "button", id, tip);
   const ui::Box box = ItemBox();
-  ImGui::GetWindowDrawList()->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1},
-                                            Ground(look, false, enabled),
+  const ButtonColors colors = ColorsOfButton(look.theme, Emphasis::kQuiet, StateOf(enabled));
+  ImGui::GetWindowDrawList()->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1}, colors.ground,
                                             look.Px(ui::kSmallRounding));
-  DrawIcon(look, icon, box, enabled ? look.theme.ink.text : look.theme.ink.faint);
+  DrawIcon(look, icon, box, colors.text);
   if (!tip.empty()) ItemTooltip(look, tip, {});
   return clicked;
 }

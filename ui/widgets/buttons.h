@@ -17,6 +17,19 @@ bool ClickArea(const char* id, ImVec2 size);
 // it is `marked`.
 void ItemGround(const Look& look, Color color, bool marked = false);
 
+// What a button or segment is drawn in. What is disabled may be too weak to be read, but for the
+// segment in force.
+struct ButtonState {
+  bool enabled = true;
+  bool hovered = false;  // or pressed
+  bool chosen = false;   // of a segment
+};
+struct ButtonColors {
+  Color ground = 0;
+  Color text = 0;
+};
+ButtonColors ColorsOfSegment(const ui::Theme& theme, const ButtonState& state);
+
 struct Segments {
   std::vector<std::string> options;
   int chosen = -1;  // in force
@@ -32,6 +45,7 @@ struct Segments {
 int Segmented(const Look& look, const char* id, const Segments& segments);
 
 enum class Emphasis : uint8_t { kQuiet, kPrimary };
+ButtonColors ColorsOfButton(const ui::Theme& theme, Emphasis emphasis, const ButtonState& state);
 // Of one as wide as its label needs.
 float ButtonWidth(const Look& look, std::string_view label, Emphasis emphasis = Emphasis::kQuiet);
 // `width` 0: as wide as the label needs.

@@ -9,6 +9,7 @@
 
 #include "ui/widgets/buttons.h"
 #include "ui/widgets/keys.h"
+#include "ui/widgets/tooltip.h"
 
 namespace shardscope::widgets {
 namespace {
@@ -172,7 +173,10 @@ bool Choice(const Look& look, const char* id, const std::vector<std::string>& op
   }
   const ImVec2 padding = ImGui::GetStyle().FramePadding;
   DrawUncut({at.x + padding.x, at.y + padding.y}, end, shown);
+  const float room = end.x - at.x - padding.x;
+  const bool is_cut = ImGui::CalcTextSize(shown.c_str(), shown.c_str() + shown.size()).x > room;
   PopFieldStyle();
+  if (!open && is_cut) ItemTooltip(look, shown, {});
   return changed;
 }
 

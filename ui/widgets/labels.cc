@@ -113,7 +113,8 @@ ui::Box DrawNumberSlot(const Look& look, ImVec2 at, const NumberSlot& slot) {
 }
 
 ui::Box Heading(const Look& look, std::string_view text) {
-  TextStyle style = BoldOf(look);
+  const TextStyle style = BoldOf(look);
+  if (TextSize(look, style, text).x > ContentWidth()) return Paragraph(look, style, text);
   const ui::Box box = DrawText(look, style, ImGui::GetCursorScreenPos(), text);
   ImGui::Dummy({ContentWidth(), box.y1 - box.y0});
   return box;

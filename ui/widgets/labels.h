@@ -49,7 +49,7 @@ struct NumberSlot {
 };
 ui::Box DrawNumberSlot(const Look& look, ImVec2 at, const NumberSlot& slot);
 
-// A bold heading over a group.
+// A bold heading over a group, wrapped.
 ui::Box Heading(const Look& look, std::string_view text);
 ui::Box FaintHeading(const Look& look, std::string_view text);
 

@@ -6,6 +6,7 @@
 
 #include "ui/commands.h"
 #include "ui/theme.h"
+#include "ui/widgets/buttons.h"
 #include "ui/widgets/fields.h"
 #include "ui/widgets/legend.h"
 #include "ui/widgets/line_breaks.h"
@@ -26,6 +27,32 @@ TEST(Look, EveryTextReadsOnWhatItStandsOnInBothThemes) {
         EXPECT_GE(ui::Contrast(style.color, ground), 4.5);
       }
     }
+  }
+}
+
+TEST(Look, EveryTextReadsOnItsButtonInBothThemes) {
+  for (const ui::ThemeName name : {ui::ThemeName::kDark, ui::ThemeName::kLight}) {
+    const ui::Theme& theme = ui::GetTheme(name);
+    std::vector<ButtonColors> colors;
+    for (const bool hovered : {false, true}) {
+      for (const Emphasis emphasis : {Emphasis::kQuiet, Emphasis::kPrimary}) {
+        colors.push_back(ColorsOfButton(theme, emphasis, {.hovered = hovered}));
+      }
+      for (const bool chosen : {false, true}) {
+        colors.push_back(ColorsOfSegment(theme, {.hovered = hovered, .chosen = chosen}));
+      }
+    }
+    colors.push_back(ColorsOfSegment(theme, {.enabled = false, .chosen = true}));
+    for (const ButtonColors& one : colors) {
+      EXPECT_GE(ui::Contrast(one.text, one.ground), 4.5) << std::hex << one.ground;
+    }
+    // The mouse is seen, and what is in force.
+    for (const Emphasis emphasis : {Emphasis::kQuiet, Emphasis::kPrimary}) {
+      EXPECT_NE(ColorsOfButton(theme, emphasis, {}).ground,
+                ColorsOfButton(theme, emphasis, {.hovered = true}).ground);
+    }
+    EXPECT_NE(ColorsOfSegment(theme, {.enabled = false}).ground,
+              ColorsOfSegment(theme, {.enabled = false, .chosen = true}).ground);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "engine/runtime/memory/memory_pool.h"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "engine/footprint/out_of_memory.h"
 #include "trace/base/check.h"
 #include "trace/base/mutex.h"
 #include "trace/base/units.h"
@@ -44,9 +46,9 @@ void MemoryPool::Count(int64_t bytes) {
   const int64_t before = allocated_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   if (options_.limit_bytes > 0 && before + bytes > options_.limit_bytes) {
     allocated_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
-    std::string text = "out of memory: rank " + std::to_string(options_.rank) + " holds " +
-                       FormatBytes(before) + " and needs " + FormatBytes(bytes) +
-                       " more, engine.memory_limit is " + FormatBytes(options_.limit_bytes);
+    std::string text =
+        fmt::format(footprint::out_of_memory::kPool, options_.rank, FormatBytes(before),
+                    FormatBytes(bytes), FormatBytes(options_.limit_bytes));
     if (options_.explain) text += ". " + options_.explain(before + bytes);
     throw std::runtime_error(text);
   }

@@ -250,7 +250,7 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
   report.gpu_clocks = BoundGpuClocks(snapshot);
   report.overhead = MeasureOverhead(snapshot);
   report.sources = SourcesOf(snapshot);
-  report.cut_files = CutFilesOf(report.sources);
+  report.cut_files = CutFilesOf(snapshot);
   report.hang = FindHang(snapshot);
   AddLosses(snapshot, &report);
   return report;

@@ -275,7 +275,7 @@ void BlocksPanel::DrawList(const Frame& frame, const char* id,
       if (!frame.context.headless) {
         widgets::ItemTooltip(look, title, DetailOf(language, block, frame.at_ns()));
       }
-      widgets::DrawSwatch(look, {top.x, top.y + look.Px(5)}, look.Px(kBlockSwatch),
+      widgets::DrawSwatch(look, {top.x, top.y + look.Px(5)}, kBlockSwatch,
                           ui::MemoryColor(look.theme, block.category), false);
       const std::string bytes = FormatBytes(block.bytes);
       const ui::Box value = widgets::DrawTextRight(look, widgets::BoldOf(look),

@@ -117,20 +117,25 @@ void ComparePanel::DrawFields(const CompareFrame& frame) {
   field("##path", &path_, Text::kCompareHint, width);
   // The panel, that comes to the front, may take it again.
   if (ImGui::IsItemActive()) wants_path_ = false;
+  const float gap = look.Px(16);
   const auto steps = [&](const char* id, std::string* text, Text name) {
     const char* label = frame.Tr(name);
+    const widgets::TextStyle style = widgets::DimOf(look);
+    const float to_field = widgets::TextSize(look, style, label).x + look.Px(8);
+    // The first has the path above it.
+    if (text != &steps_a_) widgets::BesideOrBelow(to_field + look.Px(kStepsWidth), gap);
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    const ui::Box box =
-        widgets::DrawText(look, widgets::DimOf(look), {at.x, at.y + look.Px(5)}, label);
+    const ui::Box box = widgets::DrawText(look, style, {at.x, at.y + look.Px(5)}, label);
     ImGui::SetCursorScreenPos({box.x1 + look.Px(8), at.y});
-    field(id, text, Text::kCompareAllSteps, look.Px(kStepsWidth));
-    ImGui::SameLine(0, look.Px(16));
+    field(id, text, Text::kCompareAllSteps,
+          std::min(look.Px(kStepsWidth), widgets::ContentWidth()));
   };
   steps("##steps_a", &steps_a_, Text::kCompareStepsA);
   steps("##steps_b", &steps_b_, Text::kCompareStepsB);
-  const bool clicked =
-      widgets::Button(look, "go", frame.Tr(Text::kCompareGo), widgets::Emphasis::kPrimary);
-  frame.NoteItem("go", frame.Tr(Text::kCompareGo));
+  const char* go = frame.Tr(Text::kCompareGo);
+  widgets::BesideOrBelow(widgets::ButtonWidth(look, go, widgets::Emphasis::kPrimary), gap);
+  const bool clicked = widgets::Button(look, "go", go, widgets::Emphasis::kPrimary);
+  frame.NoteItem("go", go);
   if (clicked || entered) Ask(frame);
   if (!form_error_.empty()) ErrorBar(frame, "form_error", form_error_);
 }
@@ -175,7 +180,7 @@ void ComparePanel::DrawForm(const CompareFrame& frame) {
   DrawRecent(frame);
 }
 
-// What can be done with B, in one line.
+// What can be done with B, in one line where there is room.
 void ComparePanel::DrawActions(const CompareFrame& frame) {
   const ui::CompareState& compare = frame.context.compare;
   if (compare.is_making()) {
@@ -190,15 +195,21 @@ void ComparePanel::DrawActions(const CompareFrame& frame) {
     return;
   }
   if (Link(frame, "other", Text::kCompareOther)) chooses_ = true;
-  ImGui::SameLine(0, frame.look.Px(16));
+  const auto next = [&frame](Text text) {
+    const widgets::TextStyle style = widgets::DimOf(frame.look);
+    widgets::BesideOrBelow(widgets::TextSize(frame.look, style, frame.Tr(text)).x,
+                           frame.look.Px(16));
+  };
   const bool failed = !compare.made->error.empty();
   if (!failed) {
+    next(Text::kCompareShowBeside);
     if (Link(frame, "beside", Text::kCompareShowBeside)) {
       frame.commands->push_back(ui::ShowBeside{});
     }
-    ImGui::SameLine(0, frame.look.Px(16));
   }
-  if (Link(frame, "again", failed ? Text::kCompareAnyway : Text::kCompareAgain)) {
+  const Text again = failed ? Text::kCompareAnyway : Text::kCompareAgain;
+  next(again);
+  if (Link(frame, "again", again)) {
     frame.commands->push_back(
         ui::CompareWith{compare.asked->path, compare.asked->steps_a, compare.asked->steps_b});
   }

@@ -142,8 +142,9 @@ void DetailsPanel::DrawWorkHeader(const ui::Context& context, ui::DrawLog* log) 
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const widgets::TextStyle style{look.fonts.mono, kTitleSize, look.theme.ink.text};
   const float width = ImGui::GetContentRegionAvail().x;
-  log->Text("title", work_.name,
-            widgets::DrawTextClipped(look, style, at, width, work_.short_name));
+  const ui::Box name = widgets::DrawTextClipped(look, style, at, width, work_.short_name);
+  log->Text("title", work_.name, name);
+  if (!context.headless) widgets::BoxTooltip(look, name, work_.name, "");
   const std::string kind = WorkKindName(work_, context.language);
   const ui::Box chip = widgets::DrawChip(look, {at.x, at.y + look.Px(26)}, kind, {});
   log->Text("work_kind", kind, chip);
@@ -222,8 +223,10 @@ void DetailsPanel::DrawHeader(const ui::Context& context, ui::DrawLog* log) cons
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const std::string title = DetailTitle(facts_.op);
   const widgets::TextStyle style{look.fonts.mono, kTitleSize, look.theme.ink.text};
-  log->Text("title", title,
-            widgets::DrawTextClipped(look, style, at, ImGui::GetContentRegionAvail().x, title));
+  const ui::Box name =
+      widgets::DrawTextClipped(look, style, at, ImGui::GetContentRegionAvail().x, title);
+  log->Text("title", title, name);
+  if (!context.headless) widgets::BoxTooltip(look, name, title, "");
   const float right = at.x + ImGui::GetContentRegionAvail().x;
   float chip_y = at.y + look.Px(26);
   float x = at.x;

@@ -18,6 +18,7 @@
 #include "ui/widgets/keys.h"
 #include "ui/widgets/labels.h"
 #include "ui/widgets/look.h"
+#include "ui/widgets/tooltip.h"
 
 namespace shardscope::panels {
 
@@ -77,8 +78,12 @@ void DrawList(const LessonsFrame& frame) {
     const float y = at.y + frame.look.Px(6);
     const float room =
         widgets::TextSize(frame.look, widgets::FaintOf(frame.look), state).x + frame.look.Px(8);
-    widgets::DrawTextClipped(frame.look, widgets::TextOf(frame.look), {at.x + frame.look.Px(4), y},
-                             width - room, title);
+    const widgets::TextStyle style = widgets::TextOf(frame.look);
+    const float title_width = width - room;
+    widgets::DrawTextClipped(frame.look, style, {at.x + frame.look.Px(4), y}, title_width, title);
+    if (widgets::TextSize(frame.look, style, title).x > title_width) {
+      widgets::ItemTooltip(frame.look, title, {});
+    }
     if (!state.empty()) {
       const ui::Box box = widgets::DrawTextRight(frame.look, widgets::FaintOf(frame.look),
                                                  {at.x + width, y}, state);

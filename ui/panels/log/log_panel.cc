@@ -209,7 +209,8 @@ using ui::Text;
 using ui::Tr;
 
 constexpr float kHealthWidth = 380;
-constexpr float kMessagesWidth = 300;  // where less is left, they stand under the health
+constexpr float kMessagesWidth = 300;   // where less is left, they stand under the health
+constexpr float kLeastPartHeight = 90;  // of each, then
 
 // Wrapped at the right edge; those out of sight only take their height.
 void DrawLines(const std::vector<std::string>& lines, ui::DrawLog* log) {
@@ -262,12 +263,18 @@ void LogPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* 
   const widgets::Look look = widgets::LookOf(context);
   widgets::Gap(look, 4);
   const bool beside = widgets::ContentWidth() >= look.Px(kHealthWidth + kMessagesWidth);
-  const ImVec2 health =
-      beside ? ImVec2(look.Px(kHealthWidth), 0) : ImVec2(0, ImGui::GetContentRegionAvail().y / 2);
+  ImVec2 health(look.Px(kHealthWidth), 0);
+  ImVec2 messages(0, 0);
+  if (!beside) {
+    const float room = ImGui::GetContentRegionAvail().y;
+    health = {0, std::max(room / 2, look.Px(kLeastPartHeight))};
+    const float rest = room - health.y - ImGui::GetStyle().ItemSpacing.y;
+    if (rest < look.Px(kLeastPartHeight)) messages.y = look.Px(kLeastPartHeight);
+  }
   if (ImGui::BeginChild("health", health)) DrawHealth(look, context, log);
   ImGui::EndChild();
   if (beside) ImGui::SameLine(0, look.Px(24));
-  if (ImGui::BeginChild("log")) DrawMessages(look, context, log);
+  if (ImGui::BeginChild("log", messages)) DrawMessages(look, context, log);
   ImGui::EndChild();
 }
 

@@ -9,6 +9,7 @@
 #include "trace/analysis/report/report.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
+#include "ui/out_of_memory.h"
 #include "ui/text.h"
 #include "ui/widgets/line_breaks.h"
 #include "ui/widgets/look.h"
@@ -24,6 +25,16 @@ constexpr float kBarPadding = 5;
 
 // The last change; a run that it ended has no such answer.
 bool IsRefused(const ui::Context& context) { return Contains(context.control.error, kOutOfMemory); }
+
+// As it was written; empty: there is none.
+std::string ErrorOf(const ui::Context& context) {
+  if (IsRefused(context)) return context.control.error;
+  if (context.snapshot == nullptr) return "";
+  for (const query::Marker& error : analysis::ErrorsOf(*context.snapshot)) {
+    if (Contains(error.new_value, kOutOfMemory)) return error.new_value;
+  }
+  return "";
+}
 
 struct Sentence {
   std::string text;
@@ -54,33 +65,16 @@ int64_t MemoryLimitOf(const query::Snapshot& snapshot) {
 }
 
 std::string OutOfMemoryOf(const ui::Context& context) {
-  if (IsRefused(context)) return context.control.error;
-  if (context.snapshot == nullptr) return "";
-  for (const query::Marker& error : analysis::ErrorsOf(*context.snapshot)) {
-    if (Contains(error.new_value, kOutOfMemory)) {
-      return ui::ErrorText(context.language, error.new_value);
-    }
-  }
-  return "";
+  return ui::ErrorText(context.language, ErrorOf(context));
 }
 
 std::vector<std::string> OutOfMemorySentences(const ui::Context& context) {
-  std::vector<std::string> sentences;
-  const std::string all = OutOfMemoryOf(context);
-  std::string_view text = all;
-  if (text.empty()) return sentences;
+  const std::string error = ErrorOf(context);
+  if (error.empty()) return {};
+  std::vector<std::string> sentences = ui::ErrorSentences(context.language, error);
   if (IsRefused(context)) {
-    sentences.emplace_back(ui::Tr(context.language, ui::Text::kMemoryRefused));
+    sentences.insert(sentences.begin(), ui::Tr(context.language, ui::Text::kMemoryRefused));
   }
-  // As engine/footprint/advice.h words it; "No key" in older traces.
-  for (const std::string_view next :
-       {". At the peak", ". What fits", ". Of the options tried", ". No key"}) {
-    const size_t end = text.find(next);
-    if (end == std::string_view::npos) continue;
-    sentences.emplace_back(text.substr(0, end));
-    text.remove_prefix(end + 2);
-  }
-  sentences.emplace_back(text);
   return sentences;
 }
 

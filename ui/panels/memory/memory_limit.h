@@ -15,8 +15,8 @@ namespace shardscope::panels {
 // Bytes a rank; 0: none.
 int64_t MemoryLimitOf(const query::Snapshot& snapshot);
 
-// The last refusal if it is for lack of memory, else such an error of the run, that of an imported
-// trace in the language of the app; else empty.
+// The last refusal if it is for lack of memory, else such an error of the run, in the language of
+// the app; else empty.
 std::string OutOfMemoryOf(const ui::Context& context);
 
 // Its sentences: of a change that it was refused, what needs how much, what is live at the peak,

@@ -33,11 +33,13 @@ using widgets::Look;
 
 constexpr float kLegendHeight = 26;  // of one line
 constexpr float kLegendLine = 17;
-constexpr float kVerdictLine = 15;
+constexpr float kTextLine = 15;
 constexpr float kVerdictGap = 9;
+constexpr float kNoteGap = 8;
 constexpr float kStallHeight = 20;
 constexpr float kStallPitch = 23;
 constexpr float kStallHeading = 24;
+constexpr float kChipLine = 28;  // of the scope, where it has no room beside the heading
 constexpr float kLeastChart = 70;
 constexpr float kLowestChart = 40;  // rather than no stall in sight
 constexpr float kMostChart = 150;
@@ -163,23 +165,48 @@ void DrawStall(const ui::Context& context, const analysis::StallGroup& group, do
   log->Text("stall_cause:" + group.title, sentence, box);
 }
 
-// What bounds these steps, in as many lines as it takes; a word that is wider than they are is cut,
-// and stands in the tooltip. Returns their height.
+// A text in as many lines as it takes; a word that is wider than they are is cut.
+class Lines {
+ public:
+  Lines(const Look& look, const widgets::TextStyle& style, const std::string& text, float width)
+      : look_(look), style_(style), width_(width) {
+    const auto width_of = [&](std::string_view part) {
+      return widgets::TextSize(look, style, part).x;
+    };
+    if (!text.empty()) text_ = widgets::BreakLines(text, width, width_of);
+  }
+
+  float height() const {
+    if (text_.empty()) return 0;
+    const auto breaks = std::count(text_.begin(), text_.end(), '\n');
+    return look_.Px(kTextLine) * static_cast<float>(breaks + 1);
+  }
+
+  ui::Box Draw(ImVec2 at) const {
+    ui::Box drawn{at.x, at.y, at.x, at.y};
+    for (const std::string_view part : Split(text_, '\n')) {
+      const std::string_view words = part.substr(0, part.find_last_not_of(' ') + 1);
+      const ui::Box box = widgets::DrawTextClipped(look_, style_, {at.x, drawn.y1}, width_, words);
+      drawn.x1 = std::max(drawn.x1, box.x1);
+      drawn.y1 += look_.Px(kTextLine);
+    }
+    return drawn;
+  }
+
+ private:
+  const Look look_;
+  const widgets::TextStyle style_;
+  const float width_;
+  std::string text_;  // with a '\n' where a line ends
+};
+
+// What bounds these steps; all of it stands in the tooltip, too. Returns its height.
 float DrawVerdict(const ui::Context& context, ImVec2 at, float width, ui::DrawLog* log,
                   ui::Commands* commands) {
   const Look look = widgets::LookOf(context);
   const analysis::Verdict& verdict = context.figures->explanation.verdict;
   const std::string line = ui::VerdictLine(context.language, verdict);
-  const widgets::TextStyle style = widgets::BoldOf(look);
-  const std::string lines = widgets::BreakLines(
-      line, width, [&](std::string_view part) { return widgets::TextSize(look, style, part).x; });
-  ui::Box drawn{at.x, at.y, at.x, at.y};
-  for (const std::string_view part : Split(lines, '\n')) {
-    const std::string_view words = part.substr(0, part.find_last_not_of(' ') + 1);
-    const ui::Box box = widgets::DrawTextClipped(look, style, {at.x, drawn.y1}, width, words);
-    drawn.x1 = std::max(drawn.x1, box.x1);
-    drawn.y1 += look.Px(kVerdictLine);
-  }
+  const ui::Box drawn = Lines(look, widgets::BoldOf(look), line, width).Draw(at);
   log->Text("verdict", line, drawn);
   const float height = drawn.y1 - at.y + look.Px(kVerdictGap);
   const ImVec2 cursor = ImGui::GetCursorScreenPos();
@@ -197,6 +224,23 @@ float DrawVerdict(const ui::Context& context, ImVec2 at, float width, ui::DrawLo
   return height;
 }
 
+// Above the stalls: between the heading and the unit the scope has room only in a broad panel.
+struct StallHeading {
+  bool chip_is_beside = true;
+  float height = 0;
+};
+StallHeading HeadingOfStalls(const ui::Context& context, float width) {
+  const Look look = widgets::LookOf(context);
+  const auto text_width = [&](const widgets::TextStyle& style, ui::Text text) {
+    return widgets::TextSize(look, style, ui::Tr(context.language, text)).x;
+  };
+  const float needed = text_width(widgets::BoldOf(look), ui::Text::kOverlapTopStalls) +
+                       ScopeChipWidth(context) + look.Px(18) +
+                       text_width(widgets::FaintOf(look), ui::Text::kOverlapMsPerStep);
+  const bool is_beside = needed <= width;
+  return {is_beside, look.Px(is_beside ? kStallHeading : kStallHeading + kChipLine)};
+}
+
 void DrawStalls(const ui::Context& context, const std::string& note, const ui::Box& box,
                 ui::DrawLog* log, ui::Commands* commands) {
   const Look look = widgets::LookOf(context);
@@ -205,15 +249,19 @@ void DrawStalls(const ui::Context& context, const std::string& note, const ui::B
   widgets::DrawTextRight(look, widgets::FaintOf(look), {box.x1, box.y0 + look.Px(1)},
                          ui::Tr(context.language, ui::Text::kOverlapMsPerStep));
   // Of which steps the stalls are.
-  DrawScopeChip(context, {heading.x1 + look.Px(10), box.y0 - look.Px(3)}, log, commands);
+  const StallHeading shape = HeadingOfStalls(context, box.x1 - box.x0);
+  const ImVec2 chip = shape.chip_is_beside ? ImVec2(heading.x1 + look.Px(10), box.y0 - look.Px(3))
+                                           : ImVec2(box.x0, box.y0 + look.Px(kStallHeading - 3));
+  DrawScopeChip(context, chip, log, commands);
   const std::vector<analysis::StallGroup>& stalls = context.figures->stalls;
   if (context.figures->scope.empty()) return;  // nothing was looked at: no stall would be a claim
-  float y = box.y0 + look.Px(kStallHeading - 4);
+  float y = box.y0 + shape.height - look.Px(4);
   if (!note.empty()) {
-    const widgets::TextStyle style = widgets::DimOf(look);
-    log->Text("stall_note", note,
-              widgets::DrawTextClipped(look, style, {box.x0, y}, box.x1 - box.x0, note));
-    y += look.Px(kStallPitch);
+    const Lines lines(look, widgets::DimOf(look), note, box.x1 - box.x0);
+    const ui::Box drawn = lines.Draw({box.x0, y});
+    log->Text("stall_note", note, drawn);
+    widgets::BoxTooltip(look, drawn, note, "");
+    y += lines.height() + look.Px(kNoteGap);
   }
   if (stalls.empty()) {
     const char* text = ui::Tr(context.language, context.figures->summary.communicates
@@ -266,14 +314,17 @@ void OverlapPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
   const auto num_stalls =
       static_cast<float>(std::clamp<size_t>(context.figures->stalls.size(), 1, kWantedStalls));
   const std::string note = ui::StallNote(context.language, context.figures->explanation);
-  const float num_notes = note.empty() ? 0 : 1;
-  const float stalls_height = look.Px(kStallHeading + (num_notes + num_stalls) * kStallPitch);
+  const float note_height =
+      note.empty() ? 0
+                   : Lines(look, widgets::DimOf(look), note, room.x).height() + look.Px(kNoteGap);
+  const float over_stalls = HeadingOfStalls(context, room.x).height + note_height;
+  const float stalls_height = over_stalls + look.Px(num_stalls * kStallPitch);
   UpdateBars(context, rank, std::max(static_cast<int>(room.x / look.Px(kLeastBar)), 2));
   const bool exposed_copy = std::any_of(
       bars_.begin(), bars_.end(), [](const OverlapBar& bar) { return bar.exposed_copy_ns > 0; });
   const float legend_height = Legend(context, exposed_copy, top, room.x).height();
   const float rest = room.y - legend_height - look.Px(12);
-  const float least = std::clamp(rest - look.Px(kStallHeading + kStallPitch), look.Px(kLowestChart),
+  const float least = std::clamp(rest - over_stalls - look.Px(kStallPitch), look.Px(kLowestChart),
                                  look.Px(kLeastChart));
   const float chart_height = std::clamp(rest - stalls_height, least, look.Px(kMostChart));
   const ui::Box chart{top.x, top.y, top.x + room.x, top.y + chart_height};
@@ -297,9 +348,9 @@ void OverlapPanel::DrawCorner(const ui::Context& context, int32_t rank, ui::Draw
   if (context.headless || !ImGui::IsMouseHoveringRect({box.x0, box.y0}, {box.x1, box.y1}, false)) {
     return;
   }
-  widgets::Tooltip(look, ui::Tr(context.language, ui::Text::kOverlapRankTip),
-                   most == 1 ? "" : ui::Tr(context.language, ui::Text::kOverlapMedianTip),
-                   context.theme->surface.line);
+  std::string tip = ui::Tr(context.language, ui::Text::kOverlapRankTip);
+  if (most > 1) tip += std::string("\n") + ui::Tr(context.language, ui::Text::kOverlapMedianTip);
+  widgets::Tooltip(look, text, tip, context.theme->surface.line);
 }
 
 void OverlapPanel::UpdateBars(const ui::Context& context, int32_t rank, int max_bars) {

@@ -441,7 +441,7 @@ void DrawPreset(const Frame& frame) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float arrow = frame.look.Px(12);
   const float width = widgets::TextSize(frame.look, widgets::DimOf(frame.look), text).x + arrow;
-  ImGui::SetCursorScreenPos({at.x + widgets::ContentWidth() - width, at.y});
+  ImGui::SetCursorScreenPos({at.x + std::max(widgets::ContentWidth() - width, 0.0F), at.y});
   ImGui::BeginDisabled(!frame.enabled);
   const bool open = widgets::LinkText(frame.look, "preset", text);
   ImGui::EndDisabled();
@@ -506,8 +506,8 @@ void DrawNotice(const Frame& frame) {
   } else if (!context.control.error.empty()) {
     widgets::TextStyle style = widgets::TextOf(frame.look);
     style.color = frame.look.theme.state.bad;
-    frame.log->Text("error", context.control.error,
-                    widgets::Paragraph(frame.look, style, context.control.error));
+    const std::string error = ui::ErrorText(context.language, context.control.error);
+    frame.log->Text("error", error, widgets::Paragraph(frame.look, style, error));
   } else if (ui::CanSteer(context)) {
     if (pending) {
       DrawPendingBar(frame);
@@ -598,7 +598,9 @@ void RunControlPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Com
   if (ui::ShowsThePast(context)) {
     const int32_t step = context.focus.step;
     const std::string text = TrFormat(context.language, Text::kKnobsAtStep, step);
-    log->Int("values_at", text, step, "step", widgets::PanelCorner(frame.look, text));
+    const ui::Box corner = widgets::PanelCorner(frame.look, text);
+    log->Int("values_at", text, step, "step", corner);
+    if (!context.headless) widgets::BoxTooltip(frame.look, corner, text, "");
   }
   const ImVec2 top = ImGui::GetCursorScreenPos();
   const float room = ImGui::GetContentRegionAvail().y;

@@ -36,7 +36,25 @@ constexpr float kPictureWidth = 72;  // of a run's steps, in the list
 constexpr float kFormWidth = 400;    // where less is left, the form stands under the list
 constexpr float kNameColumn = 190;
 constexpr float kFormFieldWidth = 150;
+constexpr float kUnitWidth = 70;   // of a key, or of the link that takes its change back
+constexpr float kNameHeight = 24;  // of a field's name where that stands over it
 constexpr float kLeastKeys = 220;  // height of the list of keys
+constexpr float kLeastList = 90;   // height of the list of runs over the form
+constexpr float kLeastForm = 150;  // height of the form under it
+
+// Of a row of the form: where its field begins, beside the name or, where that leaves too little
+// room, under it.
+ImVec2 PlaceOfField(const widgets::Look& look, ImVec2 at) {
+  const bool beside =
+      widgets::ContentWidth() >= look.Px(kNameColumn + kFormFieldWidth + kUnitWidth);
+  return beside ? ImVec2(at.x + look.Px(kNameColumn), at.y)
+                : ImVec2(at.x, at.y + look.Px(kNameHeight));
+}
+
+// From the cursor on.
+float WidthOfField(const widgets::Look& look, float wanted, float behind) {
+  return std::min(look.Px(wanted), widgets::ContentWidth() - look.Px(behind));
+}
 
 ui::Box ErrorLine(const PanelFrame& frame, const std::string& message) {
   widgets::TextStyle style = widgets::TextOf(frame.look);
@@ -157,9 +175,9 @@ void RunsPanel::DrawStartingPoint(const PanelFrame& frame) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   widgets::DrawText(frame.look, widgets::DimOf(frame.look), {at.x, at.y + frame.look.Px(5)},
                     frame.Tr(Text::kRunsPreset));
-  ImGui::SetCursorScreenPos({at.x + frame.look.Px(kNameColumn), at.y});
+  ImGui::SetCursorScreenPos(PlaceOfField(frame.look, at));
   if (widgets::Choice(frame.look, "##preset", options, &chosen,
-                      frame.look.Px(kFormFieldWidth + 90))) {
+                      WidthOfField(frame.look, kFormFieldWidth + 90, 0))) {
     form_.SetPreset(chosen == 0 ? std::string() : presets[static_cast<size_t>(chosen) - 1]);
   }
   if (!form_.base_error().empty()) ErrorLine(frame, form_.base_error());
@@ -183,10 +201,11 @@ void RunsPanel::DrawFolder(const PanelFrame& frame) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   widgets::DrawText(frame.look, widgets::DimOf(frame.look), {at.x, at.y + frame.look.Px(5)},
                     frame.Tr(Text::kRunsFolder));
-  ImGui::SetCursorScreenPos({at.x + frame.look.Px(kNameColumn), at.y});
-  widgets::TextField(
-      frame.look, "##folder", &folder,
-      {.hint = proposed, .invalid = !error.empty(), .width = frame.look.Px(kFormFieldWidth + 90)});
+  ImGui::SetCursorScreenPos(PlaceOfField(frame.look, at));
+  widgets::TextField(frame.look, "##folder", &folder,
+                     {.hint = proposed,
+                      .invalid = !error.empty(),
+                      .width = WidthOfField(frame.look, kFormFieldWidth + 90, 0)});
   if (!error.empty()) ErrorLine(frame, error);
 }
 
@@ -194,17 +213,18 @@ void RunsPanel::DrawKeyField(const PanelFrame& frame, const config::KeyInfo& key
   const std::string error = form_.KeyError(key.name);
   std::string value = form_.Value(key.name);
   const std::vector<std::string> options = ui::ChoicesOf(key, value);
+  const float width = WidthOfField(frame.look, kFormFieldWidth, kUnitWidth);
   if (!options.empty()) {
     const auto found = std::find(options.begin(), options.end(), value);
     int chosen = static_cast<int>(found - options.begin());
-    if (widgets::Choice(frame.look, "##value", options, &chosen, frame.look.Px(kFormFieldWidth))) {
+    if (widgets::Choice(frame.look, "##value", options, &chosen, width)) {
       form_.SetValue(key.name, options[static_cast<size_t>(chosen)]);
     }
   } else if (widgets::TextField(frame.look, "##value", &value,
                                 {.hint = key.default_value,
                                  .invalid = !error.empty(),
                                  .mono = true,
-                                 .width = frame.look.Px(kFormFieldWidth)})) {
+                                 .width = width})) {
     form_.SetValue(key.name, value);
   }
 }
@@ -222,10 +242,11 @@ void RunsPanel::DrawKey(const PanelFrame& frame, const config::KeyInfo& key) {
       key.default_value.empty() ? frame.Tr(Text::kRunsNoValue) : key.default_value.c_str());
   if (key.live) detail += std::string("\n") + frame.Tr(Text::kRunsLiveKey);
   widgets::ItemTooltip(frame.look, ui::KeyHelp(frame.context.language, key), detail);
-  ImGui::SetCursorScreenPos({at.x + frame.look.Px(kNameColumn), at.y});
+  const ImVec2 field = PlaceOfField(frame.look, at);
+  ImGui::SetCursorScreenPos(field);
+  const float field_width = WidthOfField(frame.look, kFormFieldWidth, kUnitWidth);
   DrawKeyField(frame, key);
-  const ImVec2 right(at.x + frame.look.Px(kNameColumn + kFormFieldWidth + 10),
-                     at.y + frame.look.Px(5));
+  const ImVec2 right(field.x + field_width + frame.look.Px(10), field.y + frame.look.Px(5));
   if (changed) {
     ImGui::SetCursorScreenPos(right);
     if (widgets::LinkText(frame.look, "reset", frame.Tr(Text::kRunsReset))) {
@@ -235,7 +256,7 @@ void RunsPanel::DrawKey(const PanelFrame& frame, const config::KeyInfo& key) {
     widgets::DrawText(frame.look, widgets::FaintOf(frame.look), right,
                       ui::UnitLabel(frame.context.language, key.unit));
   }
-  ImGui::SetCursorScreenPos({at.x, at.y + frame.look.Px(26)});
+  ImGui::SetCursorScreenPos({at.x, field.y + frame.look.Px(26)});
   ImGui::Dummy({0, 0});
   if (key.name == search_) {  // that it was looked for by name, as the palette does
     const std::string help = ui::KeyHelp(frame.context.language, key);
@@ -335,9 +356,9 @@ void RunsPanel::DrawNewRun(const PanelFrame& frame) {
   DrawStart(frame);
   widgets::Gap(frame.look, 8);
   if (wants_search_) ImGui::SetKeyboardFocusHere();
-  widgets::TextField(
-      frame.look, "##search", &search_,
-      {.hint = frame.Tr(Text::kRunsSearch), .width = frame.look.Px(kNameColumn + kFormFieldWidth)});
+  widgets::TextField(frame.look, "##search", &search_,
+                     {.hint = frame.Tr(Text::kRunsSearch),
+                      .width = WidthOfField(frame.look, kNameColumn + kFormFieldWidth, 0)});
   if (ImGui::IsItemActive()) wants_search_ = false;
   if (ImGui::IsItemActivated()) reveals_form_ = true;  // the keys that it finds are below
   // Under the cards the keys may have little room of their own: then they scroll with the rest.
@@ -359,8 +380,14 @@ void RunsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands*
   if (context.typed_into.IsNews(ui::panel_ids::kRuns, &typed_into_)) wants_path_ = true;
   widgets::Gap(frame.look, 4);
   const bool beside = widgets::ContentWidth() >= frame.look.Px(kListWidth + kFormWidth);
-  const ImVec2 list = beside ? ImVec2(frame.look.Px(kListWidth), 0)
-                             : ImVec2(0, ImGui::GetContentRegionAvail().y / 3);
+  ImVec2 list(frame.look.Px(kListWidth), 0);
+  ImVec2 form(0, 0);
+  if (!beside) {
+    const float room = ImGui::GetContentRegionAvail().y;
+    list = {0, std::max(room / 3, frame.look.Px(kLeastList))};
+    const float rest = room - list.y - ImGui::GetStyle().ItemSpacing.y;
+    if (rest < frame.look.Px(kLeastForm)) form.y = frame.look.Px(kLeastForm);
+  }
   // Not flattened: a card in the other part could not give its field the keyboard.
   if (ImGui::BeginChild("list", list)) {
     DrawOpen(frame);
@@ -368,7 +395,7 @@ void RunsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands*
   }
   ImGui::EndChild();
   if (beside) ImGui::SameLine(0, frame.look.Px(24));
-  if (ImGui::BeginChild("new", {}, ImGuiChildFlags_NavFlattened)) {
+  if (ImGui::BeginChild("new", form, ImGuiChildFlags_NavFlattened)) {
     if (context.snapshot == nullptr) DrawCards(frame);
     DrawNewRun(frame);
   }

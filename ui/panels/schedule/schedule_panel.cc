@@ -12,6 +12,7 @@
 #include "engine/plan/text.h"
 #include "engine/plan/written_schedule.h"
 #include "trace/base/text.h"
+#include "trace/base/trace_keys.h"
 #include "trace/base/units.h"
 #include "ui/context.h"
 #include "ui/panels/panel_frame.h"
@@ -40,6 +41,7 @@ constexpr size_t kMostEdited = size_t{1} << 18;  // bytes: more would slow every
 constexpr float kSelectedHeight = 92;
 constexpr float kNumberColumn = 44;
 constexpr float kWaitsColumn = 110;
+constexpr float kLeastStreamColumn = 80;  // where less is left, the grid scrolls to the side
 constexpr size_t kListedOps = 12;
 constexpr const char* kTextField = "##text";
 constexpr std::string_view kEdited = " edited";  // behind the name of what it was made of
@@ -105,18 +107,22 @@ std::optional<query::ScheduleId> SchedulePanel::Wanted(const ui::Context& contex
   return in_focus_;
 }
 
-void SchedulePanel::Leave() {
-  if (is_changed_) left_.insert_or_assign(run_folder_, typed_);
+void SchedulePanel::PutAway() {
+  if (is_changed_) left_.insert_or_assign(typed_for_, typed_);
+  is_changed_ = false;
   // Else Dear ImGui would write what it has of the field over the next text.
   const ImGuiID field = ImGui::GetID(kTextField);
   if (ImGui::GetActiveID() == field) ImGui::ClearActiveID();
   ImGuiInputTextDeactivatedState& last = ImGui::GetCurrentContext()->InputTextDeactivatedState;
   if (last.ID == field) last.ID = 0;
+}
+
+void SchedulePanel::Leave() {
+  PutAway();
   chosen_.reset();
   looked_in_ = {};
   choices_of_.reset();
   shown_ = query::ScheduleId::None();
-  is_changed_ = false;
   run_.clear();
   asked_ = sent_ = nullptr;
 }
@@ -143,9 +149,11 @@ bool SchedulePanel::ChooseSchedule(const ui::Context& context) {
   shown_ = *wanted;
   program_ = 0;
   typed_ = found->second.text;
-  run_folder_ = context.snapshot->run_folder;
+  const auto run_id = context.snapshot->meta.find(std::string(trace_keys::kRunId));
+  typed_for_ = {context.snapshot->run_folder,
+                run_id == context.snapshot->meta.end() ? "" : run_id->second, typed_};
   asked_ = nullptr;
-  if (auto left = left_.extract(run_folder_)) {
+  if (auto left = left_.extract(typed_for_)) {
     typed_ = std::move(left.mapped());
     is_changed_ = true;
   }
@@ -172,8 +180,8 @@ void SchedulePanel::DrawChoices(const ScheduleFrame& frame) {
   }
   const float width = std::min(widgets::ContentWidth() * 0.45F, frame.look.Px(320));
   if (widgets::Choice(frame.look, "##schedule", options, &at, width)) {
+    PutAway();
     chosen_ = choices_[static_cast<size_t>(at)].ids.front();
-    is_changed_ = false;
   }
   const size_t num_programs =
       frame.context.schedule.sheet == nullptr ? 0 : frame.sheet().schedule.programs.size();
@@ -423,13 +431,22 @@ void SchedulePanel::DrawGrid(const ScheduleFrame& frame) {
   const int num_columns = 2 + static_cast<int>(sheet.schedule.streams.size());
   constexpr ImGuiTableFlags kFlags =
       ImGuiTableFlags_ScrollY | ImGuiTableFlags_NoSavedSettings | ImGuiTableFlags_BordersInnerV;
-  if (ImGui::BeginTable("ops", num_columns, kFlags, {0, height})) {
-    ImGui::TableSetupScrollFreeze(0, 1);
+  const float least = frame.look.Px(kLeastStreamColumn);
+  const auto num_streams = static_cast<float>(sheet.schedule.streams.size());
+  const bool is_broad =
+      widgets::ContentWidth() >= frame.look.Px(kNumberColumn + kWaitsColumn) + least * num_streams;
+  const ImGuiTableFlags flags = is_broad ? kFlags : kFlags | ImGuiTableFlags_ScrollX;
+  if (ImGui::BeginTable("ops", num_columns, flags, {0, height})) {
+    ImGui::TableSetupScrollFreeze(is_broad ? 0 : 1, 1);
     std::vector<std::string> titles = {frame.Tr(Text::kScheduleOp)};
     ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthFixed, frame.look.Px(kNumberColumn));
     for (const plan::Stream& stream : sheet.schedule.streams) {
       titles.push_back(Printable(stream.name, ""));
-      ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch);
+      if (is_broad) {
+        ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthStretch);
+      } else {
+        ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthFixed, least);
+      }
     }
     titles.emplace_back(frame.Tr(Text::kScheduleWaits));
     ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthFixed, frame.look.Px(kWaitsColumn));

@@ -2,6 +2,7 @@
 // text. Ops can be moved and the text changed; it is checked, and the live run can train with it.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -25,7 +26,9 @@ class SchedulePanel : public ui::Panel {
 
  private:
   std::optional<query::ScheduleId> Wanted(const ui::Context& context);
-  // Forgets what is of the run that was open, but for the text that was changed.
+  // Keeps the text that was changed, for when its Schedule is shown again.
+  void PutAway();
+  // Forgets what is of the run that was open, but for that text.
   void Leave();
   // true: there is one.
   bool ChooseSchedule(const ui::Context& context);
@@ -67,9 +70,16 @@ class SchedulePanel : public ui::Panel {
   bool as_text_ = false;
   bool is_changed_ = false;  // the text is no longer that of the run
   std::string typed_;
-  std::string run_folder_;  // whose Schedule that is
-  // What was typed for other runs and is not theirs, by run folder, for when they are open again.
-  std::map<std::string, std::string> left_;
+  // A Schedule of a run. Another run may be in the same folder later.
+  struct WhatIsTyped {
+    std::string run_folder;
+    std::string run_id;
+    std::string text;  // as the run has it
+    auto operator<=>(const WhatIsTyped&) const = default;
+  };
+  WhatIsTyped typed_for_;
+  // What was typed for others and is not theirs, for when they are shown again.
+  std::map<WhatIsTyped, std::string> left_;
   std::string run_;  // the text that the run was asked to train with, until it does
   std::shared_ptr<const std::string> asked_;  // what is checked
   std::shared_ptr<const std::string> sent_;   // what `run_` was made of

@@ -6,13 +6,16 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "trace/base/text.h"
 #include "trace/query/find_track.h"
 #include "ui/boxes.h"
 #include "ui/text.h"
 #include "ui/theme.h"
 #include "ui/values.h"
+#include "ui/widgets/line_breaks.h"
 #include "ui/widgets/look.h"
 
 namespace shardscope::panels {
@@ -120,12 +123,22 @@ void CollectiveLines::Draw(const ui::Context& context, const TimelineOverlay::Fr
 }
 
 // Left of the arrival, where the lane is still free of this collective, as far as there is room; at
-// the edge where the lane is out of sight.
+// the edge where the lane is out of sight. Wrapped where it is wider than the lanes.
 void CollectiveLines::DrawCameLast(const ui::Context& context, const TimelineOverlay::Frame& frame,
                                    std::span<const ui::Box> drawn, ui::DrawLog* log) const {
   if (!came_last_) return;
   const Look look = widgets::LookOf(context);
-  const ImVec2 size = widgets::TextSize(look, widgets::BoldOf(look), came_last_->text);
+  const widgets::TextStyle style = widgets::BoldOf(look);
+  const float widest = frame.axis.right() - frame.axis.left() - look.Px(8);
+  const std::string broken = widgets::BreakLines(
+      came_last_->text, widest,
+      [&](std::string_view part) { return widgets::TextSize(look, style, part).x; });
+  const std::vector<std::string_view> lines = Split(broken, '\n');
+  const float line_height = widgets::TextSize(look, style, came_last_->text).y;
+  ImVec2 size(0, line_height * static_cast<float>(lines.size()));
+  for (const std::string_view line : lines) {
+    size.x = std::max(size.x, widgets::TextSize(look, style, line).x);
+  }
   const float highest = frame.box.y0 + look.Px(4);
   const float lowest = frame.box.y1 - size.y - look.Px(4);
   const float wanted = std::max(std::min(came_last_->y - size.y / 2, lowest), highest);
@@ -151,8 +164,12 @@ void CollectiveLines::DrawCameLast(const ui::Context& context, const TimelineOve
   const ui::Box ground = ground_at(*place);
   ImGui::GetWindowDrawList()->AddRectFilled({ground.x0, ground.y0}, {ground.x1, ground.y1},
                                             look.theme.surface.raised, look.Px(3));
-  log->Text("came_last", came_last_->text,
-            widgets::DrawText(look, widgets::BoldOf(look), {x, *place}, came_last_->text));
+  float y = *place;
+  for (const std::string_view line : lines) {
+    widgets::DrawText(look, style, {x, y}, line);
+    y += line_height;
+  }
+  log->Text("came_last", came_last_->text, {x, *place, x + size.x, y});
 }
 
 }  // namespace shardscope::panels

@@ -89,7 +89,7 @@ void AllocatorRows::Add(const ShardscopeAllocatorEvent& event) {
     case kShardscopeSegmentGiven:
       return Reserve(-event.bytes, event, &device);
     case kShardscopeOutOfMemory:
-      return WriteOutOfMemory(event, device);
+      return WriteOutOfMemory(event);
     default:
       return;
   }
@@ -178,18 +178,18 @@ void AllocatorRows::WriteMemory(const Device& device, const schema::AllocationRo
   target_->recorder().Record(account.Event(issued_ns, executed_ns, bytes));
 }
 
-void AllocatorRows::WriteOutOfMemory(const ShardscopeAllocatorEvent& event, const Device& device) {
+void AllocatorRows::WriteOutOfMemory(const ShardscopeAllocatorEvent& event) {
   const std::string_view range = Text(event.range);
   schema::MarkerRow row;
   row.time_ns = event.time_ns;
   row.step = -1;
   row.kind = words::Name(words::MarkerKind::kError);
-  row.new_value = fmt::format(
-      "{} is out of memory: {} more were asked for{}, {} are free; PyTorch holds {}, of which {} "
-      "are in use",
-      device.name, FormatBytes(event.bytes), range.empty() ? "" : fmt::format(" in {}", range),
-      FormatBytes(static_cast<int64_t>(event.address)), FormatBytes(event.reserved_bytes),
-      FormatBytes(event.active_bytes));
+  const std::string where = range.empty() ? "" : fmt::format(reasons::kAskedForIn, range);
+  const std::string free =
+      fmt::format(reasons::kGpuBytesFree, FormatBytes(static_cast<int64_t>(event.address)));
+  row.new_value =
+      fmt::format(reasons::kTorchOutOfMemory, event.device, FormatBytes(event.bytes), where + free,
+                  FormatBytes(event.reserved_bytes), FormatBytes(event.active_bytes));
   target_->recorder().Add(row);
 }
 

@@ -71,7 +71,7 @@ class AllocatorRows {
       REQUIRES(mutex_);
   void WriteMemory(const Device& device, const schema::AllocationRow& row, int64_t issued_ns,
                    int64_t executed_ns, int64_t bytes);
-  void WriteOutOfMemory(const ShardscopeAllocatorEvent& event, const Device& device);
+  void WriteOutOfMemory(const ShardscopeAllocatorEvent& event);
 
   AllocatorTarget* const target_;
   mutable Mutex mutex_;
