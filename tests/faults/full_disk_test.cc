@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <string>
 
 #include "trace/base/file_size_limit_test_util.h"
 #include "trace/query/live_trace.h"
@@ -108,6 +109,9 @@ TEST(FullDisk, ATraceThatCannotBeBegunLeavesNothingAndSaysWhatHelps) {
 
 class MemoryBesideAHole : public testing::Test {
  protected:
+  explicit MemoryBesideAHole(size_t ring_records = 1 << 14)
+      : recorder_(OpenRecorder(folder_.path(), ring_records)) {}
+
   static constexpr int64_t kRows = 16'000;  // that Record() adds
   static constexpr int64_t kRamp = 2'000;   // events that take, then as many that free
   static constexpr int64_t kBytes = 10;
@@ -145,7 +149,7 @@ class MemoryBesideAHole : public testing::Test {
   }
 
   TestFolder folder_;
-  std::unique_ptr<record::Recorder> recorder_ = OpenRecorder(folder_.path());
+  std::unique_ptr<record::Recorder> recorder_;
   const PlanOpId plan_op_ = AddPlanOp(recorder_.get(), "F block0", "forward", "compute");
 };
 
@@ -190,6 +194,30 @@ TEST_F(MemoryBesideAHole, IsRightBehindOneThatAnotherTableMade) {
   EXPECT_FALSE(recorder_->Finish().ok());
   const std::map<int64_t, int64_t> live = Live();
   ASSERT_FALSE(live.empty());
+  EXPECT_EQ(live.rbegin()->second, 0);
+}
+
+// Its writer has no time to empty them.
+class MemoryBesideFullRings : public MemoryBesideAHole {
+ protected:
+  MemoryBesideFullRings() : MemoryBesideAHole(256) {}
+};
+
+TEST_F(MemoryBesideFullRings, IsNeverMoreThanWasLiveAndRightBehindThem) {
+  const auto dropped = [this] {
+    const std::map<std::string, int64_t> all = recorder_->Dropped();
+    return all.contains("memory") ? all.at("memory") : 0;
+  };
+  int64_t rows = 0;
+  while (dropped() == 0 && rows < 100 * kRows) {
+    Record(rows);
+    rows += kRows;
+  }
+  EXPECT_GT(dropped(), 0);
+  EXPECT_TRUE(recorder_->Finish().ok());
+  const std::map<int64_t, int64_t> live = Live();
+  ASSERT_FALSE(live.empty());
+  for (const auto& [time_ns, bytes] : live) ASSERT_LE(bytes, kBytes * kRamp) << time_ns;
   EXPECT_EQ(live.rbegin()->second, 0);
 }
 

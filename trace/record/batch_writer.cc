@@ -140,8 +140,8 @@ int64_t BatchWriter::LastTimeOfBatch(const std::vector<ThreadRings*>& rings) con
   return *last;
 }
 
-// Rows leave the rings only here, whether they were written or not: a ring that fills up loses
-// memory events that LostMemory does not see. Nothing is written behind an error, `status`.
+// Rows leave the rings only here, whether they were written or not: where nothing is written, none
+// shall be lost to full rings besides. Nothing is written behind an error, `status`.
 template <typename T>
 Status BatchWriter::WriteKind(const std::vector<ThreadRings*>& rings, int64_t last_ns,
                               Status status, bool* more) {
@@ -226,6 +226,13 @@ Status BatchWriter::WriteTransaction(const std::vector<ThreadRings*>& rings, Rar
 }
 
 Status BatchWriter::WriteBatch(const std::vector<ThreadRings*>& rings, RareRows* rare, bool* more) {
+  const Status status = WriteRows(rings, rare, more);
+  // They are later than the rows that were in the rings, and go with the next batch, or the end.
+  for (ThreadRings* thread : rings) lost_memory_.Add(thread->lost_memory.Take());
+  return status;
+}
+
+Status BatchWriter::WriteRows(const std::vector<ThreadRings*>& rings, RareRows* rare, bool* more) {
   *more = false;
   if (!gone_.ok()) {
     (void)rare->Take();

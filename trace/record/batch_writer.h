@@ -80,6 +80,7 @@ class BatchWriter {
   Status WriteKind(const std::vector<ThreadRings*>& rings, int64_t last_ns, Status status,
                    bool* more);
   int64_t LastTimeOfBatch(const std::vector<ThreadRings*>& rings) const;
+  Status WriteRows(const std::vector<ThreadRings*>& rings, RareRows* rare, bool* more);
   Status WriteRareRows();
   Status WriteLostMemory();
   Status WriteAllKinds(const std::vector<ThreadRings*>& rings, Status status, bool* more);

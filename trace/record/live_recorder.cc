@@ -121,6 +121,7 @@ void LiveRecorder::Take(const T& record) {
   SpscRing<T>& ring = std::get<LazyRing<T>>(mine.rings).Make(ring_records_);
   if (!ring.TryPush(record)) {
     mine.dropped[schema::RecordOf<T>::kIndex].fetch_add(1, std::memory_order_relaxed);
+    mine.lost_memory.Add(record);
   } else if (ring.WaitingAtMost() == ring.capacity() / 2) {
     calls_.Hurry();
   }

@@ -5,9 +5,32 @@
 
 namespace shardscope::record {
 
-std::vector<schema::MemoryEventRow> LostMemory::Rows() const {
+void LostEvents::Add(const MemoryAccount& account, const Change& later) {
+  Change& change = changes_[account];
+  change.least = std::min(change.least, change.bytes + later.least);
+  change.bytes += later.bytes;
+  change.first_issued_ns = std::min(change.first_issued_ns, later.first_issued_ns);
+  change.first_executed_ns = std::min(change.first_executed_ns, later.first_executed_ns);
+  change.last_issued_ns = std::max(change.last_issued_ns, later.last_issued_ns);
+  change.last_executed_ns = std::max(change.last_executed_ns, later.last_executed_ns);
+}
+
+void LostEvents::Add(const schema::MemoryEventRow& row) {
+  Add(MemoryAccount::Of(row), {.bytes = row.bytes,
+                               .least = std::min<int64_t>(row.bytes, 0),
+                               .first_issued_ns = row.issued_ns,
+                               .first_executed_ns = row.executed_ns,
+                               .last_issued_ns = row.issued_ns,
+                               .last_executed_ns = row.executed_ns});
+}
+
+void LostEvents::Add(const LostEvents& later) {
+  for (const auto& [account, change] : later.changes_) Add(account, change);
+}
+
+std::vector<schema::MemoryEventRow> LostEvents::Rows() const {
   std::vector<schema::MemoryEventRow> rows;
-  for (const auto& [account, change] : lost_) {
+  for (const auto& [account, change] : changes_) {
     if (change.least != 0) {
       rows.push_back(account.Event(change.first_issued_ns, change.first_executed_ns, change.least));
     }
@@ -20,20 +43,11 @@ std::vector<schema::MemoryEventRow> LostMemory::Rows() const {
 
 void LostMemory::EndBatch(bool committed) {
   if (committed) {
-    lost_.clear();
+    lost_ = {};
     batch_.clear();
     return;
   }
-  const std::vector<schema::MemoryEventRow> batch = std::exchange(batch_, {});
-  for (const schema::MemoryEventRow& row : batch) {
-    Change& change = lost_[MemoryAccount::Of(row)];
-    change.bytes += row.bytes;
-    change.least = std::min(change.least, change.bytes);
-    change.first_issued_ns = std::min(change.first_issued_ns, row.issued_ns);
-    change.first_executed_ns = std::min(change.first_executed_ns, row.executed_ns);
-    change.last_issued_ns = std::max(change.last_issued_ns, row.issued_ns);
-    change.last_executed_ns = std::max(change.last_executed_ns, row.executed_ns);
-  }
+  for (const schema::MemoryEventRow& row : std::exchange(batch_, {})) lost_.Add(row);
 }
 
 }  // namespace shardscope::record

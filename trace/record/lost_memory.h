@@ -1,5 +1,5 @@
-// LostMemory: what the memory events of lost batches took and freed, so that what is live after a
-// hole is known. Owner: the BatchWriter.
+// LostMemory: what the memory events took and freed that were lost, with their batch or as a ring
+// was full, so that what is live after a hole is known. Owner: the BatchWriter.
 //
 // At most two rows an account stand for the lost events: at the time of the first the least that
 // they left, at the time of the last the rest. So nothing in the hole adds up to more than was
@@ -9,25 +9,24 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <utility>
 #include <vector>
 
+#include "trace/base/mutex.h"
 #include "trace/record/memory_account.h"
 
 namespace shardscope::record {
 
-class LostMemory {
+// Sums of lost events. One thread.
+class LostEvents {
  public:
-  // Every row of the open batch; those of one kind in order of time. Others than memory events are
-  // no matter.
-  void Follow(const schema::MemoryEventRow& row) { batch_.push_back(row); }
-  template <typename T>
-  void Follow(const T&) {}
+  // Events in order of time, as each of their threads gives them.
+  void Add(const schema::MemoryEventRow& row);
+  // Those of another, which are later ones of the same threads or of others.
+  void Add(const LostEvents& later);
 
-  // The rows, without ids, that stand for what was lost: they belong into the open batch.
+  // The rows, without ids, that stand for them.
   std::vector<schema::MemoryEventRow> Rows() const;
-
-  // The open batch was committed, with Rows(), or was lost.
-  void EndBatch(bool committed);
 
  private:
   struct Change {
@@ -38,9 +37,50 @@ class LostMemory {
     int64_t last_issued_ns = std::numeric_limits<int64_t>::min();
     int64_t last_executed_ns = std::numeric_limits<int64_t>::min();
   };
+  void Add(const MemoryAccount& account, const Change& later);
 
+  std::map<MemoryAccount, Change> changes_;
+};
+
+// Of one recording thread, whose ring had no room for them. That thread adds, the writer takes.
+class LostInRing {
+ public:
+  void Add(const schema::MemoryEventRow& row) {
+    const MutexLock lock(mutex_);
+    events_.Add(row);
+  }
+  template <typename T>
+  void Add(const T&) {}
+  LostEvents Take() {
+    const MutexLock lock(mutex_);
+    return std::exchange(events_, {});
+  }
+
+ private:
+  Mutex mutex_;
+  LostEvents events_ GUARDED_BY(mutex_);
+};
+
+class LostMemory {
+ public:
+  // Every row of the open batch; those of one kind in order of time. Others than memory events are
+  // no matter.
+  void Follow(const schema::MemoryEventRow& row) { batch_.push_back(row); }
+  template <typename T>
+  void Follow(const T&) {}
+
+  // The rows, without ids, that stand for what was lost: they belong into the open batch.
+  std::vector<schema::MemoryEventRow> Rows() const { return lost_.Rows(); }
+
+  // The open batch was committed, with Rows(), or was lost.
+  void EndBatch(bool committed);
+
+  // What was lost behind the rows of the last batch.
+  void Add(const LostEvents& events) { lost_.Add(events); }
+
+ private:
   std::vector<schema::MemoryEventRow> batch_;
-  std::map<MemoryAccount, Change> lost_;
+  LostEvents lost_;
 };
 
 }  // namespace shardscope::record

@@ -43,6 +43,23 @@ TEST(LostMemory, WhatWasTakenAndGivenBackInTheHoleNeedsNoRow) {
   EXPECT_EQ(rows[0].bytes, 7);
 }
 
+TEST(LostMemory, WhatARingHadNoRoomForIsAddedBehindTheBatches) {
+  LostMemory lost;
+  lost.Follow(LostEvent(10, 40));
+  lost.EndBatch(false);
+  LostInRing ring;
+  ring.Add(LostEvent(20, -60));
+  ring.Add(LostEvent(30, 25));
+  lost.Add(ring.Take());
+  lost.Add(ring.Take());  // nothing since
+  const std::vector<schema::MemoryEventRow> rows = lost.Rows();
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].bytes, -20);
+  EXPECT_EQ(rows[0].executed_ns, 10);
+  EXPECT_EQ(rows[1].bytes, 25);
+  EXPECT_EQ(rows[1].executed_ns, 30);
+}
+
 TEST(LostMemory, ACommittedBatchHasThemAll) {
   LostMemory lost;
   lost.Follow(LostEvent(10, 40));

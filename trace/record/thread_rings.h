@@ -9,6 +9,7 @@
 #include <memory>
 #include <tuple>
 
+#include "trace/record/lost_memory.h"
 #include "trace/record/spsc_ring.h"
 #include "trace/schema/columns.h"
 
@@ -41,6 +42,7 @@ struct ThreadRings {
   schema::Each<std::tuple, LazyRing, schema::HotRecords> rings;
   // Records that this thread lost because a ring was full.
   std::array<std::atomic<int64_t>, schema::kNumHotRecords> dropped = {};
+  LostInRing lost_memory;  // of those
 };
 
 }  // namespace shardscope::record
