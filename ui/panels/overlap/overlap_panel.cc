@@ -168,23 +168,29 @@ void DrawStall(const ui::Context& context, const analysis::StallGroup& group, do
 // A text in as many lines as it takes; a word that is wider than they are is cut.
 class Lines {
  public:
-  Lines(const Look& look, const widgets::TextStyle& style, const std::string& text, float width)
-      : look_(look), style_(style), width_(width) {
+  Lines(const Look& look, const widgets::TextStyle& style, const std::string& text, float width,
+        float gap)
+      : look_(look), style_(style), width_(width), gap_(gap), text_(text) {
     const auto width_of = [&](std::string_view part) {
       return widgets::TextSize(look, style, part).x;
     };
-    if (!text.empty()) text_ = widgets::BreakLines(text, width, width_of);
+    if (!text.empty()) lines_ = widgets::BreakLines(text, width, width_of);
   }
 
+  // Where they have no room: one line, which is cut.
+  void Clip() { lines_ = text_; }
+  const std::string& text() const { return text_; }
+
+  // With the gap below them; 0 without a text.
   float height() const {
-    if (text_.empty()) return 0;
-    const auto breaks = std::count(text_.begin(), text_.end(), '\n');
-    return look_.Px(kTextLine) * static_cast<float>(breaks + 1);
+    if (lines_.empty()) return 0;
+    const auto breaks = std::count(lines_.begin(), lines_.end(), '\n');
+    return look_.Px(kTextLine * static_cast<float>(breaks + 1) + gap_);
   }
 
   ui::Box Draw(ImVec2 at) const {
     ui::Box drawn{at.x, at.y, at.x, at.y};
-    for (const std::string_view part : Split(text_, '\n')) {
+    for (const std::string_view part : Split(lines_, '\n')) {
       const std::string_view words = part.substr(0, part.find_last_not_of(' ') + 1);
       const ui::Box box = widgets::DrawTextClipped(look_, style_, {at.x, drawn.y1}, width_, words);
       drawn.x1 = std::max(drawn.x1, box.x1);
@@ -197,31 +203,29 @@ class Lines {
   const Look look_;
   const widgets::TextStyle style_;
   const float width_;
-  std::string text_;  // with a '\n' where a line ends
+  const float gap_;
+  const std::string text_;
+  std::string lines_;  // with a '\n' where one ends
 };
 
-// What bounds these steps; all of it stands in the tooltip, too. Returns its height.
-float DrawVerdict(const ui::Context& context, ImVec2 at, float width, ui::DrawLog* log,
-                  ui::Commands* commands) {
+// What bounds these steps; all of it stands in the tooltip, too.
+void DrawVerdict(const ui::Context& context, const Lines& lines, ImVec2 at, float width,
+                 ui::DrawLog* log, ui::Commands* commands) {
   const Look look = widgets::LookOf(context);
-  const analysis::Verdict& verdict = context.figures->explanation.verdict;
-  const std::string line = ui::VerdictLine(context.language, verdict);
-  const ui::Box drawn = Lines(look, widgets::BoldOf(look), line, width).Draw(at);
-  log->Text("verdict", line, drawn);
-  const float height = drawn.y1 - at.y + look.Px(kVerdictGap);
+  const std::string& line = lines.text();
+  log->Text("verdict", line, lines.Draw(at));
   const ImVec2 cursor = ImGui::GetCursorScreenPos();
   ImGui::SetCursorScreenPos(at);
-  if (widgets::ClickArea("##verdict", {width, height})) {
+  if (widgets::ClickArea("##verdict", {width, lines.height()})) {
     commands->push_back(ui::FocusPanel{ui::panel_ids::kAdvice});
   }
   if (!context.headless) {
-    std::string detail = ui::VerdictTry(context.language, verdict);
+    std::string detail = ui::VerdictTry(context.language, context.figures->explanation.verdict);
     if (!detail.empty()) detail += "\n";
     detail += ui::Tr(context.language, ui::Text::kAdviceMore);
     widgets::ItemTooltip(look, line, detail);
   }
   ImGui::SetCursorScreenPos(cursor);
-  return height;
 }
 
 // Above the stalls: between the heading and the unit the scope has room only in a broad panel.
@@ -241,8 +245,8 @@ StallHeading HeadingOfStalls(const ui::Context& context, float width) {
   return {is_beside, look.Px(is_beside ? kStallHeading : kStallHeading + kChipLine)};
 }
 
-void DrawStalls(const ui::Context& context, const std::string& note, const ui::Box& box,
-                ui::DrawLog* log, ui::Commands* commands) {
+void DrawStalls(const ui::Context& context, const Lines& note, const ui::Box& box, ui::DrawLog* log,
+                ui::Commands* commands) {
   const Look look = widgets::LookOf(context);
   const ui::Box heading = widgets::DrawText(look, widgets::BoldOf(look), {box.x0, box.y0},
                                             ui::Tr(context.language, ui::Text::kOverlapTopStalls));
@@ -256,12 +260,11 @@ void DrawStalls(const ui::Context& context, const std::string& note, const ui::B
   const std::vector<analysis::StallGroup>& stalls = context.figures->stalls;
   if (context.figures->scope.empty()) return;  // nothing was looked at: no stall would be a claim
   float y = box.y0 + shape.height - look.Px(4);
-  if (!note.empty()) {
-    const Lines lines(look, widgets::DimOf(look), note, box.x1 - box.x0);
-    const ui::Box drawn = lines.Draw({box.x0, y});
-    log->Text("stall_note", note, drawn);
-    widgets::BoxTooltip(look, drawn, note, "");
-    y += lines.height() + look.Px(kNoteGap);
+  if (!note.text().empty()) {
+    const ui::Box drawn = note.Draw({box.x0, y});
+    log->Text("stall_note", note.text(), drawn);
+    widgets::BoxTooltip(look, drawn, note.text(), "");
+    y += note.height();
   }
   if (stalls.empty()) {
     const char* text = ui::Tr(context.language, context.figures->summary.communicates
@@ -306,23 +309,29 @@ void OverlapPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
   const int32_t rank = ShownRank(context);
   ImVec2 top = ImGui::GetCursorScreenPos();
   ImVec2 room = ImGui::GetContentRegionAvail();
-  if (!context.figures->scope.empty()) {
-    const float height = DrawVerdict(context, top, room.x, log, commands);
-    top.y += height;
-    room.y -= height;
-  }
-  const auto num_stalls =
-      static_cast<float>(std::clamp<size_t>(context.figures->stalls.size(), 1, kWantedStalls));
-  const std::string note = ui::StallNote(context.language, context.figures->explanation);
-  const float note_height =
-      note.empty() ? 0
-                   : Lines(look, widgets::DimOf(look), note, room.x).height() + look.Px(kNoteGap);
-  const float over_stalls = HeadingOfStalls(context, room.x).height + note_height;
-  const float stalls_height = over_stalls + look.Px(num_stalls * kStallPitch);
+  const bool has_steps = !context.figures->scope.empty();
+  const analysis::Explanation& explanation = context.figures->explanation;
+  Lines verdict(look, widgets::BoldOf(look),
+                has_steps ? ui::VerdictLine(context.language, explanation.verdict) : "", room.x,
+                kVerdictGap);
+  Lines note(look, widgets::DimOf(look), ui::StallNote(context.language, explanation), room.x,
+             kNoteGap);
+  const float heading_height = HeadingOfStalls(context, room.x).height;
   UpdateBars(context, rank, std::max(static_cast<int>(room.x / look.Px(kLeastBar)), 2));
   const bool exposed_copy = std::any_of(
       bars_.begin(), bars_.end(), [](const OverlapBar& bar) { return bar.exposed_copy_ns > 0; });
   const float legend_height = Legend(context, exposed_copy, top, room.x).height();
+  const float others = legend_height + heading_height + look.Px(12 + kLowestChart + kStallPitch);
+  for (Lines* lines : {&note, &verdict}) {
+    if (verdict.height() + note.height() + others > room.y) lines->Clip();
+  }
+  if (has_steps) DrawVerdict(context, verdict, top, room.x, log, commands);
+  top.y += verdict.height();
+  room.y -= verdict.height();
+  const auto num_stalls =
+      static_cast<float>(std::clamp<size_t>(context.figures->stalls.size(), 1, kWantedStalls));
+  const float over_stalls = heading_height + note.height();
+  const float stalls_height = over_stalls + look.Px(num_stalls * kStallPitch);
   const float rest = room.y - legend_height - look.Px(12);
   const float least = std::clamp(rest - over_stalls - look.Px(kStallPitch), look.Px(kLowestChart),
                                  look.Px(kLeastChart));
