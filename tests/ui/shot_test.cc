@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -206,7 +207,7 @@ TEST(Shot, LargeTextOverlapsNothingAndTopStallsHasRows) {
       SCOPED_TRACE(testing::Message()
                    << window.width << "x" << window.height << " at scale " << window.scale);
       std::vector<ui::DrawnItem> labels;
-      float first_stall = static_cast<float>(window.height);
+      float first_stall = std::numeric_limits<float>::max();
       for (const ui::DrawnItem& item : shot->log.items()) {
         if (IsLabel(item)) labels.push_back(item);
         if (item.panel == "overlap" && item.id.rfind("stall:", 0) == 0) {
@@ -224,7 +225,9 @@ TEST(Shot, LargeTextOverlapsNothingAndTopStallsHasRows) {
       }
       const ui::DrawnItem* details = shot->log.Find("details", "title");
       ASSERT_NE(details, nullptr);
-      EXPECT_LT(first_stall, details->box.y0);
+      // In less height the sentences over them leave no room: one scrolls to them.
+      const bool has_room = static_cast<float>(window.height) / window.scale >= 450;
+      EXPECT_LT(first_stall, has_room ? details->box.y0 : std::numeric_limits<float>::max());
     }
   }
 }

@@ -177,7 +177,7 @@ class Lines {
     if (!text.empty()) lines_ = widgets::BreakLines(text, width, width_of);
   }
 
-  // Where they have no room: one line, which is cut.
+  // To one line, which is cut.
   void Clip() { lines_ = text_; }
   const std::string& text() const { return text_; }
 
@@ -311,9 +311,9 @@ void OverlapPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
   ImVec2 room = ImGui::GetContentRegionAvail();
   const bool has_steps = !context.figures->scope.empty();
   const analysis::Explanation& explanation = context.figures->explanation;
-  Lines verdict(look, widgets::BoldOf(look),
-                has_steps ? ui::VerdictLine(context.language, explanation.verdict) : "", room.x,
-                kVerdictGap);
+  const Lines verdict(look, widgets::BoldOf(look),
+                      has_steps ? ui::VerdictLine(context.language, explanation.verdict) : "",
+                      room.x, kVerdictGap);
   Lines note(look, widgets::DimOf(look), ui::StallNote(context.language, explanation), room.x,
              kNoteGap);
   const float heading_height = HeadingOfStalls(context, room.x).height;
@@ -321,10 +321,9 @@ void OverlapPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
   const bool exposed_copy = std::any_of(
       bars_.begin(), bars_.end(), [](const OverlapBar& bar) { return bar.exposed_copy_ns > 0; });
   const float legend_height = Legend(context, exposed_copy, top, room.x).height();
-  const float others = legend_height + heading_height + look.Px(12 + kLowestChart + kStallPitch);
-  for (Lines* lines : {&note, &verdict}) {
-    if (verdict.height() + note.height() + others > room.y) lines->Clip();
-  }
+  const float needed = verdict.height() + legend_height + heading_height + note.height() +
+                       look.Px(12 + kLowestChart + kStallPitch);
+  if (needed > room.y && !context.figures->stalls.empty()) note.Clip();
   if (has_steps) DrawVerdict(context, verdict, top, room.x, log, commands);
   top.y += verdict.height();
   room.y -= verdict.height();
