@@ -14,10 +14,10 @@
 namespace shardscope::shell {
 namespace {
 
-// What one frame may take into the index: rows for some 4 ms, steps for some 8 ms. What is more
+// What one frame may take into the index: rows and steps for some 4 ms each. What is more
 // arrives over some frames.
 constexpr size_t kRowsPerFrame = 30'000;
-constexpr size_t kStallStepsPerFrame = 16;
+constexpr size_t kStallStepsPerFrame = 8;
 constexpr double kLogSeconds = 0.5;
 constexpr size_t kMaxLogLines = 2000;
 constexpr size_t kMaxLogRead = 256 * 1024;  // bytes a look; of a longer log only the end is read
