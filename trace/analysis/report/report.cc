@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
 #include <set>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "trace/analysis/derived.h"
 #include "trace/analysis/row_index.h"
 #include "trace/analysis/steps/breakdown_cache.h"
+#include "trace/base/parallel.h"
 #include "trace/base/trace_keys.h"
 
 namespace shardscope::analysis {
@@ -21,9 +23,39 @@ class DetailsMaker {
  public:
   explicit DetailsMaker(const query::Snapshot& snapshot) : snapshot_(snapshot), front_(snapshot) {}
 
-  void Add(int first_step, int last_step) {
-    std::vector<CollectiveRun> runs =
-        snapshot_.derived ? AddDerived(first_step, last_step) : AddRows(first_step, last_step);
+  // What is made of some steps alone. Any number of threads at once.
+  struct OfSteps {
+    std::unique_ptr<StepRows> rows;  // null: derived rows take their place
+    std::vector<Stall> stalls;
+    std::vector<FrontPart> front_parts;
+    std::vector<PathShare> path;
+    std::vector<CollectiveRun> collectives;
+  };
+  OfSteps Make(int first_step, int last_step) const {
+    OfSteps made;
+    if (snapshot_.derived) {
+      made.stalls = Stalls(snapshot_, first_step, last_step);
+      made.front_parts = FrontParts(snapshot_, first_step, last_step);
+      made.path = PathShares(snapshot_, first_step, last_step);
+      made.collectives = DerivedCollectives(snapshot_, first_step, last_step);
+    } else {
+      made.rows = std::make_unique<StepRows>(snapshot_, first_step, last_step);
+      made.stalls = Stalls(*made.rows);
+      made.path = PathShares(*made.rows);
+    }
+    return made;
+  }
+
+  // In the order of the steps.
+  void Add(OfSteps made) {
+    stalls_.Add(made.stalls);
+    Append(std::move(made.front_parts), &front_parts_);
+    Append(std::move(made.path), &path_);
+    if (made.rows != nullptr) {
+      front_.Add(*made.rows);
+      made.collectives = std::move(made.rows->collectives);
+    }
+    std::vector<CollectiveRun> runs = std::move(made.collectives);
     runs.insert(runs.end(), slowest_.begin(), slowest_.end());
     slowest_ = Slowest(std::move(runs));
   }
@@ -35,21 +67,6 @@ class DetailsMaker {
   }
 
  private:
-  std::vector<CollectiveRun> AddDerived(int first_step, int last_step) {
-    stalls_.Add(Stalls(snapshot_, first_step, last_step));
-    Append(FrontParts(snapshot_, first_step, last_step), &front_parts_);
-    Append(PathShares(snapshot_, first_step, last_step), &path_);
-    return DerivedCollectives(snapshot_, first_step, last_step);
-  }
-
-  std::vector<CollectiveRun> AddRows(int first_step, int last_step) {
-    StepRows rows(snapshot_, first_step, last_step);
-    stalls_.Add(Stalls(rows));
-    front_.Add(rows);
-    Append(PathShares(rows), &path_);
-    return std::move(rows.collectives);
-  }
-
   const query::Snapshot& snapshot_;
   StallGroups stalls_;
   FrontMaker front_;  // of op runs
@@ -58,13 +75,19 @@ class DetailsMaker {
   std::vector<CollectiveRun> slowest_;
 };
 
-// Of the steps whose times count, a few at a time.
+// Of the steps whose times count, a few at a time on each core.
 void AddDetails(const query::Snapshot& snapshot, const std::vector<StepBreakdown>& steps,
                 Figures* figures) {
   const ScopedSteps& scope = figures->scope;
   DetailsMaker details(snapshot);
-  for (const auto& [first, last] : StepRanges(snapshot, scope.first_timed, scope.last)) {
-    details.Add(first, last);
+  const std::vector<std::pair<int, int>> ranges =
+      StepRanges(snapshot, scope.first_timed, scope.last);
+  for (size_t from = 0; from < ranges.size(); from += NumCores()) {
+    std::vector<DetailsMaker::OfSteps> made(std::min(NumCores(), ranges.size() - from));
+    ForEachIndex(made.size(), [&](size_t index) {
+      made[index] = details.Make(ranges[from + index].first, ranges[from + index].second);
+    });
+    for (DetailsMaker::OfSteps& one : made) details.Add(std::move(one));
   }
   figures->slowest_collectives = details.TakeSlowest();
   const auto num_rank_steps = std::ranges::count_if(steps, [&scope](const StepBreakdown& row) {
