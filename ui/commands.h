@@ -79,9 +79,10 @@ struct HoldView {};  // the next frame does not follow: the mouse rests on what 
 struct SelectOp {
   query::OpRunId op_run = query::OpRunId::None();
   int32_t rank = 0;
-  bool add = false;  // Shift-click: besides what is selected, or no longer
-};                   // -1 clears
-struct ShowOp {      // selects it and brings it into view: timeline, lane, time and Details
+  bool add = false;     // Shift-click: besides what is selected, or no longer
+  bool reveal = false;  // brings its lane and its time into sight, as of a hit of the search
+};                      // -1 clears
+struct ShowOp {         // selects it and brings it into view: timeline, lane, time and Details
   query::OpRunId op_run = query::OpRunId::None();
   int32_t rank = 0;
 };

@@ -181,6 +181,9 @@ struct ChangeSummary {
   // Of the steps after it; not comparable: too few to tell from noise.
   analysis::ComparisonVerdict step_verdict = analysis::ComparisonVerdict::kNotComparable;
   analysis::ComparisonVerdict exposed_verdict = analysis::ComparisonVerdict::kNotComparable;
+  // Where steps after it have more or fewer tokens: of the time of a token, which is judged instead
+  // of that of a step.
+  std::optional<analysis::ComparisonVerdict> token_verdict;
   int64_t peak_before_bytes = 0;
   int64_t peak_after_bytes = 0;
 };

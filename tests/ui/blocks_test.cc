@@ -306,6 +306,41 @@ TEST_F(BlocksTest, AMomentOfAnotherRankIsRefusedWithASentence) {
   EXPECT_FALSE(harness_.context().blocks.since_ns);
 }
 
+TEST_F(BlocksTest, TooltipsOfMemoryKeepClearOfANotice) {
+  ClickMemory(0, 180, false);
+  ASSERT_TRUE(Shows("live", kShard));
+  ClickMemory(1, 140, true);
+  ASSERT_TRUE(harness_.Until([this] { return harness_.log().Find("notice", "error") != nullptr; },
+                             kBlocksSeconds));
+  int tooltips = 0;
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    const ui::Box minimap = harness_.log().Find("timeline", "minimap")->box;
+    const ui::Box axis = harness_.log().Find("memory", "axis_max:1")->box;
+    for (const float share : {0.2F, 0.35F, 0.5F, 0.65F, 0.8F}) {
+      for (const float below : {10.0F, 25.0F, 40.0F}) {
+        test->MouseMoveToPos({minimap.x0 + (minimap.x1 - minimap.x0) * share, axis.y1 + below});
+        test->Yield(2);
+        const ui::DrawnItem* tooltip = harness_.log().Find("memory", "tooltip");
+        const ui::DrawnItem* notice = harness_.log().Find("notice", "error");
+        if (tooltip == nullptr || notice == nullptr) continue;
+        ++tooltips;
+        const bool is_apart =
+            tooltip->box.x1 <= notice->box.x0 || tooltip->box.x0 >= notice->box.x1 ||
+            tooltip->box.y1 <= notice->box.y0 || tooltip->box.y0 >= notice->box.y1;
+        EXPECT_TRUE(is_apart) << share << " " << below;
+      }
+    }
+  }));
+  EXPECT_GT(tooltips, 0);
+}
+
+TEST_F(BlocksTest, WhatIsUnderTheMouseIsForgottenWhereAnotherPanelComesBeforeIt) {
+  PressOverLanes(ImGuiKey_L, 0, 140);
+  harness_.Frames(8);
+  EXPECT_EQ(harness_.context().hover_ns, -1);
+  EXPECT_EQ(harness_.context().hover_rank, -1);
+}
+
 // Rank 1 takes more, and would be shown.
 TEST_F(BlocksTest, BeforeAMomentWasChosenOneWithCtrlIsComparedWithThePeakOfItsRank) {
   ClickMemory(0, 110, true);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -249,6 +250,65 @@ TEST_F(NarrowTest, LabelsOfKnobsAreNotUnderTheirFields) {
       }
     }
     ImGui::SetScrollY(knobs, 0);
+  }
+}
+
+TEST_F(NarrowTest, TextsOfTheCardOfAChangeStandApart) {
+  std::vector<NarrowCase> cases(std::begin(kNarrowCases), std::end(kNarrowCases));
+  cases.push_back({1920, 1080, 2, ui::Language::kEnglish});
+  cases.push_back({2400, 1350, 3, ui::Language::kEnglish});
+  cases.push_back({2400, 1350, 3, ui::Language::kChinese});
+  for (const NarrowCase& narrow : cases) {
+    SCOPED_TRACE(narrow.scale);
+    Show(narrow, "run_control");
+    const std::vector<ui::DrawnItem> texts = Items("run_control", {"text"});
+    const std::vector<ui::DrawnItem> all_values = Items("run_control", {"change."});
+    int rows = 0;
+    for (const ui::DrawnItem& values : all_values) {
+      if (!values.id.ends_with(".before")) continue;
+      ++rows;
+      EXPECT_LE(values.box.x1, Window("run_control").InnerRect.Max.x) << values.text;
+      for (const ui::DrawnItem& text : texts) {
+        const bool is_of_row = text.text.ends_with("%") ||
+                               text.text == ui::Tr(narrow.language, ui::Text::kMsP50) ||
+                               text.text == ui::Tr(narrow.language, ui::Text::kExposed) ||
+                               text.text == ui::Tr(narrow.language, ui::Text::kPeak) ||
+                               text.text == ui::Tr(narrow.language, ui::Text::kWithinNoise);
+        if (!is_of_row) continue;
+        EXPECT_FALSE(Overlap(values.box, text.box)) << text.text << " on " << values.text;
+      }
+    }
+    EXPECT_EQ(rows, 3);
+  }
+}
+
+TEST_F(NarrowTest, TheTabOfAPanelThatIsAskedForIsInSight) {
+  for (const char* panel : {"log", "timeline", "schedule"}) {
+    Show({1600, 900, 2, ui::Language::kEnglish}, panel);
+    const ImGuiWindow& window = Window(panel);
+    ASSERT_NE(window.DockNode, nullptr);
+    ImGuiTabBar* bar = window.DockNode->TabBar;
+    ASSERT_NE(bar, nullptr);
+    EXPECT_TRUE(harness_.Until([bar] { return bar->ScrollingAnim == bar->ScrollingTarget; }, 20));
+    const ImGuiTabItem* tab = ImGui::TabBarFindTabByID(bar, window.TabId);
+    ASSERT_NE(tab, nullptr);
+    const float x = bar->BarRect.Min.x + tab->Offset - bar->ScrollingAnim;
+    EXPECT_GE(x, bar->BarRect.Min.x - 1) << panel;
+    EXPECT_LE(x + tab->Width, bar->BarRect.Max.x + 1) << panel;
+    if (std::string_view(panel) == "log") {
+      EXPECT_GT(bar->ScrollingTarget, 0);
+    }
+  }
+}
+
+TEST_F(NarrowTest, LinesOverThePlotsOfMemoryBeginBelowItsLegend) {
+  for (const NarrowCase& narrow : kNarrowCases) {
+    Show(narrow, "memory");
+    const ui::DrawnItem* lines = Drawn("memory", "lines");
+    ASSERT_NE(lines, nullptr);
+    for (const ui::DrawnItem& entry : Items("memory", {"legend:", "legend_rest"})) {
+      EXPECT_LE(entry.box.y1, lines->box.y0 + 1) << entry.id << " at scale " << narrow.scale;
+    }
   }
 }
 

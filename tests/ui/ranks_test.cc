@@ -385,6 +385,35 @@ TEST_F(RanksTest, ADraggedNameMovesItsLanesToTheLine) {
   EXPECT_EQ(Drawn("original_order"), nullptr);
 }
 
+TEST_F(RanksTest, AnOpThatIsRevealedHasLanesAndItsRankIsInSightInMemory) {
+  const auto in_memory = [this](int32_t rank) {
+    return harness_.log().Find("memory", "rank:" + std::to_string(rank)) != nullptr;
+  };
+  const ui::Context& context = harness_.context();
+  harness_.shell().Post(ui::PlaceRanks{{13}, ui::RankPlace::kHidden});
+  harness_.Frames(6);
+  ASSERT_FALSE(in_memory(13));
+  const query::OpRunId op = snapshot_->ranks[13].op_runs[0].id;
+  harness_.shell().Post(ui::SelectOp{op, 13});
+  harness_.Frames(6);
+  EXPECT_TRUE(context.lanes.hidden_ranks.contains(13));
+  harness_.shell().Post(ui::SelectOp{op, 13, false, true});
+  harness_.Frames(8);
+  EXPECT_EQ(context.selection.op_run, op);
+  EXPECT_FALSE(context.lanes.hidden_ranks.contains(13));
+  ASSERT_TRUE(context.revealed.what);
+  EXPECT_EQ(context.revealed.what->rank, 13);
+  EXPECT_TRUE(in_memory(13));
+  // One that is in sight moves nothing.
+  ASSERT_TRUE(in_memory(14) || in_memory(12));
+  const int32_t beside = in_memory(14) ? 14 : 12;
+  harness_.shell().Post(
+      ui::ShowOp{snapshot_->ranks[static_cast<size_t>(beside)].op_runs[0].id, beside});
+  harness_.Frames(8);
+  EXPECT_TRUE(in_memory(13));
+  EXPECT_TRUE(in_memory(beside));
+}
+
 TEST_F(RanksTest, KeysMoveTheLanesOfTheRankThatHasTheSelection) {
   harness_.shell().Post(ui::SelectOp{snapshot_->ranks[1].op_runs[0].id, 1, false});
   harness_.Frames(4);

@@ -104,6 +104,25 @@ TEST_F(RunControlTest, WhyAValueIsRefusedIsInViewAndOnItsKnob) {
   EXPECT_THAT(TooltipOf(knob), testing::Not(testing::HasSubstr("Refused")));
 }
 
+TEST_F(RunControlTest, ARefusalForLackOfMemoryCanBePutAwayInMemory) {
+  const auto said = [this] { return harness_.log().Find("memory", "out_of_memory:0") != nullptr; };
+  Show(kAnswerCases[0]);
+  RefuseAsked("out of memory: schedule 'full' can need 2 MB on a rank. At the peak runs op 5");
+  harness_.shell().Post(ui::SetKnob{"prefetch.forward", "1"});
+  ASSERT_TRUE(harness_.Until(said, kSteeredSeconds));
+  harness_.Frames(4);
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(PlaceOf(harness_, "memory", "put_away"));
+    test->MouseClick();
+    test->MouseMoveToPos({5, 5});
+  }));
+  EXPECT_TRUE(harness_.Until([&] { return !said(); }, kSteeredSeconds));
+  EXPECT_NE(Drawn("error"), nullptr);  // stays in Run control
+  RefuseAsked("out of memory: schedule 'full' can need 3 MB on a rank. At the peak runs op 5");
+  harness_.shell().Post(ui::SetKnob{"prefetch.forward", "2"});
+  EXPECT_TRUE(harness_.Until(said, kSteeredSeconds));  // another one
+}
+
 TEST_F(RunControlTest, AnotherRunIsShownFromTheTop) {
   Show(kAnswerCases[1]);
   ScrollToEnd();

@@ -5,8 +5,10 @@
 #include <imgui_internal.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/plan/text.h"
@@ -175,6 +177,55 @@ TEST_F(ScheduleTest, ATextThatWasChangedIsThereAgainWhenItsRunIs) {
   open(snapshot_);
   EXPECT_TRUE(is_of_mine(false));
   EXPECT_EQ(Drawn("revert"), nullptr);
+}
+
+TEST_F(ScheduleTest, ATextThatWasChangedIsThereHoweverItsFolderIsSpelled) {
+  const auto open = [this](const std::string& folder) {
+    auto run = std::make_shared<query::Snapshot>(*snapshot_);
+    run->run_folder = folder;
+    harness_.shell().OpenSnapshot(run);
+    harness_.Frames(8);
+    harness_.shell().Post(ui::FocusPanel{"schedule"});
+    harness_.Frames(8);
+  };
+  open(".");
+  ASSERT_TRUE(Shown("valid"));
+  EXPECT_TRUE(harness_.Drive([](ImGuiTestContext* test) {
+    test->SetRef("//###schedule");
+    test->ItemClick("form/text");
+    test->ItemClick("##text");
+    test->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Home);
+    test->KeyChars("# of mine");
+    test->KeyPress(ImGuiKey_Enter);
+    test->Yield(3);
+  }));
+  open(std::filesystem::current_path().string());
+  EXPECT_TRUE(harness_.Until(
+      [&] {
+        const auto& made = harness_.context().schedule.sheet;
+        return made != nullptr && made->text == harness_.context().schedule.asked &&
+               made->text->starts_with("# of mine");
+      },
+      kScheduleSeconds));
+}
+
+TEST_F(ScheduleTest, LargeTextLeavesTheGridTheRoomThatNoSelectedOpNeeds) {
+  const auto height = []() -> float {
+    for (const ImGuiWindow* window : ImGui::GetCurrentContext()->Windows) {
+      const std::string_view name = window->Name;
+      if (window->WasActive && name.find("###schedule/selected_") != name.npos)
+        return window->Size.y;
+    }
+    return -1;
+  };
+  harness_.Resize(2400, 1350);
+  harness_.shell().Post(ui::SetScale{2});
+  harness_.Frames(12);
+  const float before = height();
+  ASSERT_GT(before, 0);
+  Click("op:1");
+  ASSERT_NE(Drawn("selected"), nullptr);
+  EXPECT_LT(before, height());
 }
 
 TEST_F(ScheduleTest, ATextThatWasChangedIsKeptWhileAnotherScheduleIsShown) {

@@ -13,6 +13,7 @@
 
 #include "tests/lesson/lesson_snapshot.h"
 #include "tests/ui/harness.h"
+#include "trace/analysis/snapshot_test_util.h"
 #include "trace/base/reasons.h"
 
 namespace shardscope::ui_test {
@@ -313,6 +314,35 @@ TEST_F(StatesTest, TheCardOfAChangeEndsWithWhatItHas) {
   Open(run);
   EXPECT_EQ(Text("run_control", "change.gathering"), "");
   EXPECT_NE(Text("run_control", "change.few"), "");
+}
+
+TEST_F(StatesTest, TheCardOfAChangeOfTokensSaysHowManyASecond) {
+  EXPECT_EQ(Text("run_control", "change.tokens"), "");
+  analysis::TestSnapshot test(2);
+  const query::PlanOpId forward = test.Plan("forward", "forward", "", "block0.mlp");
+  constexpr int64_t kMs = 1'000'000;
+  int64_t start_ns = 0;
+  for (int32_t step = 0; step < 12; ++step) {
+    const int64_t end_ns = start_ns + (step < 6 ? 40 : 25) * kMs;
+    for (int32_t rank = 0; rank < 2; ++rank) {
+      test.Run(rank, step, forward, start_ns, end_ns - kMs);
+      test.Step(rank, step, start_ns, end_ns).tokens = step < 6 ? 100 : 50;
+    }
+    start_ns = end_ns;
+  }
+  test.snapshot().markers = {{240 * kMs, 6, "change", "strategy", "full", "pipeline"}};
+  Open(*test.Build());
+  EXPECT_THAT(Text("run_control", "change.tokens"), HasSubstr("200 → 100 tokens a step"));
+  for (const auto& [id, tokens] : {std::pair("before", 5000.0), {"after", 4000.0}}) {
+    const std::string name = std::string("change.tokens_per_second.") + id;
+    const ui::DrawnItem* item = harness_.log().Find("run_control", name);
+    ASSERT_NE(item, nullptr) << name;
+    EXPECT_NEAR(std::get<double>(item->value), tokens, 1);
+  }
+  // Of as many tokens nothing is said.
+  Open(*analysis::MakeLessonSnapshot(2, 24, 12));
+  EXPECT_NE(Text("run_control", "change.step_ns.after"), "");
+  EXPECT_EQ(Text("run_control", "change.tokens_per_second.after"), "");
 }
 
 TEST_F(StatesTest, AKeyBringsTheDefaultSizeBack) {

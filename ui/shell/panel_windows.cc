@@ -99,6 +99,16 @@ const ImGuiDockNode* NodeOf(std::string_view id) {
   return window == nullptr ? nullptr : window->DockNode;
 }
 
+// Of a selected tab only one that was clicked is scrolled to by itself. `at_once`: not animated.
+void ScrollToTab(std::string_view id, bool at_once) {
+  const ImGuiWindow* window = ImGui::FindWindowByName(("###" + std::string(id)).c_str());
+  const ImGuiDockNode* node = window == nullptr ? nullptr : window->DockNode;
+  if (node == nullptr || node->TabBar == nullptr) return;
+  ImGuiTabBar* bar = node->TabBar;
+  bar->NextScrollToTabId = window->TabId;
+  if (at_once) bar->ScrollingAnim = bar->ScrollingTarget;
+}
+
 // One accent line under the tab in front, where there is more than one tab.
 void DrawTabUnderline(const widgets::Look& look, const ImGuiWindow& window,
                       std::string_view title) {
@@ -233,6 +243,7 @@ void PanelFrames::Raise(std::string_view id) {
   const ImGuiDockNode* node = window == nullptr ? nullptr : window->DockNode;
   if (node == nullptr || node->TabBar == nullptr) return;
   node->TabBar->SelectedTabId = window->TabId;
+  ScrollToTab(id, false);
   // Dear ImGui keeps the window in front that has the keyboard.
   const ImGuiWindow* focused = ImGui::GetCurrentContext()->NavWindow;
   if (focused != nullptr && focused->RootWindow->DockNode == node) ImGui::FocusWindow(window);
@@ -285,6 +296,7 @@ bool PanelFrames::Draw(const ui::Context& context, const std::string& focus, ui:
     DrawOne(context, i, log, commands);
     if (!focused) continue;
     focused_frames_ = was_in_front && frames_[i].in_front ? focused_frames_ + 1 : 0;
+    ScrollToTab(focus, context.headless);
     shown = focused_frames_ >= kSettledFrames;
   }
   if (shown) focused_frames_ = 0;

@@ -505,7 +505,11 @@ void Shell::Frame() {
     ReadKeys(context_, panel_frames_.with_keyboard(), view_.goal(), &commands);
   DrawWindow(&commands);
   ForgetLostFocus();
+  // Of panels only those that are drawn say what is under the mouse.
+  const bool hovers = std::ranges::any_of(
+      commands, [](const auto& command) { return std::holds_alternative<ui::SetHover>(command); });
   for (const ui::Command& command : commands) Dispatch(command);
+  if (!hovers) Dispatch(ui::SetHover{});
 }
 
 double Shell::SecondsUntilPoll() const {

@@ -115,6 +115,8 @@ struct Dispatcher {
   // Nothing else is selected then.
   void Select(ui::Selection selection) const;
   void Fit(int64_t start_ns, int64_t end_ns) const;
+  // nullopt: there is none such.
+  std::optional<analysis::SearchHit> HitOfOp(query::OpRunId op_run, int32_t rank) const;
   // Its lane is scrolled to, and Details tells of it.
   void SelectAndReveal(const analysis::SearchHit& hit) const;
   // Where it is in front it does not take the keyboard from the search.

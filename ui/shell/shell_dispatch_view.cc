@@ -132,18 +132,25 @@ void Dispatcher::operator()(const ui::SelectOp& command) const {
     }
     return;
   }
+  if (command.reveal) {
+    if (const auto hit = HitOfOp(command.op_run, command.rank)) return Show(*hit);
+  }
   Select({command.op_run, command.rank, {}});
 }
 
-void Dispatcher::operator()(const ui::ShowOp& command) const {
+std::optional<analysis::SearchHit> Dispatcher::HitOfOp(query::OpRunId op_run, int32_t rank) const {
   const query::SnapshotPtr& snapshot = shell.context_.snapshot;
-  const query::RankRows* rows = snapshot == nullptr ? nullptr : snapshot->FindRank(command.rank);
-  const uint32_t row =
-      rows == nullptr ? timeline::kNoRow : timeline::FindRow(*rows, command.op_run);
-  if (row == timeline::kNoRow) return;
-  const analysis::SearchHit hit = HitOf(*rows, analysis::HitKind::kOp, row);
-  SelectAndReveal(hit);
-  Fit(hit.start_ns, hit.end_ns);
+  const query::RankRows* rows = snapshot == nullptr ? nullptr : snapshot->FindRank(rank);
+  const uint32_t row = rows == nullptr ? timeline::kNoRow : timeline::FindRow(*rows, op_run);
+  if (row == timeline::kNoRow) return std::nullopt;
+  return HitOf(*rows, analysis::HitKind::kOp, row);
+}
+
+void Dispatcher::operator()(const ui::ShowOp& command) const {
+  const auto hit = HitOfOp(command.op_run, command.rank);
+  if (!hit) return;
+  SelectAndReveal(*hit);
+  Fit(hit->start_ns, hit->end_ns);
   ShowTimeline();
 }
 

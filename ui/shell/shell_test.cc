@@ -2,10 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "tests/lesson/lesson_snapshot.h"
+#include "trace/analysis/snapshot_test_util.h"
 #include "ui/shell/key_input.h"
 #include "ui/shell/run/report_worker.h"
 #include "ui/shell/run/trainer_process.h"
@@ -235,6 +238,33 @@ TEST(ChangeSummary, ComparesTheStepsOnBothSides) {
   EXPECT_GT(change.time_ns, StepOf(*lesson, kChange - 1).start_ns);
 }
 
+// From step 6 on a step has half of the tokens and ends earlier, but not in half of the time.
+TEST(ChangeSummary, OfStepsOfFewerTokensTheTimeOfATokenIsJudged) {
+  for (const int64_t tokens_after : {50, 100}) {
+    analysis::TestSnapshot test(2);
+    const query::PlanOpId forward = test.Plan("forward", "forward", "", "block0.mlp");
+    constexpr int64_t kMs = 1'000'000;
+    int64_t start_ns = 0;
+    for (int32_t step = 0; step < 12; ++step) {
+      const int64_t end_ns = start_ns + (step < 6 ? 40 : 25) * kMs;
+      for (int32_t rank = 0; rank < 2; ++rank) {
+        test.Run(rank, step, forward, start_ns, end_ns - kMs);
+        test.Step(rank, step, start_ns, end_ns).tokens = step < 6 ? 100 : tokens_after;
+      }
+      start_ns = end_ns;
+    }
+    test.snapshot().markers = {{240 * kMs, 6, "change", "strategy", "full", "pipeline"}};
+    const FindingsPtr findings = FindingsMaker().Make({.snapshot = test.Build()});
+    const ui::ChangeSummary& change = findings->change;
+    ASSERT_TRUE(change.complete);
+    EXPECT_EQ(change.step_verdict, analysis::ComparisonVerdict::kBetter);
+    EXPECT_EQ(change.token_verdict.has_value(), tokens_after != 100);
+    if (tokens_after == 100) continue;
+    EXPECT_LT(change.after.tokens_per_second, change.before.tokens_per_second);
+    EXPECT_EQ(*change.token_verdict, analysis::ComparisonVerdict::kWorse);
+  }
+}
+
 TEST(ChangeSummary, WithoutAChangeIsNotValid) {
   EXPECT_FALSE(
       FindingsMaker().Make({.snapshot = analysis::MakeLessonSnapshot(2, 8, 99)})->change.valid);
@@ -259,6 +289,23 @@ TEST(TrainerProcess, RefusesAFolderWithARunAndAProgramThatIsNotThere) {
   const auto taken = TrainerProcess::Launch("/bin/true", {folder, {}, {}});
   ASSERT_FALSE(taken.ok());
   EXPECT_THAT(taken.message(), testing::HasSubstr("holds a run already"));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(TrainerProcess, TheErrorIsWhatItsLineSays) {
+  const std::string folder = testing::TempDir() + "/shardscope_start_error_test";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  const std::string program = folder + "/program";
+  std::ofstream(program) << "#!/bin/sh\necho one\necho 'error: no room'\necho two\nexit 1\n";
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  auto started = TrainerProcess::Launch(program, {folder + "/run", {}, {}});
+  ASSERT_TRUE(started.ok()) << started.message();
+  for (int i = 0; i < 3000 && started->Poll() == TrainerProcess::State::kStarting; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(started->Poll(), TrainerProcess::State::kFailed);
+  EXPECT_EQ(started->error(), "no room");
   std::filesystem::remove_all(folder);
 }
 

@@ -46,6 +46,15 @@ void DrawHatch(const ui::Box& box, float spacing, float thickness, Color color) 
   list->PopClipRect();
 }
 
+void DrawCross(const Look& look, const ui::Box& box) {
+  const float x = (box.x0 + box.x1) / 2;
+  const float y = (box.y0 + box.y1) / 2;
+  const float s = look.Px(3.5F);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  list->AddLine({x - s, y - s}, {x + s, y + s}, look.theme.ink.dim, look.Px(1.3F));
+  list->AddLine({x - s, y + s}, {x + s, y - s}, look.theme.ink.dim, look.Px(1.3F));
+}
+
 void DrawSwatch(const Look& look, ImVec2 at, float size, Color color, bool hatched) {
   const ImVec2 end(at.x + look.Px(size), at.y + look.Px(size));
   ImGui::GetWindowDrawList()->AddRectFilled(at, end, color, look.Px(2));

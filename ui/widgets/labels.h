@@ -30,6 +30,9 @@ void DrawMenuArrow(const Look& look, ImVec2 at);
 // A small triangle: to the right if what it stands beside is folded, else down.
 void DrawFoldMark(const Look& look, ImVec2 centre, bool folded);
 
+// In the middle of `box`: what a click there puts away.
+void DrawCross(const Look& look, const ui::Box& box);
+
 // A small square of colour, as legends use it.
 void DrawSwatch(const Look& look, ImVec2 at, float size, Color color, bool hatched);
 

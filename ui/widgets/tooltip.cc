@@ -1,5 +1,7 @@
 #include "ui/widgets/tooltip.h"
 
+#include <imgui_internal.h>
+
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -84,7 +86,12 @@ ui::Box TooltipAt(const Look& look, ImVec2 point, std::string_view title, std::s
   const ImGuiViewport* viewport = ImGui::GetMainViewport();
   const ui::Box bounds = ToBox(
       viewport->Pos, {viewport->Pos.x + viewport->Size.x, viewport->Pos.y + viewport->Size.y});
-  const ImVec2 place = PlaceTooltip(point, look.Px(kDistance), size, bounds, clear_of);
+  std::vector<ui::Box> blocked(clear_of.begin(), clear_of.end());
+  const ImGuiWindow* notice = ImGui::FindWindowByName(kNoticeWindow);
+  if (notice != nullptr && notice->WasActive) {
+    blocked.push_back(ToBox(notice->Rect().Min, notice->Rect().Max));
+  }
+  const ImVec2 place = PlaceTooltip(point, look.Px(kDistance), size, bounds, blocked);
   const ui::Box box = BoxAt({std::round(place.x), std::round(place.y)}, size);
   ImDrawList* list = ImGui::GetForegroundDrawList();
   const float rounding = look.Px(ui::kSmallRounding);

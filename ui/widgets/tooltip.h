@@ -8,6 +8,9 @@
 
 namespace shardscope::widgets {
 
+// The name of the window that tooltips keep clear of: it says what was refused under the mouse.
+inline constexpr const char* kNoticeWindow = "##notice";
+
 // Shows when the last item is hovered, or has the keyboard and shows so. `detail` may be empty.
 void ItemTooltip(const Look& look, std::string_view title, std::string_view detail);
 

@@ -9,6 +9,7 @@
 #include "ui/panel_ids.h"
 #include "ui/text.h"
 #include "ui/widgets/buttons.h"
+#include "ui/widgets/labels.h"
 #include "ui/widgets/look.h"
 #include "ui/widgets/tooltip.h"
 
@@ -49,15 +50,6 @@ std::string SentenceOf(const ui::Context& context) {
 ui::SetView ViewOf(const ui::View& view, int64_t time_ns) {
   const int64_t length_ns = view.end_ns - view.start_ns;
   return {time_ns - length_ns / 4 * 3, time_ns + length_ns / 4, true, false};
-}
-
-void DrawCross(const Look& look, const ui::Box& box) {
-  const float x = (box.x0 + box.x1) / 2;
-  const float y = (box.y0 + box.y1) / 2;
-  const float s = look.Px(3.5F);
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  list->AddLine({x - s, y - s}, {x + s, y + s}, look.theme.ink.dim, look.Px(1.3F));
-  list->AddLine({x - s, y + s}, {x + s, y - s}, look.theme.ink.dim, look.Px(1.3F));
 }
 
 void HandleMouse(const ui::Context& context, const ui::Box& box, const std::string& sentence,
@@ -226,7 +218,7 @@ void DrawProblem(const ui::Context& context, const ui::Box& box, ui::DrawLog* lo
   log->Int("problem", sentence, failed ? context.report->errors.front().time_ns : -1,
            failed ? "ns" : "", drawn);
   log->Int("problems", "", static_cast<int64_t>(more + 1), "", box);
-  DrawCross(look, {box.x1 - look.Px(kCross), box.y0, box.x1, box.y1});
+  widgets::DrawCross(look, {box.x1 - look.Px(kCross), box.y0, box.x1, box.y1});
   HandleMouse(context, box, sentence, commands);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <imgui.h>
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -25,7 +26,7 @@ using ui::TrFormat;
 using widgets::Look;
 
 constexpr float kBookmarkHeight = 38;
-constexpr float kActionsWidth = 240;  // at the right of a bookmark
+constexpr float kActionGap = 14;
 constexpr float kBookmarkPadding = 8;
 
 // Where it is, in words; its text where that is no link.
@@ -49,6 +50,16 @@ std::string WhenText(const ui::Context& context, size_t at) {
   }
   if (!times) return Tr(context.language, Text::kBookmarkNowhere);
   return ui::FormatMoment(*context.snapshot, times->start_ns);
+}
+
+// At the right of a bookmark, whether it is about to be removed or not.
+float ActionsWidth(const Look& look, ui::Language language) {
+  const auto width = [&](Text text) {
+    return widgets::TextSize(look, widgets::DimOf(look), Tr(language, text)).x;
+  };
+  return width(Text::kBookmarkEdit) + width(Text::kBookmarkCopy) +
+         std::max(width(Text::kBookmarkRemove), width(Text::kBookmarkReallyRemove)) +
+         look.Px(2 * kActionGap + kBookmarkPadding);
 }
 
 }  // namespace
@@ -85,9 +96,9 @@ void BookmarksPanel::DrawActions(const ui::Context& context, const std::string& 
                              Tr(context.language, text));
   };
   if (link("edit", Text::kBookmarkEdit)) commands->push_back(ui::EditBookmark{id});
-  ImGui::SameLine(0, look.Px(14));
+  ImGui::SameLine(0, look.Px(kActionGap));
   if (link("copy", Text::kBookmarkCopy)) commands->push_back(ui::CopyBookmark{id});
-  ImGui::SameLine(0, look.Px(14));
+  ImGui::SameLine(0, look.Px(kActionGap));
   const bool really = removing_ == id;
   if (link("remove", really ? Text::kBookmarkReallyRemove : Text::kBookmarkRemove)) {
     if (really) commands->push_back(ui::RemoveBookmark{id});
@@ -103,7 +114,7 @@ void BookmarksPanel::DrawBookmark(const ui::Context& context, size_t at, ui::Dra
   const bookmarks::Bookmark& bookmark = context.bookmarks.list->all[at];
   const ImVec2 top = ImGui::GetCursorScreenPos();
   const float height = look.Px(kBookmarkHeight);
-  const float width = widgets::ContentWidth() - look.Px(kActionsWidth);
+  const float width = widgets::ContentWidth() - ActionsWidth(look, context.language);
   ImGui::PushID(static_cast<int>(at));
   if (widgets::ClickArea("go", {width, height})) {
     const auto link = ui::ParseLink(bookmark.link);

@@ -65,7 +65,7 @@ void AddArrival(const OpFacts& facts, const analysis::Arrival& arrival, ui::Term
   rows->last().number = arrival.after_first_ns;
   rows->last().unit = "ns";
   if (arrival.op_run == facts.run.id) return;
-  rows->last().link = ui::SelectOp{arrival.op_run, arrival.rank};
+  rows->last().link = ui::SelectOp{arrival.op_run, arrival.rank, false, true};
 }
 
 // Who came when, the latest first: they are what the others wait for. Of many only these, how many

@@ -103,7 +103,8 @@ TEST(DetailsTextTest, RanksStandInTheOrderOfTheirArrivalTheLatestFirst) {
   const std::vector<DetailRow> rows = DetailRows(facts, ui::Language::kEnglish);
   EXPECT_EQ(ids(), (std::vector<std::string>{"arrival:0", "arrival:1"}));
   EXPECT_EQ(Find(rows, "arrival:1")->value, "rank 1");
-  EXPECT_TRUE(Find(rows, "arrival:1")->link.has_value());
+  ASSERT_TRUE(Find(rows, "arrival:1")->link.has_value());
+  EXPECT_TRUE(std::get<ui::SelectOp>(*Find(rows, "arrival:1")->link).reveal);
   EXPECT_STREQ(ui::Tr(ui::Language::kEnglish, Find(rows, "arrival:1")->label.name), "came first");
   EXPECT_EQ(Find(rows, "arrival:0")->value, "rank 0 +1.00 ms");
   EXPECT_EQ(std::get<int64_t>(Find(rows, "arrival:0")->number), kNsPerMs);

@@ -133,7 +133,7 @@ void DrawRun(const LessonsFrame& frame) {
   if (!context.start_error.empty()) {
     widgets::TextStyle bad = widgets::TextOf(frame.look);
     bad.color = frame.look.theme.state.bad;
-    frame.Say("start_error", bad, context.start_error);
+    frame.Say("start_error", bad, ui::ErrorText(context.language, context.start_error));
   }
   SayWhatTrainsBeside(frame);
   if (starts || !has_run || IsRunOpen(frame)) return;

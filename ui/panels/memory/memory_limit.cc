@@ -11,6 +11,8 @@
 #include "trace/base/units.h"
 #include "ui/out_of_memory.h"
 #include "ui/text.h"
+#include "ui/widgets/buttons.h"
+#include "ui/widgets/labels.h"
 #include "ui/widgets/line_breaks.h"
 #include "ui/widgets/look.h"
 #include "ui/widgets/tooltip.h"
@@ -22,6 +24,7 @@ constexpr std::string_view kKey = "engine.memory_limit";
 constexpr std::string_view kOutOfMemory = "out of memory: ";
 constexpr float kLineHeight = 16;
 constexpr float kBarPadding = 5;
+constexpr float kBarCross = 22;  // width of the place that puts the bar away
 
 // The last change; a run that it ended has no such answer.
 bool IsRefused(const ui::Context& context) { return Contains(context.control.error, kOutOfMemory); }
@@ -78,14 +81,18 @@ std::vector<std::string> OutOfMemorySentences(const ui::Context& context) {
   return sentences;
 }
 
-float DrawOutOfMemory(const ui::Context& context, const ui::Box& box, ui::DrawLog* log) {
+float DrawOutOfMemory(const ui::Context& context, const ui::Box& box, std::string* put_away,
+                      ui::DrawLog* log) {
+  const std::string error = ErrorOf(context);
+  if (error != *put_away) put_away->clear();
+  if (error.empty() || error == *put_away) return box.y0;
   std::vector<Sentence> sentences;
   const widgets::Look look = widgets::LookOf(context);
+  const float cross = context.headless ? 0 : look.Px(kBarCross);  // pictures have none
   const float x = box.x0 + look.Px(ui::kPanelPadding);
   for (const std::string& text : OutOfMemorySentences(context)) {
-    sentences.push_back(Wrapped(look, text, box.x1 - look.Px(ui::kGrid) - x));
+    sentences.push_back(Wrapped(look, text, box.x1 - cross - look.Px(ui::kGrid) - x));
   }
-  if (sentences.empty()) return box.y0;
   // What to do is the last that may be left out, and that nothing was changed.
   const size_t least = IsRefused(context) ? 2 : 1;
   while (sentences.size() > least && box.y0 + BarHeight(look, sentences) > box.y1) {
@@ -113,9 +120,17 @@ float DrawOutOfMemory(const ui::Context& context, const ui::Box& box, ui::DrawLo
     drawn.y1 = y;
     log->Text("out_of_memory:" + std::to_string(at), sentences[at].text, drawn);
   }
-  if (!context.headless && ImGui::IsMouseHoveringRect({box.x0, box.y0}, {box.x1, end})) {
+  if (context.headless) return end + look.Px(kBarPadding);
+  if (ImGui::IsMouseHoveringRect({box.x0, box.y0}, {box.x1 - cross, end})) {
     widgets::Tooltip(look, sentences.back().text, OutOfMemoryOf(context), look.theme.op.exposed);
   }
+  const ui::Box corner{box.x1 - cross, box.y0, box.x1,
+                       box.y0 + look.Px(kLineHeight + 2 * kBarPadding)};
+  ImGui::SetCursorScreenPos({corner.x0, corner.y0});
+  if (widgets::ClickArea("put_away", {cross, corner.y1 - corner.y0})) *put_away = error;
+  widgets::ItemGround(look, look.theme.surface.raised);
+  widgets::DrawCross(look, corner);
+  log->Text("put_away", "", corner);
   return end + look.Px(kBarPadding);
 }
 

@@ -23,7 +23,9 @@ std::string OutOfMemoryOf(const ui::Context& context);
 // what fits. Empty: nothing lacked memory.
 std::vector<std::string> OutOfMemorySentences(const ui::Context& context);
 
-// A bar with these, wrapped, as many as `box` has room for; returns where it ends.
-float DrawOutOfMemory(const ui::Context& context, const ui::Box& box, ui::DrawLog* log);
+// A bar with these, wrapped, as many as `box` has room for; returns where it ends. A click on its
+// cross puts it away: `put_away` has that error until there is another one, or none.
+float DrawOutOfMemory(const ui::Context& context, const ui::Box& box, std::string* put_away,
+                      ui::DrawLog* log);
 
 }  // namespace shardscope::panels

@@ -172,15 +172,19 @@ void MemoryPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
   const float legend_end = DrawMemoryLegend(context, legend, nccl, log);
   const float plots_top = std::max(top.y, legend_end + look.Px(kLegendGap));
   const ui::Box below{top.x, plots_top, axis.right(), bottom - look.Px(kLeastMemoryRowHeight)};
-  const ui::Box box{axis.left(), DrawOutOfMemory(context, below, log), axis.right(), bottom};
+  const ui::Box box{axis.left(), DrawOutOfMemory(context, below, &put_away_, log), axis.right(),
+                    bottom};
+  // Lines of changes and errors run through no text over the plots.
+  const float lines_top = box.y0 > plots_top ? box.y0 : std::max(top.y, legend_end);
   const std::vector<Row> rows = MakeRows(context, axis, box);
   const int64_t max_bytes = TopBytes(context, rows);
   HandleMouse(context, axis, box, rows, log, commands);
   for (const Row& row : rows) DrawRow(context, axis, row, max_bytes, log);
   timeline::DrawChanges(context, timeline::ChangesOf(*snapshot), axis,
-                        {box.x0, top.y, box.x1, box.y1}, -1, nullptr);
+                        {box.x0, lines_top, box.x1, box.y1}, -1, nullptr);
   timeline::DrawErrors(context, analysis::ErrorsOf(*snapshot), axis,
-                       {box.x0, top.y, box.x1, box.y1}, -1, nullptr);
+                       {box.x0, lines_top, box.x1, box.y1}, -1, nullptr);
+  log->Text("lines", "", {box.x0, lines_top, box.x1, box.y1});
   timeline::DrawArea(context, axis, box.y0, box.y1);
   timeline::DrawLens(context, axis, box.y0, box.y1);
   for (const Row& row : rows) {
@@ -239,6 +243,16 @@ void MemoryPanel::KeepFirstRow(const ui::Context& context, std::vector<int32_t> 
   }
 }
 
+// The rank of a hit at the top, unless it is in sight.
+void MemoryPanel::ScrollToRevealed(const ui::Context& context, int num_shown) {
+  if (!context.revealed.what) return;
+  const auto found = std::find(order_.begin(), order_.end(), context.revealed.what->rank);
+  if (found == order_.end()) return;
+  const auto row = static_cast<float>(found - order_.begin());
+  const float first = std::round(first_row_);
+  if (row < first || row >= first + static_cast<float>(num_shown)) first_row_ = row;
+}
+
 std::vector<MemoryPanel::Row> MemoryPanel::MakeRows(const ui::Context& context, const Axis& axis,
                                                     const ui::Box& box) {
   const Look look = widgets::LookOf(context);
@@ -255,6 +269,9 @@ std::vector<MemoryPanel::Row> MemoryPanel::MakeRows(const ui::Context& context, 
   if (std::exchange(shown_, context.lanes.shown) != context.lanes.shown) {
     const auto wanted = std::find(ranks.begin(), ranks.end(), context.lanes.shown_rank);
     if (wanted != ranks.end()) first_row_ = static_cast<float>(wanted - ranks.begin());
+  }
+  if (std::exchange(revealed_, context.revealed.count) != context.revealed.count) {
+    ScrollToRevealed(context, shown);
   }
   first_row_ = std::clamp(first_row_, 0.0F, most);
   const auto first = static_cast<size_t>(std::lround(first_row_));

@@ -39,6 +39,7 @@ class MemoryPanel : public ui::Panel {
 
   void Update(const ui::Context& context, const timeline::Axis& axis, int32_t rank);
   void KeepFirstRow(const ui::Context& context, std::vector<int32_t> ranks);
+  void ScrollToRevealed(const ui::Context& context, int num_shown);
   std::vector<Row> MakeRows(const ui::Context& context, const timeline::Axis& axis,
                             const ui::Box& box);
   void DrawScrollBar(const ui::Context& context, const ui::Box& box, size_t num_shown) const;
@@ -63,6 +64,8 @@ class MemoryPanel : public ui::Panel {
   std::vector<int32_t> order_;  // of the ranks in these
   std::set<int32_t> pinned_;    // of them
   int shown_ = 0;               // Lanes::shown when it last scrolled to a rank
+  int revealed_ = 0;            // Revealed::count likewise
+  std::string put_away_;        // the error whose bar was
 };
 
 }  // namespace shardscope::panels

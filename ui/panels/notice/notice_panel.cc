@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ui/widgets/look.h"
+#include "ui/widgets/tooltip.h"
 
 namespace shardscope::panels {
 namespace {
@@ -33,7 +34,7 @@ void DrawNotice(const ui::Context& context, ui::DrawLog* log, ui::Commands* comm
   ImGui::PushStyleColor(ImGuiCol_WindowBg, look.theme.surface.raised);
   ImGui::PushStyleColor(ImGuiCol_Border,
                         context.notice.is_error ? look.theme.state.bad : look.theme.surface.line);
-  ImGui::Begin("##notice", nullptr,
+  ImGui::Begin(widgets::kNoticeWindow, nullptr,
                ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoDocking |
                    ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
                    ImGuiWindowFlags_NoFocusOnAppearing | ImGuiWindowFlags_NoNavFocus);

@@ -62,8 +62,13 @@ void DrawStripRows(const RanksFrame& frame, const Strip& strip, RankFigure figur
                    const StripPlaces& places) {
   const float top = ImGui::GetWindowPos().y;
   const float bottom = top + ImGui::GetWindowSize().y;
-  const auto every =
-      static_cast<size_t>(std::ceil(frame.look.Px(kStripLeastLabelHeight) / places.row_height));
+  // The label of the first row stands lower than its middle, so as not to be cut.
+  const float lower =
+      std::max((frame.look.Px(ui::kSmallTextSize + 2) - places.row_height) / 2, 0.0F);
+  const float label = places.row_height >= frame.look.Px(kStripLeastLabelHeight)
+                          ? places.row_height
+                          : frame.look.Px(kStripLeastLabelHeight) + lower;
+  const auto every = static_cast<size_t>(std::ceil(label / places.row_height));
   for (size_t row = 0; row < strip.rows.size(); ++row) {
     const ui::Box box = places.RowBox(row);
     if (box.y1 < top || box.y0 > bottom) continue;

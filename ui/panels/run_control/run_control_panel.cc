@@ -31,6 +31,7 @@ using ui::Tr;
 using ui::TrFormat;
 
 constexpr float kValueColumn = 92;
+constexpr float kChangeGap = 8;  // between the texts of a row of the card
 constexpr size_t kMaxKeys = 4;
 constexpr float kRingRoom = 4;  // around the knob that was asked for
 constexpr float kArrowScroll = 20;
@@ -49,35 +50,50 @@ struct Row {
   ChangeVerdict verdict = ChangeVerdict::kNotComparable;  // of what is after
 };
 
-// "−22%": less is better in every row of this card.
+// "−22%".
 std::string ChangeText(const Row& row) {
   if (row.before <= 0) return {};
   const double change = row.after / row.before - 1;
   return fmt::format("{}{:.0f}%", change < 0 ? "−" : "+", std::abs(change) * 100);
 }
 
+// Label, values and change in a line; where they have no room beside one another, the values in a
+// line of their own.
 void DrawRow(const widgets::Look& look, ui::Language language, const Row& row, ui::DrawLog* log) {
-  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = widgets::ContentWidth();
   widgets::TextStyle label = widgets::FaintOf(look);
   label.color = look.theme.ink.dim;
   widgets::TextStyle bold = widgets::BoldOf(look);
   bold.size = ui::kSmallTextSize;
-  widgets::DrawText(look, label, at, row.label);
-  const ui::Box box =
-      widgets::DrawText(look, bold, {at.x + look.Px(kValueColumn), at.y}, row.values);
-  log->Real(fmt::format("change.{}.before", row.id), row.values, row.before, "", box);
-  log->Real(fmt::format("change.{}.after", row.id), row.values, row.after, "", box);
+  widgets::TextStyle of_change = bold;
   std::string change = ChangeText(row);
   if (row.verdict == ChangeVerdict::kBetter || row.verdict == ChangeVerdict::kWorse) {
-    bold.color =
+    of_change.color =
         row.verdict == ChangeVerdict::kBetter ? look.theme.state.good : look.theme.state.bad;
   } else {
-    bold.font = look.fonts.text;
-    bold.color = look.theme.ink.dim;
+    of_change.font = look.fonts.text;
+    of_change.color = look.theme.ink.dim;
     if (row.verdict == ChangeVerdict::kWithinNoise) change = Tr(language, Text::kWithinNoise);
   }
-  widgets::DrawTextRight(look, bold, {at.x + width, at.y}, change);
+  const float gap = look.Px(kChangeGap);
+  const float column = look.Px(kValueColumn);
+  const float values_width = widgets::TextSize(look, bold, row.values).x;
+  const float change_width = widgets::TextSize(look, of_change, change).x;
+  const bool is_one_line = widgets::TextSize(look, label, row.label).x + gap <= column &&
+                           column + values_width + gap + change_width <= width;
+  widgets::DrawText(look, label, at, row.label);
+  widgets::DrawTextRight(look, of_change, {at.x + width, at.y}, change);
+  float indent = column;
+  if (!is_one_line) {
+    ImGui::Dummy({width, look.Px(ui::kTextSize)});
+    at = ImGui::GetCursorScreenPos();
+    indent = 0;
+  }
+  const ui::Box box =
+      widgets::DrawTextClipped(look, bold, {at.x + indent, at.y}, width - indent, row.values);
+  log->Real(fmt::format("change.{}.before", row.id), row.values, row.before, "", box);
+  log->Real(fmt::format("change.{}.after", row.id), row.values, row.after, "", box);
   ImGui::Dummy({width, look.Px(ui::kTextSize)});
 }
 
@@ -120,14 +136,26 @@ void DrawRows(const widgets::Look& look, const ui::Context& context, ui::DrawLog
   };
   const analysis::Summary& before = change.before;
   const analysis::Summary& after = change.after;
+  // Steps of fewer tokens are no better for that they end earlier.
+  const bool differs_in_tokens = change.token_verdict.has_value();
+  const auto of_step = [&](ChangeVerdict verdict) {
+    return differs_in_tokens ? ChangeVerdict::kNotComparable : verdict;
+  };
   DrawRow(look, context.language,
           {"step_ns", Tr(context.language, Text::kMsP50), ms(before.step_ns, after.step_ns),
-           before.step_ns.p50, after.step_ns.p50, change.step_verdict},
+           before.step_ns.p50, after.step_ns.p50, of_step(change.step_verdict)},
           log);
+  if (differs_in_tokens) {
+    DrawRow(look, context.language,
+            {"tokens_per_second", Tr(context.language, Text::kTokensPerSecond),
+             FormatCount(before.tokens_per_second) + " → " + FormatCount(after.tokens_per_second),
+             before.tokens_per_second, after.tokens_per_second, *change.token_verdict},
+            log);
+  }
   DrawRow(look, context.language,
           {"exposed_ns", Tr(context.language, Text::kExposed),
            ms(before.exposed_ns, after.exposed_ns) + " ms", before.exposed_ns.p50,
-           after.exposed_ns.p50, change.exposed_verdict},
+           after.exposed_ns.p50, of_step(change.exposed_verdict)},
           log);
   const double peak_before = static_cast<double>(change.peak_before_bytes);
   const double peak_after = static_cast<double>(change.peak_after_bytes);
@@ -136,6 +164,14 @@ void DrawRows(const widgets::Look& look, const ui::Context& context, ui::DrawLog
            ShowChange(FormatBytes(change.peak_before_bytes), FormatBytes(change.peak_after_bytes)),
            peak_before, peak_after, VerdictOfPeak(change)},
           log);
+  if (differs_in_tokens) {
+    const auto tokens = [](const analysis::Summary& side) {
+      return FormatCount(side.tokens_per_second * side.step_ns.p50 / 1e9);
+    };
+    const std::string text =
+        TrFormat(context.language, Text::kChangeOfTokens, tokens(before), tokens(after));
+    log->Text("change.tokens", text, widgets::Paragraph(look, widgets::FaintOf(look), text));
+  }
   if (!change.complete) {
     const std::string text = TrFormat(context.language, Text::kChangeFewSteps, before.num_steps,
                                       after.num_steps, analysis::kLeastChangeSteps);

@@ -326,7 +326,7 @@ void RunsPanel::DrawStart(const PanelFrame& frame) {
   } else {
     ImGui::Dummy({0, 0});
   }
-  const std::string& error = frame.context.start_error;
+  const std::string error = ui::ErrorText(frame.context.language, frame.context.start_error);
   if (!error.empty()) frame.log->Text("start_error", error, ErrorLine(frame, error));
   DrawChanged(frame);
 }

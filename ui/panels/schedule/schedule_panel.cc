@@ -5,7 +5,10 @@
 #include <imgui_internal.h>
 
 #include <algorithm>
+#include <cmath>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -38,7 +41,7 @@ using plan::OpIndex;
 using ui::Text;
 
 constexpr size_t kMostEdited = size_t{1} << 18;  // bytes: more would slow every frame
-constexpr float kSelectedHeight = 92;
+constexpr float kSelectedHeight = 92;            // of what is said of an op
 constexpr float kNumberColumn = 44;
 constexpr float kWaitsColumn = 110;
 constexpr float kLeastStreamColumn = 80;  // where less is left, the grid scrolls to the side
@@ -81,6 +84,20 @@ std::string CellName(const plan::Schedule& schedule, const Op& op) {
     name.erase(micro_batch, 3);
   }
   return name;
+}
+
+// Of what stands under the grid while no op is selected; no more than of one.
+float HeightOfHow(const ScheduleFrame& frame) {
+  const widgets::TextStyle style = widgets::FaintOf(frame.look);
+  const std::string_view how = frame.Tr(Text::kScheduleHow);
+  const float needed =
+      style.font
+          ->CalcTextSizeA(frame.look.Px(style.size), FLT_MAX, widgets::ContentWidth(), how.data(),
+                          how.data() + how.size())
+          .y +
+      2 * ImGui::GetStyle().ItemSpacing.y;
+  const float most = std::max(frame.look.Px(kSelectedHeight), kSelectedHeight);
+  return std::clamp(needed, kSelectedHeight, most);
 }
 
 // In the column of its stream what it is.
@@ -150,7 +167,8 @@ bool SchedulePanel::ChooseSchedule(const ui::Context& context) {
   program_ = 0;
   typed_ = found->second.text;
   const auto run_id = context.snapshot->meta.find(std::string(trace_keys::kRunId));
-  typed_for_ = {context.snapshot->run_folder,
+  std::error_code ignored;
+  typed_for_ = {std::filesystem::weakly_canonical(context.snapshot->run_folder, ignored).string(),
                 run_id == context.snapshot->meta.end() ? "" : run_id->second, typed_};
   asked_ = nullptr;
   if (auto left = left_.extract(typed_for_)) {
@@ -426,7 +444,8 @@ void SchedulePanel::DrawGrid(const ScheduleFrame& frame) {
     return;
   }
   const plan::Program& program = sheet.schedule.programs[static_cast<size_t>(program_)];
-  const float selected = frame.look.Px(kSelectedHeight);
+  const float selected =
+      selected_ == plan::kNone ? HeightOfHow(frame) : frame.look.Px(kSelectedHeight);
   const float height = std::max(ImGui::GetContentRegionAvail().y - selected, frame.look.Px(80));
   const int num_columns = 2 + static_cast<int>(sheet.schedule.streams.size());
   constexpr ImGuiTableFlags kFlags =
@@ -484,7 +503,11 @@ void SchedulePanel::DrawText(const ScheduleFrame& frame) {
   const bool entered_click = widgets::Button(frame.look, "check", frame.Tr(Text::kScheduleCheck),
                                              widgets::Emphasis::kPrimary);
   if (is_changed_) {
+    const float button = ImGui::GetItemRectSize().y;
     ImGui::SameLine(0, frame.look.Px(10));
+    const char* revert = frame.Tr(Text::kScheduleRevert);
+    const float text = widgets::TextSize(frame.look, widgets::DimOf(frame.look), revert).y;
+    ImGui::SetCursorPosY(ImGui::GetCursorPosY() + std::round((button - text) / 2));
     DrawRevert(frame);
   }
   // What it says at length, under the text that it is about.

@@ -72,7 +72,7 @@ class SchedulePanel : public ui::Panel {
   std::string typed_;
   // A Schedule of a run. Another run may be in the same folder later.
   struct WhatIsTyped {
-    std::string run_folder;
+    std::string run_folder;  // canonical: a run may be opened by several spellings
     std::string run_id;
     std::string text;  // as the run has it
     auto operator<=>(const WhatIsTyped&) const = default;

@@ -68,8 +68,7 @@ void AreaMarker::HandleRuler(const ui::Context& context, const Axis& axis, const
   const query::Snapshot& snapshot = *context.snapshot;
   const float x = ImGui::GetIO().MousePos.x;
   const int edge = EdgeAt(context, axis, x);
-  const bool hovered_before = std::exchange(hovers_, ImGui::IsItemHovered());
-  if (hovered_before && !hovers_) commands->push_back(ui::SetHover{-1});
+  hovers_ = ImGui::IsItemHovered();
   if (hovers_) {
     commands->push_back(ui::SetHover{axis.Ns(x)});
     if (!ImGui::IsItemActive()) {

@@ -23,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kOutputFile = "output.txt";
+constexpr std::string_view kErrorPrefix = "error: ";
 constexpr size_t kMaxErrorLines = 6;
 constexpr size_t kMaxErrorBytes = 64 * 1024;
 
@@ -35,14 +36,14 @@ bool HasTrace(const std::string& folder) {
   return false;
 }
 
-// The line that names the error, if there is one, else the last lines.
+// What the line that names the error says, if there is one, else the last lines.
 std::string EndOfOutput(const fs::path& path) {
   const Result<FileEnd> end = ReadFileEnd(path, 0, kMaxErrorBytes);
   std::vector<std::string> lines;
   for (const std::string_view line :
        Split(end.ok() ? std::string_view(end->bytes) : std::string_view(), '\n')) {
     if (line.empty()) continue;
-    if (line.starts_with("error:")) return std::string(line);
+    if (line.starts_with(kErrorPrefix)) return std::string(line.substr(kErrorPrefix.size()));
     lines.emplace_back(line);
     if (lines.size() > kMaxErrorLines) lines.erase(lines.begin());
   }

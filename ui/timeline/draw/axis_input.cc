@@ -30,13 +30,8 @@ void AxisInput::Handle(const ui::Context& context, const Axis& axis, const char*
   const int64_t max_length_ns = run_ns + run_ns / 5;  // how far out the view may zoom
   const bool hovered = ImGui::IsItemHovered();
   const float x = ImGui::GetIO().MousePos.x;
-  const bool on_axis_before = on_axis_;
   on_axis_ = hovered && x >= axis.left() && x <= axis.right();
-  if (on_axis_) {
-    commands->push_back(ui::SetHover{axis.Ns(x)});
-  } else if (on_axis_before) {
-    commands->push_back(ui::SetHover{-1});
-  }
+  if (on_axis_) commands->push_back(ui::SetHover{axis.Ns(x)});
   NoteUse(context);
   if (hovered && x >= axis.left()) HandleWheel(context, axis, max_length_ns, commands);
   HandleDrag(context, axis, commands);
