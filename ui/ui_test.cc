@@ -259,6 +259,9 @@ TEST(Values, ARunIsCalledPausedWhileItsTrainingSaysSo) {
   EXPECT_EQ(StateWord(context), Text::kLive);  // nothing answers
   context.control.connection = ConnectionState::kConnected;
   EXPECT_EQ(StateWord(context), Text::kPaused);
+  snapshot->is_behind = true;
+  EXPECT_EQ(StateWord(context), Text::kLoading);
+  snapshot->is_behind = false;
   snapshot->state = query::TraceState::kCut;
   EXPECT_EQ(StateWord(context), Text::kCut);
 }

@@ -39,7 +39,7 @@ std::string ValueAtStep(const query::Snapshot& snapshot, std::string_view key, i
 
 Text StateWord(const Context& context) {
   const query::Snapshot& snapshot = *context.snapshot;
-  if (snapshot.loading) return Text::kLoading;
+  if (snapshot.loading || snapshot.is_behind) return Text::kLoading;
   switch (snapshot.state) {
     case query::TraceState::kCut:
       return Text::kCut;

@@ -127,11 +127,19 @@ class RemedySearch {
   std::optional<Remedy> Try(Remedy remedy) {
     ++num_tries_;
     const Result<config::Config> changed = With(config_, remedy.settings, question_.only_live);
-    if (!changed.ok()) return std::nullopt;
+    if (!changed.ok() || IsInForce(*changed)) return std::nullopt;
     const Result<int64_t> needed = question_.needed(*changed);
     if (!needed.ok()) return std::nullopt;
     remedy.needed_bytes = *needed;
     return remedy;
+  }
+
+  // To leave a training as it is, or its strategy where that was to change, is no remedy.
+  bool IsInForce(const config::Config& changed) const {
+    if (question_.in_force == nullptr) return false;
+    const std::string& strategy = question_.in_force->Get(kStrategy);
+    const bool goes_back = config_.Get(kStrategy) != strategy && changed.Get(kStrategy) == strategy;
+    return goes_back || changed.Values() == question_.in_force->Values();
   }
 
   bool Fits(const Remedy& remedy) const { return remedy.needed_bytes <= question_.limit_bytes; }

@@ -36,6 +36,7 @@ struct Question {
   int64_t limit_bytes = 0;
   bool only_live = false;  // what a running training could change to
   Needed needed = NeededBytes;
+  const config::Config* in_force = nullptr;  // of a training that goes on without; borrowed
 };
 
 // One option of AllMemoryOptions() after the other; where not enough fit, two of them together,

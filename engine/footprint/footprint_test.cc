@@ -145,6 +145,25 @@ TEST(AdviceTest, AMoveOfStateThatDoesNotFitSaysWhatDoes) {
                              Not(HasSubstr("What fits"))));
 }
 
+// From ddp to hybrid_grad_op: to stay with ddp is no option, others are.
+TEST(AdviceTest, WhatIsInForceIsNoOption) {
+  const config::Config now = Small({{"strategy", "ddp"}});
+  const config::Config wanted = Small({{"strategy", "hybrid_grad_op"}});
+  Question question{.limit_bytes = 1000, .only_live = true};
+  question.needed = [](const config::Config& changed) -> Result<int64_t> {
+    const std::string& strategy = changed.Get("strategy");
+    return strategy == "ddp" || strategy == "full" ? 1000 : 3000;
+  };
+  EXPECT_EQ(Advise(wanted, 3000, question).fitting.front().settings.at("strategy"), "ddp");
+  question.in_force = &now;
+  const Advice advice = Advise(wanted, 3000, question);
+  ASSERT_FALSE(advice.fitting.empty());
+  EXPECT_EQ(advice.fitting.front().settings.at("strategy"), "full");
+  for (const Remedy& remedy : advice.fitting) {
+    EXPECT_NE(remedy.settings, (Settings{{"strategy", "ddp"}}));
+  }
+}
+
 TEST(AdviceTest, WhatIsSaidToFitDoes) {
   for (const config::Config& config : OfEachStrategy()) {
     const int64_t needed = NeededBytes(config).value();

@@ -76,7 +76,7 @@ Status RunChecks::CheckChange(const config::Config& before, const config::Config
     return BytesOfMove(layout_before, layout, ranks_.job().master);
   };
   const int64_t limit_bytes = after.GetInt("engine.memory_limit");
-  footprint::Question question{.limit_bytes = limit_bytes, .only_live = true};
+  footprint::Question question{.limit_bytes = limit_bytes, .only_live = true, .in_force = &before};
   question.needed = [&](const config::Config& config) -> Result<int64_t> {
     SHARDSCOPE_ASSIGN_OR_RETURN(const footprint::Footprint footprint, FootprintWith(config));
     return std::max(footprint.needed_bytes(), bytes_of_move(footprint.schedule));

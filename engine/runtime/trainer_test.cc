@@ -457,8 +457,9 @@ TEST_F(TrainerTest, ALiveChangeThatDoesNotFitIsRefusedAndTheRunGoesOn) {
   // With what it says beside, it is taken.
   config::Config wanted = config_;
   ASSERT_TRUE(config::ApplyLive({{"strategy", "grad_op"}}, &wanted).ok());
-  const auto advice = footprint::Advise(wanted, footprint::NeededBytes(wanted).value(),
-                                        {.limit_bytes = needed, .only_live = true});
+  const auto advice =
+      footprint::Advise(wanted, footprint::NeededBytes(wanted).value(),
+                        {.limit_bytes = needed, .only_live = true, .in_force = &config_});
   ASSERT_FALSE(advice.fitting.empty());
   // What is said is taken. One that moves state, which a running training has to hold twice, is
   // not.

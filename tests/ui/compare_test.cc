@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 #include <variant>
 
 #include "tests/lesson/lesson_snapshot.h"
@@ -135,6 +136,7 @@ TEST_F(CompareTest, ARunIsGivenInTheFormAndEveryNumberIsThatOfTheCommand) {
     steps += std::get<int64_t>(Drawn(fmt::format("bin_b:{}", bin))->value);
   }
   EXPECT_EQ(steps, direct.b.num_steps);
+  EXPECT_THAT(Drawn("histogram")->text, HasSubstr("share"));
   for (size_t at = 0; at < direct.rows.size(); ++at) {
     const int row = static_cast<int>(at);
     ASSERT_NE(Drawn(fmt::format("row:{}", row)), nullptr);
@@ -247,6 +249,29 @@ TEST_F(CompareTest, BinsOfRunsThatAreFarApartAreLogarithmicAndSaySo) {
   const auto middle_ns = std::get<int64_t>(Drawn("histogram_middle")->value);
   EXPECT_GT(middle_ns, 50 * kCompareMs);  // of 5 and 607 it is 55
   EXPECT_LT(middle_ns, 60 * kCompareMs);
+}
+
+// Six steps of A are in one bin, three of B in another: each is all of its side.
+TEST_F(CompareTest, BinsAreSharesOfTheirSide) {
+  const auto steps = [](int32_t first, int32_t last) {
+    return analysis::Scope{.kind = analysis::ScopeKind::kSteps, .first = first, .last = last};
+  };
+  harness_.shell().Post(ui::CompareWith{b_, steps(2, 7), steps(2, 4)});
+  ASSERT_TRUE(Shown("bin_b:0"));
+  const auto tallest = [this](const char* side) {
+    std::pair<float, int64_t> most;  // height, steps
+    for (int bin = 0; Drawn(fmt::format("bin_{}:{}", side, bin)) != nullptr; ++bin) {
+      const ui::DrawnItem& item = *Drawn(fmt::format("bin_{}:{}", side, bin));
+      most = std::max(most, {item.box.y1 - item.box.y0, std::get<int64_t>(item.value)});
+    }
+    return most;
+  };
+  const auto [height_a, steps_a] = tallest("a");
+  const auto [height_b, steps_b] = tallest("b");
+  EXPECT_EQ(steps_a, 6);
+  EXPECT_EQ(steps_b, 3);
+  EXPECT_GT(height_a, 5);
+  EXPECT_NEAR(height_a, height_b, 2);
 }
 
 TEST_F(CompareTest, ChineseNamesPhases) {

@@ -57,6 +57,22 @@ TEST_F(StartPageTest, HasACardForEachPresetItNames) {
   EXPECT_NE(Drawn("runs", "new_run"), nullptr);
 }
 
+TEST_F(StartPageTest, NoLineOfAChineseCardBeginsWithAComma) {
+  harness_.shell().Post(ui::SetLanguage{ui::Language::kChinese});
+  harness_.Frames(8);
+  size_t num_lines = 0;
+  for (const panels::StartCard& card : panels::StartCards()) {
+    const std::string id = *card.preset == '\0' ? "trace" : card.preset;
+    const ui::DrawnItem* what = Drawn("runs", "card_what:" + id);
+    ASSERT_NE(what, nullptr) << id;
+    for (const char* closing : {"\n，", "\n。", "\n：", "\n）"}) {
+      EXPECT_THAT(what->text, testing::Not(HasSubstr(closing))) << id;
+    }
+    num_lines += static_cast<size_t>(std::ranges::count(what->text, '\n')) + 1;
+  }
+  EXPECT_GT(num_lines, panels::StartCards().size());  // some have several
+}
+
 TEST_F(StartPageTest, TheCardOfATracePutsTheKeyboardIntoTheField) {
   EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
     test->MouseMoveToPos(PlaceOf(harness_, "runs", "card:trace"));

@@ -207,6 +207,26 @@ TEST_F(StatesTest, ARunThatFailedIsNotCalledFinished) {
   EXPECT_EQ(Text("top_bar", "state"), "CUT");
 }
 
+// Its steps come when all other rows that were there are read.
+TEST_F(StatesTest, ALiveRunWhoseFirstRowsAreStillReadIsLoadingAndHasNoFigures) {
+  query::Snapshot run = *analysis::MakeLessonSnapshot(2, 24, 12);
+  const query::Snapshot whole = run;
+  run.state = query::TraceState::kLive;
+  run.is_behind = true;
+  for (query::RankRows& rows : run.ranks) rows.steps = {};
+  Open(run);
+  EXPECT_EQ(Text("top_bar", "state"), "LOADING");
+  for (const char* id : {"step_ns_p50", "exposed_ns_p50", "overlap_ratio"}) {
+    EXPECT_EQ(Text("top_bar", id), "–") << id;
+  }
+  run = whole;
+  run.state = query::TraceState::kLive;
+  ++run.generation;
+  Open(run);
+  EXPECT_EQ(Text("top_bar", "state"), "LIVE");
+  EXPECT_NE(Text("top_bar", "exposed_ns_p50"), "–");
+}
+
 TEST_F(StatesTest, ATraceOfAFileThatIsNotWholeIsCalledCutAndSaysWhy) {
   query::Snapshot run = *analysis::MakeLessonSnapshot(2, 24, 12);
   run.state = query::TraceState::kFinished;
@@ -254,6 +274,33 @@ TEST_F(StatesTest, ARangeWhoseEndWasNotSeenIsOpenAndDetailsSaySo) {
   EXPECT_EQ(Text("details", "ended"), "not seen");
   EXPECT_EQ(Text("details", "duration"), "");
   EXPECT_THAT(Text("details", "meaning"), HasSubstr("still open"));
+}
+
+TEST_F(StatesTest, ACollectiveThatIsScheduledWasAskedForAndHasNotBegun) {
+  query::Snapshot run = RecordedProgram();
+  run.meta["imported"] = "flight_recorder";
+  run.tracks.push_back(
+      {query::TrackId(1), 0, "collectives of group 0", query::TrackRole::kHost, 0});
+  for (const char* name : {"", "nccl:all_gather (not ended)"}) run.names.Append(name);
+  run.ranks[0].spans.Append(
+      {query::SpanId(1), query::TrackId(1), 1'400'000, 6'000'000, 1, query::SpanCategory::kWait});
+  query::FlightEntry entry;
+  entry.sequence = 1;
+  entry.group = "0";
+  run.flight_entries.Append(entry);
+  Open(run);
+  EXPECT_TRUE(harness_.Drive([&](ImGuiTestContext* test) {
+    test->MouseMoveToPos(PlaceOf(harness_, "timeline", "range:0:1"));
+    test->MouseClick();
+  }));
+  harness_.Frames(4);
+  EXPECT_EQ(harness_.context().selection.span, query::SpanId(1));
+  EXPECT_EQ(Text("details", "asked_for"), "0.400 ms, not begun");
+  for (const char* id : {"started", "ended", "duration"}) EXPECT_EQ(Text("details", id), "") << id;
+  EXPECT_THAT(Text("details", "meaning"), HasSubstr("had not begun"));
+  harness_.shell().Post(ui::SetLanguage{ui::Language::kChinese});
+  harness_.Frames(4);
+  EXPECT_EQ(Text("details", "asked_for"), "0.400 ms，尚未开始");
 }
 
 // From the dumps of flight recorders.

@@ -95,7 +95,8 @@ void BoundedBuilder::Remember(const store::RowBatch& batch) {
 }
 
 void BoundedBuilder::Add(store::RowBatch batch, bool more) {
-  is_behind_ = more;
+  has_caught_up_ = has_caught_up_ || !more;
+  is_behind_ = !has_caught_up_;
   Remember(batch);
   AddTo(&shown_, &batch);
   if (next_.filter) {

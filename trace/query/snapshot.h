@@ -83,8 +83,8 @@ struct Snapshot {
   // Only some steps of a large finished trace, without memory events: the whole is still being
   // read.
   bool loading = false;
-  // Of any other run: rows that are there already wait to be read, and not all tables have got as
-  // far.
+  // Of any other run: rows that were there when it was opened are still being read. Its steps come
+  // when all others have.
   bool is_behind = false;
   TraceState state = TraceState::kLive;
   std::string run_folder;

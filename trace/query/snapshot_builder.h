@@ -37,7 +37,7 @@ class SnapshotBuilder {
   // The next Snapshot has the one after this.
   void SetGeneration(uint64_t generation) { current_.generation = generation; }
 
-  // Whether rows that are there already wait to be read.
+  // Whether rows that were there when the run was opened wait to be read.
   void SetBehind(bool is_behind) { current_.is_behind = is_behind; }
 
   // Only rows of this part of the run come.

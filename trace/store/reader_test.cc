@@ -283,6 +283,48 @@ TEST_F(Hostile, AfterTheEndOfAWriterIsFoundItsFileIsReadOnceMore) {
   EXPECT_FALSE(reads_more());
 }
 
+// A Read takes so many rows of a table that all steps would come with the first of their op runs.
+TEST_F(Hostile, StepsOfALongRunComeWhenAllOpRunsHave) {
+  constexpr int64_t kSteps = 1200;
+  constexpr int64_t kOps = 100;
+  auto writer = TraceWriter::Create(folder_);
+  ASSERT_TRUE(writer.ok()) << writer.message();
+  ASSERT_TRUE(writer.value()->Begin().ok());
+  for (int64_t step = 0; step < kSteps; ++step) {
+    for (int64_t at = 0; at < kOps; ++at) {
+      schema::OpRunRow run;
+      run.id = schema::OpRunId(1 + step * kOps + at);
+      run.step = step;
+      run.blocking_kind = "none";
+      ASSERT_TRUE(writer.value()->Insert(run).ok());
+    }
+    schema::StepRow row;
+    row.id = schema::StepId(1 + step);
+    row.step = step;
+    ASSERT_TRUE(writer.value()->Insert(row).ok());
+  }
+  ASSERT_TRUE(writer.value()->Commit().ok());
+  const Result<RunFiles> run = FindRun(folder_);
+  ASSERT_TRUE(run.ok()) << run.message();
+  const auto source = RunSource::Open(*run);
+  ASSERT_TRUE(source.ok()) << source.message();
+  int64_t op_runs = 0;
+  int64_t steps = 0;
+  int reads = 0;
+  for (bool more = true; more; ++reads) {
+    RowBatch batch;
+    const Result<bool> left = source.value()->Read(&batch);
+    ASSERT_TRUE(left.ok()) << left.message();
+    more = *left;
+    op_runs += static_cast<int64_t>(batch.Get<schema::OpRunRow>().size());
+    for (const schema::StepRow& row : batch.Get<schema::StepRow>()) EXPECT_EQ(row.step, steps++);
+    EXPECT_EQ(steps, more ? 0 : kSteps);
+  }
+  EXPECT_GT(reads, 1);
+  EXPECT_EQ(steps, kSteps);
+  EXPECT_EQ(op_runs, kSteps * kOps);
+}
+
 // A folder has the name of the finished file.
 TEST_F(Hostile, AFinishedFileThatCannotTakeItsPlaceLeavesTheLiveOneAlone) {
   auto writer = TraceWriter::Create(folder_);

@@ -202,19 +202,25 @@ void FileSource::SayRemoved(size_t first_meta, RowBatch* batch) {
   meta.erase(std::remove_if(begin, meta.end(), is_count), meta.end());
 }
 
+// Steps come last, once nothing else waits: there are so few of them that one Read would have them
+// all beside the first of their op runs, and figures of a step without these are false.
 Result<bool> FileSource::ReadTables(RowBatch* batch) {
   bool more = false;
   const size_t first_meta = batch->Get<schema::MetaRow>().size();
   Status status = reader_->database().Execute("BEGIN");
-  for (size_t table = 0; table < schema::kNumTables && status.ok(); ++table) {
-    if (batch->At(table).table().derived) continue;
+  const auto read = [&](size_t table) {
     const Result<bool> left = ReadTable(&batch->At(table));
     if (left.ok()) {
       more |= left.value();
     } else {
       status = left.status();
     }
+  };
+  constexpr size_t kSteps = kTable<schema::StepRow>.index;
+  for (size_t table = 0; table < schema::kNumTables && status.ok(); ++table) {
+    if (table != kSteps && !batch->At(table).table().derived) read(table);
   }
+  if (status.ok() && !more) read(kSteps);
   if (status.ok()) status = ReadState();
   const Status ended = reader_->database().Execute("COMMIT");
   if (!status.ok()) return status;

@@ -309,6 +309,33 @@ TEST(TrainerProcess, TheErrorIsWhatItsLineSays) {
   std::filesystem::remove_all(folder);
 }
 
+// Of a trainer that says an error and makes nothing, as where memory does not suffice.
+TEST(TrainerProcess, OfARefusedStartNothingIsLeft) {
+  const std::string root = testing::TempDir() + "/shardscope_refused_start";
+  std::filesystem::remove_all(root);
+  std::filesystem::create_directories(root);
+  const std::string trainer = root + "/trainer";
+  for (const bool writes_run : {false, true}) {
+    const std::string folder = root + (writes_run ? "/begun" : "/refused");
+    std::ofstream(trainer) << "#!/bin/sh\n"
+                           << (writes_run ? "touch \"$2/run.toml\"\n" : "")
+                           << "echo 'error: out of memory' >&2\n";
+    std::filesystem::permissions(trainer, std::filesystem::perms::owner_all);
+    auto started = TrainerProcess::Launch(trainer, {folder, {}, {}});
+    ASSERT_TRUE(started.ok()) << started.message();
+    TrainerProcess::State state = TrainerProcess::State::kStarting;
+    while (state == TrainerProcess::State::kStarting) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      state = started->Poll();
+    }
+    EXPECT_EQ(state, TrainerProcess::State::kFailed);
+    EXPECT_EQ(started->error(), "out of memory");
+    EXPECT_EQ(std::filesystem::exists(folder + "/output.txt"), writes_run);
+    EXPECT_EQ(std::filesystem::exists(folder), writes_run);
+  }
+  std::filesystem::remove_all(root);
+}
+
 TEST(Settings, BrokenFileGivesTheDefaults) {
   const std::string folder = testing::TempDir() + "/shardscope_broken_settings";
   std::filesystem::create_directories(folder);

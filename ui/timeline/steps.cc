@@ -37,7 +37,8 @@ std::optional<StepSpan> UnfinishedStep(const query::RankRows& rows) {
   // Rows of one step come from several threads: those of two steps mix, not those of three.
   for (size_t at = rows.op_runs.size(); at-- > 0;) {
     const query::OpRun& run = rows.op_runs[at];
-    if (run.step < finished) break;
+    // Without steps, as while a run's first rows are read, there may be very many rows.
+    if (run.step < finished || (unfinished && run.step < unfinished->step - 1)) break;
     if (run.step == finished || (unfinished && run.step < unfinished->step)) continue;
     const StepSpan span{run.step, std::min(run.issued_ns, run.started_ns), run.ended_ns};
     if (!unfinished || run.step > unfinished->step) unfinished = span;

@@ -58,13 +58,15 @@ ui::Box DrawTextClipped(const Look& look, const TextStyle& style, ImVec2 at, flo
   return DrawText(look, style, at, std::string(text.data(), end).append(kEllipsis));
 }
 
+std::string WithLineBreaks(const Look& look, const TextStyle& style, std::string_view text,
+                           float width) {
+  if (!HasIdeographs(text)) return std::string(text);
+  return BreakLines(text, width - 1,
+                    [&](std::string_view line) { return TextSize(look, style, line).x; });
+}
+
 ui::Box Paragraph(const Look& look, const TextStyle& style, std::string_view text) {
-  std::string broken;
-  if (HasIdeographs(text)) {
-    broken = BreakLines(text, ContentWidth() - 1,
-                        [&](std::string_view line) { return TextSize(look, style, line).x; });
-  }
-  const std::string_view lines = broken.empty() ? text : broken;
+  const std::string lines = WithLineBreaks(look, style, text, ContentWidth());
   ImGui::PushFont(style.font, style.size);
   ImGui::PushStyleColor(ImGuiCol_Text, style.color);
   ImGui::PushTextWrapPos(0);

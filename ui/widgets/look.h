@@ -58,6 +58,11 @@ ui::Box DrawTextCentered(const Look& look, const TextStyle& style, const ui::Box
 ui::Box DrawTextClipped(const Look& look, const TextStyle& style, ImVec2 at, float max_width,
                         std::string_view text);
 
+// The text with a '\n' where a line of `width` ends, if it has Chinese (line_breaks.h); else as it
+// is, for Dear ImGui to wrap.
+std::string WithLineBreaks(const Look& look, const TextStyle& style, std::string_view text,
+                           float width);
+
 // As an item of the layout, wrapped at the content's right edge.
 ui::Box Paragraph(const Look& look, const TextStyle& style, std::string_view text);
 

@@ -78,8 +78,10 @@ ui::Box TooltipAt(const Look& look, ImVec2 point, std::string_view title, std::s
                   Color border, std::span<const ui::Box> clear_of) {
   const TextStyle title_style = detail.empty() ? TextOf(look) : BoldOf(look);
   const TextStyle detail_style = DimOf(look);
-  const ImVec2 title_size = WrappedSize(look, title_style, title);
-  const ImVec2 detail_size = WrappedSize(look, detail_style, detail);
+  const std::string title_lines = WithLineBreaks(look, title_style, title, look.Px(kWrapWidth));
+  const std::string detail_lines = WithLineBreaks(look, detail_style, detail, look.Px(kWrapWidth));
+  const ImVec2 title_size = WrappedSize(look, title_style, title_lines);
+  const ImVec2 detail_size = WrappedSize(look, detail_style, detail_lines);
   const float gap = detail.empty() ? 0 : look.Px(kLineGap);
   const ImVec2 size(std::max(title_size.x, detail_size.x) + 2 * look.Px(kPaddingX),
                     title_size.y + gap + detail_size.y + 2 * look.Px(kPaddingY));
@@ -98,9 +100,9 @@ ui::Box TooltipAt(const Look& look, ImVec2 point, std::string_view title, std::s
   list->AddRectFilled({box.x0, box.y0}, {box.x1, box.y1}, look.theme.surface.raised, rounding);
   list->AddRect({box.x0, box.y0}, {box.x1, box.y1}, border, rounding, look.Px(1));
   const ImVec2 at(box.x0 + look.Px(kPaddingX), box.y0 + look.Px(kPaddingY));
-  DrawWrapped(look, title_style, at, title);
+  DrawWrapped(look, title_style, at, title_lines);
   if (!detail.empty()) {
-    DrawWrapped(look, detail_style, {at.x, at.y + title_size.y + gap}, detail);
+    DrawWrapped(look, detail_style, {at.x, at.y + title_size.y + gap}, detail_lines);
   }
   if (look.log != nullptr) {
     std::string text(title);

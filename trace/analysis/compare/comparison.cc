@@ -76,6 +76,7 @@ class Rows {
     }
     std::vector<ComparedRow> rows;
     for (const auto& [key, lists] : places_) rows.push_back(RowOf(key, lists));
+    SayWhereNextOpsRun(&rows);
     std::ranges::stable_sort(rows, [](const ComparedRow& a, const ComparedRow& b) {
       return std::abs(a.on_path.ns()) > std::abs(b.on_path.ns());
     });
@@ -96,6 +97,29 @@ class Rows {
     std::vector<RowStep> joined;
     for (const auto* list : lists) joined.insert(joined.end(), list->begin(), list->end());
     return joined;
+  }
+
+  static void SayWhereNextOpsRun(std::vector<ComparedRow>* rows) {
+    std::set<RowKey> in_a;
+    std::set<RowKey> in_b;
+    for (const ComparedRow& row : *rows) {
+      if (row.a_count > 0) in_a.insert(AsIdle(row.key));
+      if (row.b_count > 0) in_b.insert(AsIdle(row.key));
+    }
+    for (ComparedRow& row : *rows) {
+      // In front of the end of a step, or of an op of no row of its own.
+      const RowKey key = AsIdle(row.key);
+      if (row.key.part != StepPart::kIdle || (!in_a.contains(key) && !in_b.contains(key))) continue;
+      row.a_has_next = in_a.contains(key);
+      row.b_has_next = in_b.contains(key);
+    }
+  }
+
+  // The row of idle time in front of the ops of a row.
+  static RowKey AsIdle(RowKey key) {
+    key.part = StepPart::kIdle;
+    key.communicator.clear();
+    return key;
   }
 
   ComparedRow RowOf(const RowKey& key, const Lists& lists) const {
@@ -170,8 +194,8 @@ bool Comparison::DiffersInTokens() const {
 
 RowState StateOf(const ComparedRow& row) {
   const bool is_op = row.key.part != StepPart::kIdle;
-  if (is_op && row.a_count == 0) return RowState::kAdded;
-  if (is_op && row.b_count == 0) return RowState::kGone;
+  if (is_op ? row.a_count == 0 : !row.a_has_next) return RowState::kAdded;
+  if (is_op ? row.b_count == 0 : !row.b_has_next) return RowState::kGone;
   const Shift& shift = row.on_path.shift;
   if (!shift.excludes_zero()) return RowState::kAlike;
   return shift.low_ns > 0 ? RowState::kSlower : RowState::kFaster;
@@ -204,8 +228,7 @@ Comparison Compare(const ComparedRun& a, const ComparedRun& b) {
   comparison.histogram = HistogramOf(comparison.a.step_ns, comparison.b.step_ns);
   const bool one_imported = a.snapshot->IsImported() != b.snapshot->IsImported();
   comparison.rows = Rows(sides, comparison.units, one_imported).Take();
-  comparison.settings = SettingDifferences(*a.snapshot, comparison.a.first_step, *b.snapshot,
-                                           comparison.b.first_step);
+  comparison.settings = SettingDifferences(*a.snapshot, sides.a.steps, *b.snapshot, sides.b.steps);
   const WorkByName work_a = WorkOf(*a.snapshot, sides.a);
   const WorkByName work_b = WorkOf(*b.snapshot, sides.b);
   comparison.work_is_of_gpu = work_a.of_gpu && work_b.of_gpu;

@@ -24,13 +24,16 @@ struct ComparedRow {
   std::string b_unit;  // B's, if that is another
   double a_count = 0;  // ops of a rank in a step; 0: not in A
   double b_count = 0;
+  // Of idle time, which is no op: whether the op that it is in front of runs on that side.
+  bool a_has_next = true;
+  bool b_has_next = true;
   double a_busy_ns = 0;  // that they took, hidden or not
   double b_busy_ns = 0;
   Delta on_path;
   RowPlace place;  // in A; none where A has no such op
 };
 
-// What became of a row in B. Idle time is no op: it is never added or gone.
+// What became of a row in B. Idle time is added or gone with the op that it is in front of.
 enum class RowState : uint8_t { kAlike, kSlower, kFaster, kAdded, kGone };
 RowState StateOf(const ComparedRow& row);
 

@@ -44,6 +44,11 @@ TEST(RowPlace, WhatIsOnlyInOneIsAddedOrGone) {
   EXPECT_EQ(StateOf(row), RowState::kGone);
   row.key.part = StepPart::kIdle;
   EXPECT_EQ(StateOf(row), RowState::kAlike);
+  row.b_has_next = false;
+  EXPECT_EQ(StateOf(row), RowState::kGone);
+  row.b_has_next = true;
+  row.a_has_next = false;
+  EXPECT_EQ(StateOf(row), RowState::kAdded);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "trace/analysis/capped_sum.h"
 #include "trace/analysis/config_at.h"
 #include "trace/analysis/memory/memory.h"
+#include "trace/base/text.h"
 #include "trace/base/trace_keys.h"
 #include "trace/query/rows.h"
 
@@ -41,10 +42,43 @@ std::optional<int> MedianLead(const MeasuredSide& side, std::string_view phase) 
   return leads[leads.size() / 2];
 }
 
+// Of more than these the first and the last.
+constexpr size_t kMostValues = 3;
+
+std::string InOneLine(const std::vector<std::string>& values) {
+  if (values.size() <= kMostValues) return Join(values, kThen);
+  return Join({values.front(), "...", values.back()}, kThen);
+}
+
+// Of each key what was in force in one of `steps` after the other.
+Values ConfigOver(const query::Snapshot& snapshot, const std::vector<int32_t>& steps) {
+  if (steps.empty()) return {};
+  std::set<int32_t> after_change = {steps.front()};
+  for (const query::Marker& marker : snapshot.markers) {
+    if (marker.kind != Name(query::MarkerKind::kChange) || marker.step <= steps.front()) continue;
+    const auto step = std::lower_bound(steps.begin(), steps.end(), marker.step);
+    if (step != steps.end()) after_change.insert(*step);
+  }
+  std::map<std::string, std::vector<std::string>> values;
+  for (const int32_t step : after_change) {
+    for (auto& [key, value] : ConfigAt(snapshot, step)) {
+      std::vector<std::string>& of_key = values[key];
+      // What "auto" comes to is no change.
+      if (!of_key.empty() && of_key.back().starts_with("auto:")) of_key.clear();
+      if (of_key.empty() || of_key.back() != value) of_key.push_back(value);
+    }
+  }
+  Values config;
+  for (const auto& [key, of_key] : values) config[key] = InOneLine(of_key);
+  return config;
+}
+
 }  // namespace
 
-std::vector<SettingDifference> SettingDifferences(const query::Snapshot& a, int32_t first_a,
-                                                  const query::Snapshot& b, int32_t first_b) {
+std::vector<SettingDifference> SettingDifferences(const query::Snapshot& a,
+                                                  const std::vector<int32_t>& steps_a,
+                                                  const query::Snapshot& b,
+                                                  const std::vector<int32_t>& steps_b) {
   std::vector<SettingDifference> differences;
   const auto add = [&differences](std::string_view key, std::string in_a, std::string in_b) {
     if (in_a != in_b) differences.push_back({std::string(key), std::move(in_a), std::move(in_b)});
@@ -52,8 +86,8 @@ std::vector<SettingDifference> SettingDifferences(const query::Snapshot& a, int3
   for (const std::string_view fact : kFacts)
     add(fact, ValueOf(a.meta, fact), ValueOf(b.meta, fact));
   if (a.IsImported() != b.IsImported()) return differences;
-  const Values config_a = ConfigAt(a, first_a);
-  const Values config_b = ConfigAt(b, first_b);
+  const Values config_a = ConfigOver(a, steps_a);
+  const Values config_b = ConfigOver(b, steps_b);
   std::set<std::string> keys;
   for (const auto& [key, value] : config_a) keys.insert(key);
   for (const auto& [key, value] : config_b) keys.insert(key);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trace/analysis/compare/side.h"
@@ -11,7 +12,11 @@
 
 namespace shardscope::analysis {
 
-// One key with two values; empty: that side has none.
+// Between the values of a key that a knob was turned to in the steps that are compared.
+inline constexpr std::string_view kThen = ", then ";
+
+// One key with two values; empty: that side has none. Several of a side, in the order in which they
+// came, have kThen between them.
 struct SettingDifference {
   std::string key;
   std::string a;
@@ -19,10 +24,12 @@ struct SettingDifference {
 };
 
 // The facts of the runs that differ (ranks, device, model, ...), then the keys of the configuration
-// in force at `first_a` and `first_b`, the first steps that are compared. Names of runs and sockets
-// are left out; the configuration, too, unless both are our own runs or both were imported.
-std::vector<SettingDifference> SettingDifferences(const query::Snapshot& a, int32_t first_a,
-                                                  const query::Snapshot& b, int32_t first_b);
+// in force in `steps_a` and `steps_b`, the steps that are compared, ascending. Names of runs and
+// sockets are left out; the configuration, too, unless both are our own runs or both were imported.
+std::vector<SettingDifference> SettingDifferences(const query::Snapshot& a,
+                                                  const std::vector<int32_t>& steps_a,
+                                                  const query::Snapshot& b,
+                                                  const std::vector<int32_t>& steps_b);
 
 // Steps of the range, behind its first one, at which a knob was turned; ascending.
 std::vector<int32_t> KnobsTurnedWithin(const query::Snapshot& snapshot,

@@ -181,9 +181,13 @@ bool ComeLastTooOften(double last_share, double num_late, double num_ranks) {
   return last_share >= by_chance + (1 - by_chance) / 4;
 }
 
-// The step in which `ranks` were late by most.
-int32_t WorstStepOf(const RankGrid& grid, const ScopedSteps& scope,
+// The step in which `ranks` delayed the others by most, which advice names too; where the front
+// does not show that, in which they were late by most.
+int32_t WorstStepOf(const RankGrid& grid, const ScopedSteps& scope, const Front& front,
                     const std::vector<int32_t>& ranks) {
+  for (const RankDelay& delay : front.delays) {
+    if (delay.is_lasting && std::ranges::binary_search(ranks, delay.rank)) return delay.worst_step;
+  }
   int32_t worst_step = scope.first_timed;
   int64_t worst_ns = -1;
   for (size_t step = 0; step < grid.steps.size(); ++step) {
@@ -295,7 +299,7 @@ RankFindings FindInRanks(const RankGrid& grid, const ScopedSteps& scope, const F
   findings.straggler = StragglerOf(findings, late);
   if (!findings.straggler) findings.straggler = DelayedRank(findings, front);
   if (findings.straggler) {
-    findings.straggler->worst_step = WorstStepOf(grid, scope, findings.straggler->ranks);
+    findings.straggler->worst_step = WorstStepOf(grid, scope, front, findings.straggler->ranks);
     AddDelay(front, &*findings.straggler);
   }
   AddGroups(ToleranceOf(findings.ranks, spreads), &findings);

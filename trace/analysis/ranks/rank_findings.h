@@ -42,7 +42,7 @@ struct Straggler {
   // To how many they come last: of one rank of its collectives, of several of all.
   double last_share = 0;
   double late_ns = 0;      // mean of these
-  int32_t worst_step = 0;  // in which they were late by most
+  int32_t worst_step = 0;  // in which they delayed the others by most
   // What this costs all ranks, along the front of each step; 0: the front does not show it.
   double delay_ns_per_step = 0;
   double delay_share = 0;  // of the steps' time

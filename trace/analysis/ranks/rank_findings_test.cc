@@ -101,6 +101,20 @@ TEST(RankFindings, TheSlowRankIsNamedWithItsShare) {
   EXPECT_EQ(findings.groups[1], (std::vector<int32_t>{37}));
 }
 
+// Where the front shows the delay, it is the step that advice names.
+TEST(RankFindings, TheWorstStepIsThatOfTheFrontWhereItIsShown) {
+  RankGrid grid = EqualRanks(8, 20);
+  MakeSlow({5}, &grid);
+  for (size_t cell = 0; cell < grid.cells.size(); ++cell) {
+    if (cell == 5 * 20 + 3) grid.cells[cell].late_ns += 50'000'000;
+  }
+  Front front;
+  EXPECT_EQ(FindInRanks(grid, Steps(0, 19), front).straggler->worst_step, 3);
+  front.delays.push_back({.rank = 2, .is_lasting = true, .worst_step = 9});
+  front.delays.push_back({.rank = 5, .is_lasting = true, .worst_step = 7});
+  EXPECT_EQ(FindInRanks(grid, Steps(0, 19), front).straggler->worst_step, 7);
+}
+
 // Late to one collective of each step: too few for its share of the last places, and still all
 // wait.
 TEST(RankFindings, WhoeverTheFrontNamesIsNamed) {

@@ -362,6 +362,8 @@ std::string PlacedBy(query::ClockMethod method) {
 std::string ClocksText(const Report& report) {
   if (report.clocks.empty()) return "";
   if (report.clocks.size() == 1) {
+    // Dumps of flight recorders do not say whose they are.
+    if (report.clocks.front().processes.empty()) return "";
     return fmt::format("\nProcesses on one clock: {}\n", report.clocks.front().processes);
   }
   Table table({"processes", "placed by", "offset", "drift", "collectives", "p50", "p95", "max"}, 2);

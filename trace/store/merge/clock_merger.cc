@@ -299,7 +299,10 @@ ClockFacts ClockMerger::FactsOf(const Clock& clock) const {
   facts.method = clock.method;
   std::set<std::string> processes;
   for (const size_t index : clock.files) {
-    processes.insert(fmt::format("{}/{}", files_[index].host, files_[index].pid));
+    const File& file = files_[index];
+    // Dumps of flight recorders do not say whose they are.
+    const bool is_known = !file.host.empty() || (!file.pid.empty() && file.pid != "0");
+    if (is_known) processes.insert(fmt::format("{}/{}", file.host, file.pid));
   }
   facts.processes = fmt::format("{}", fmt::join(processes, " "));
   const ClockMap& map = clock.estimate.map();

@@ -283,6 +283,24 @@ TEST(ClockMerger, ProcessesOfOneMachinePassUnchanged) {
   }
 }
 
+// As dumps of flight recorders, which are imported with process 0 of no host.
+TEST(ClockMerger, FilesThatDoNotSayWhoseTheyAreNameNoProcess) {
+  ClockMerger merger;
+  for (size_t file = 0; file < 2; ++file) {
+    RowBatch rows;
+    rows.Get<schema::MetaRow>().push_back({"pid", "0"});
+    merger.Add(file, std::move(rows));
+  }
+  RowBatch batch;
+  merger.Take(ClockMerger::Outlook::kLast, &batch);
+  for (const schema::MetaRow& row : batch.Get<schema::MetaRow>()) {
+    if (!row.key.starts_with(kClockFactsPrefix)) continue;
+    const auto facts = ParseClockFacts(row.value);
+    ASSERT_TRUE(facts);
+    EXPECT_EQ(facts->processes, "");
+  }
+}
+
 TEST(ClockMerger, OneMachineNeedNotBeTheFirst) {
   // Two processes on b: one clock, placed once.
   FakeRun run({kFirst, kShifted, kShifted});

@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "trace/base/text.h"
+#include "trace/base/units.h"
 #include "ui/panels/compare/compare_words.h"
 #include "ui/values.h"
 #include "ui/widgets/labels.h"
@@ -20,6 +23,7 @@ namespace {
 
 using analysis::Delta;
 using ui::Text;
+using ui::TrFormat;
 
 constexpr float kHatchSpacing = 4;
 
@@ -65,18 +69,30 @@ std::array<widgets::TableColumn, 6> PartColumns(const CompareFrame& frame) {
           {frame.Tr(Text::kCompareBar), frame.look.Px(kLeastDifferenceBar), 1.2F}};
 }
 
+// Of all steps of its side.
+double ShareOf(int64_t count, const std::vector<int64_t>& counts) {
+  const int64_t sum = std::accumulate(counts.begin(), counts.end(), int64_t{0});
+  return sum == 0 ? 0 : static_cast<double>(count) / static_cast<double>(sum);
+}
+
+// The largest share of a bin of either side; a side that has fewer steps is seen as well.
+double LargestShare(const analysis::StepHistogram& histogram) {
+  double most = 0;
+  for (const auto* side : {&histogram.a, &histogram.b}) {
+    for (const int64_t count : *side) most = std::max(most, ShareOf(count, *side));
+  }
+  return most;
+}
+
 // Bins of A above the line, of B below it: which is which is said by place.
 void DrawBins(const CompareFrame& frame, const ui::Box& box, bool is_b) {
   const analysis::StepHistogram& histogram = frame.comparison().histogram;
   const std::vector<int64_t>& counts = is_b ? histogram.b : histogram.a;
-  int64_t most = 1;
-  for (const auto* side : {&histogram.a, &histogram.b}) {
-    for (const int64_t count : *side) most = std::max(most, count);
-  }
+  const double most = LargestShare(histogram);
   const float width = (box.x1 - box.x0) / static_cast<float>(std::max<size_t>(counts.size(), 1));
   for (size_t at = 0; at < counts.size(); ++at) {
-    const float height =
-        (box.y1 - box.y0) * static_cast<float>(counts[at]) / static_cast<float>(most);
+    const double share = most > 0 ? ShareOf(counts[at], counts) / most : 0;
+    const float height = (box.y1 - box.y0) * static_cast<float>(share);
     const float x = box.x0 + width * static_cast<float>(at);
     const ui::Box bin = is_b ? ui::Box{x, box.y0, x + width - 1, box.y0 + height}
                              : ui::Box{x, box.y1 - height, x + width - 1, box.y1};
@@ -148,8 +164,17 @@ void DrawStepHistograms(const CompareFrame& frame, ImVec2 size) {
   ImGui::Dummy(size);
   const char* title = frame.Tr(histogram.is_logarithmic ? Text::kCompareHistogramLogarithmic
                                                         : Text::kCompareHistogram);
-  frame.log->Text("histogram", title, widgets::DrawText(frame.look, faint, at, title));
+  const ui::Box head = widgets::DrawText(frame.look, faint, at, title);
+  frame.log->Text("histogram", title, head);
   if (histogram.bounds_ns.empty()) return;
+  const double most = LargestShare(histogram);
+  const std::string scale =
+      TrFormat(frame.context.language, Text::kCompareLargestShare, shardscope::FormatPercent(most));
+  const float scale_width = widgets::TextSize(frame.look, faint, scale).x;
+  if (head.x1 + frame.look.Px(12) + scale_width <= at.x + size.x) {
+    frame.log->Real("histogram_most", scale, most, "share",
+                    widgets::DrawTextRight(frame.look, faint, {at.x + size.x, at.y}, scale));
+  }
   const float left = at.x + frame.look.Px(14);
   const float top = at.y + frame.look.Px(16);
   const float bottom = at.y + size.y - frame.look.Px(16);
@@ -186,7 +211,8 @@ void DrawDifferentSettings(const CompareFrame& frame, ImVec2 size) {
     const auto line = [&frame](const std::string& id, const std::string& name, const std::string& a,
                                const std::string& b) {
       const auto shown = [&frame](const std::string& value) {
-        return value.empty() ? std::string(frame.Tr(Text::kCompareNotSet)) : Printable(value, "");
+        if (value.empty()) return std::string(frame.Tr(Text::kCompareNotSet));
+        return ValuesInOrder(frame.context.language, Printable(value, ""));
       };
       const std::string text = fmt::format("{}: {} → {}", name, shown(a), shown(b));
       frame.Say(id, widgets::TextOf(frame.look), text);

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "trace/analysis/compare/sentence.h"
+#include "trace/analysis/compare/setup.h"
 #include "trace/base/enum_count.h"
 #include "trace/base/signed_text.h"
 #include "trace/base/units.h"
@@ -76,6 +77,15 @@ std::string StateWord(ui::Language language, const analysis::ComparedRow& row) {
       return Tr(language, Text::kCompareRowGone);
   }
   return "";
+}
+
+std::string ValuesInOrder(ui::Language language, std::string text) {
+  const std::string then = Tr(language, Text::kCompareThen);
+  for (size_t at = text.find(analysis::kThen); at != std::string::npos;
+       at = text.find(analysis::kThen, at + then.size())) {
+    text.replace(at, analysis::kThen.size(), then);
+  }
+  return text;
 }
 
 std::string RowName(const analysis::RowKey& key) {

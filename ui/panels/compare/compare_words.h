@@ -25,6 +25,9 @@ const char* FactWord(ui::Language language, analysis::DoneFact fact);
 std::string SignedDuration(double ns);
 std::string WithinWords(ui::Language language, const analysis::Shift& shift);
 
+// The values of a setting, in the language (analysis::kThen).
+std::string ValuesInOrder(ui::Language language, std::string text);
+
 // Of the log of what was drawn: the fields that make a row, "idle|||head|".
 std::string RowName(const analysis::RowKey& key);
 

@@ -249,6 +249,23 @@ void AddShape(const WorkFacts& facts, std::vector<DetailRow>* rows) {
   rows->push_back(NumberRow("shared_bytes", kTermShared, FormatBytes(shared), shared, "B"));
 }
 
+void AddRange(const WorkFacts& facts, ui::Language language, std::vector<DetailRow>* rows) {
+  constexpr ui::Term kTermAskedFor = {Text::kDetailsAskedFor, Text::kDetailsAskedForTip};
+  if (facts.is_not_begun) {
+    DetailRow row = Moment(facts, "asked_for", kTermAskedFor, facts.range.start_ns);
+    row.value = ui::TrFormat(language, Text::kDetailsNotBegun, row.value);
+    rows->push_back(std::move(row));
+    return;
+  }
+  rows->push_back(Moment(facts, "started", kTermStarted, facts.range.start_ns));
+  if (IsNotEnded(facts.name)) {
+    rows->push_back(Plain("ended", kTermEnded, ui::Tr(language, Text::kDetailsEndNotSeen)));
+  } else {
+    rows->push_back(Moment(facts, "ended", kTermEnded, facts.range.end_ns));
+    rows->push_back(Duration("duration", kTermDuration, facts.range.end_ns - facts.range.start_ns));
+  }
+}
+
 void AddWork(const WorkFacts& facts, std::vector<DetailRow>* rows) {
   const query::GpuWork& work = facts.work;
   if (!facts.op.empty()) {
@@ -358,20 +375,14 @@ std::vector<DetailRow> WorkRows(const WorkFacts& facts, ui::Language language) {
   std::vector<DetailRow> rows;
   if (facts.kind == WorkFacts::Kind::kWork) AddWork(facts, &rows);
   if (facts.kind == WorkFacts::Kind::kRange) {
-    rows.push_back(Moment(facts, "started", kTermStarted, facts.range.start_ns));
-    if (IsNotEnded(facts.name)) {
-      rows.push_back(Plain("ended", kTermEnded, ui::Tr(language, Text::kDetailsEndNotSeen)));
-    } else {
-      rows.push_back(Moment(facts, "ended", kTermEnded, facts.range.end_ns));
-      rows.push_back(
-          Duration("duration", kTermDuration, facts.range.end_ns - facts.range.start_ns));
-    }
+    AddRange(facts, language, &rows);
     rows.push_back(Plain("thread", kTermThread, ui::TrackText(language, facts.track)));
   }
   return rows;
 }
 
 std::string WorkMeaning(const WorkFacts& facts, ui::Language language) {
+  if (facts.is_not_begun) return ui::Tr(language, Text::kRangeNotBegun);
   if (facts.kind == WorkFacts::Kind::kRange && IsNotEnded(facts.name)) {
     return ui::Tr(language, Text::kRangeNotEnded);
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <string>
 
 #include "ui/theme.h"
 #include "ui/widgets/buttons.h"
@@ -65,9 +66,13 @@ bool DrawStartCard(const ui::Context& context, const Look& look, const StartCard
   const ui::Box box =
       widgets::DrawTextClipped(look, bold, {at.x + pad, at.y + pad}, size.x - 2 * pad, title);
   const widgets::TextStyle dim = widgets::DimOf(look);
-  list->AddText(dim.font, look.Px(dim.size), {at.x + pad, box.y1 + look.Px(4)}, dim.color,
-                Tr(context.language, card.what), nullptr, size.x - 2 * pad);
+  const ImVec2 under(at.x + pad, box.y1 + look.Px(4));
+  const std::string lines =
+      widgets::WithLineBreaks(look, dim, Tr(context.language, card.what), size.x - 2 * pad);
+  list->AddText(dim.font, look.Px(dim.size), under, dim.color, lines.c_str(), nullptr,
+                size.x - 2 * pad);
   list->PopClipRect();
+  log->Text("card_what:" + id, lines, {under.x, under.y, end.x - pad, end.y - pad});
   log->Text("card:" + id, title, widgets::ToBox(at, end));
   return clicked;
 }

@@ -36,20 +36,38 @@ bool HasTrace(const std::string& folder) {
   return false;
 }
 
-// What the line that names the error says, if there is one, else the last lines.
-std::string EndOfOutput(const fs::path& path) {
+// A training that was refused has said why, and made nothing: nor does its output stay.
+void RemoveRefused(const std::string& folder) {
+  std::error_code ignored;
+  size_t num_files = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+    if (entry.path().filename() != kOutputFile) return;
+    ++num_files;
+  }
+  if (num_files == 0) return;
+  fs::remove(fs::path(folder) / kOutputFile, ignored);
+  fs::remove(folder, ignored);
+}
+
+struct OutputEnd {
+  std::string text;  // what the line that names the error says, else the last lines
+  bool names_an_error = false;
+};
+OutputEnd EndOfOutput(const fs::path& path) {
   const Result<FileEnd> end = ReadFileEnd(path, 0, kMaxErrorBytes);
   std::vector<std::string> lines;
   for (const std::string_view line :
        Split(end.ok() ? std::string_view(end->bytes) : std::string_view(), '\n')) {
     if (line.empty()) continue;
-    if (line.starts_with(kErrorPrefix)) return std::string(line.substr(kErrorPrefix.size()));
+    if (line.starts_with(kErrorPrefix)) {
+      return {std::string(line.substr(kErrorPrefix.size())), true};
+    }
     lines.emplace_back(line);
     if (lines.size() > kMaxErrorLines) lines.erase(lines.begin());
   }
   std::string text;
   for (const std::string& line : lines) text += (text.empty() ? "" : "\n") + line;
-  return text;
+  return {text, false};
 }
 
 Status PrepareFolder(const std::string& folder) {
@@ -156,7 +174,9 @@ bool TrainerProcess::Ended() {
   pollfd ended{alive_, POLLIN, 0};
   if (poll(&ended, 1, 0) != 1) return false;
   const fs::path output = fs::path(folder_) / kOutputFile;
-  error_ = EndOfOutput(output);
+  OutputEnd end = EndOfOutput(output);
+  if (end.names_an_error) RemoveRefused(folder_);
+  error_ = std::move(end.text);
   if (error_.empty()) {
     error_ = fmt::format("the training ended before its first step; see {}", output.string());
   }

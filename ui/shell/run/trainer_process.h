@@ -1,5 +1,6 @@
 // TrainerProcess: starts shardscope-train as a detached child: it goes on when the app is closed or
-// crashes. Its output goes to output.txt in the run folder.
+// crashes. Its output goes to output.txt in the run folder; where it is refused with an error and
+// makes no run, that and the folder are removed.
 //
 // Owner's thread only.
 #pragma once
@@ -27,7 +28,7 @@ class TrainerProcess {
   enum class State { kStarting, kReady, kFailed };
   // kReady once a trace is there to open; kFailed once the child has ended without one.
   State Poll();
-  // Whether the child is gone; error() then has the end of its output.
+  // Whether the child is gone; error() then has the end of its output. No more calls then.
   bool Ended();
   const std::string& error() const { return error_; }  // of kFailed: the end of the child's output
   const std::string& folder() const { return folder_; }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "trace/analysis/names.h"
+#include "trace/base/not_ended.h"
 #include "trace/query/find_track.h"
 #include "ui/timeline/run_index.h"
 
@@ -119,6 +120,9 @@ WorkFacts WorkFactsOf(const query::Snapshot& snapshot, const RunIndex& index, in
   facts.rank = rank;
   facts.range = range;
   facts.name = facts.short_name = NameAt(snapshot, range.name);
+  // As its importer keeps a collective that is scheduled.
+  facts.is_not_begun = snapshot.flight_entries.size() > 0 && IsNotEnded(facts.name) &&
+                       range.category == query::SpanCategory::kWait;
   facts.track = TrackName(snapshot, range.track);
   facts.step_start_ns = snapshot.RunStartNs();
   return facts;

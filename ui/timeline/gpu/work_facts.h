@@ -17,7 +17,9 @@ struct WorkFacts {
   int32_t rank = 0;
   query::GpuWork work;  // kWork
   query::Span range;    // kRange
-  std::string name;     // as recorded
+  // Of a range of a flight recorder: asked for, and not begun when the dump was written.
+  bool is_not_begun = false;
+  std::string name;  // as recorded
   std::string short_name;
   std::string track;        // of its stream or thread
   std::string launched_by;  // name of the thread; empty: the call was not recorded
