@@ -65,8 +65,9 @@ class FileSource final : public Source {
   // The last step of which rows were missing when this source began; -1: none. Its other rows are
   // left out. Steps that are removed later were read before.
   int64_t skip_through_step_ = -1;
-  int64_t data_version_ = -1;  // of reader_, at the last Read
-  bool more_ = false;          // the last Read left rows
+  int64_t data_version_ = -1;   // of reader_, at the last Read
+  bool more_ = false;           // the last Read left rows
+  bool has_caught_up_ = false;  // a Read has left none of the other tables
   int64_t next_writer_check_ns_ = 0;
   std::array<int64_t, schema::kNumTables> last_id_ = {};  // ids start at 1
   int64_t removed_engine_ = 0;                            // reported so far
@@ -202,8 +203,9 @@ void FileSource::SayRemoved(size_t first_meta, RowBatch* batch) {
   meta.erase(std::remove_if(begin, meta.end(), is_count), meta.end());
 }
 
-// Steps come last, once nothing else waits: there are so few of them that one Read would have them
-// all beside the first of their op runs, and figures of a step without these are false.
+// Of what was there already, steps come last, once nothing else waits: there are so few of them
+// that one Read would have them all beside the first of their op runs, and figures of a step
+// without these are false.
 Result<bool> FileSource::ReadTables(RowBatch* batch) {
   bool more = false;
   const size_t first_meta = batch->Get<schema::MetaRow>().size();
@@ -220,7 +222,8 @@ Result<bool> FileSource::ReadTables(RowBatch* batch) {
   for (size_t table = 0; table < schema::kNumTables && status.ok(); ++table) {
     if (table != kSteps && !batch->At(table).table().derived) read(table);
   }
-  if (status.ok() && !more) read(kSteps);
+  has_caught_up_ = has_caught_up_ || (status.ok() && !more);
+  if (status.ok() && has_caught_up_) read(kSteps);
   if (status.ok()) status = ReadState();
   const Status ended = reader_->database().Execute("COMMIT");
   if (!status.ok()) return status;
