@@ -171,6 +171,7 @@ TrainerProcess::~TrainerProcess() {
 }
 
 bool TrainerProcess::Ended() {
+  if (!error_.empty()) return true;  // its output may be gone since
   pollfd ended{alive_, POLLIN, 0};
   if (poll(&ended, 1, 0) != 1) return false;
   const fs::path output = fs::path(folder_) / kOutputFile;
