@@ -39,6 +39,9 @@ class BoundedBuilder {
   // have got as far.
   void Add(store::RowBatch batch, bool more);
 
+  // No more rows come, though some were not read.
+  void GiveUp() { is_behind_ = false; }
+
   // A Snapshot of the rows that are kept. Its generation is smaller than the one before where rows
   // of other steps take its place.
   SnapshotPtr Publish(store::SourceState state);

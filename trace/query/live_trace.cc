@@ -115,7 +115,11 @@ class Follower final : public PublishingTrace {
       if (changed_ || !more.ok()) {
         changed_ = false;
         polls_without_news = 0;
-        if (!more.ok()) SetStatus(more.status());
+        if (!more.ok()) {
+          builder_.GiveUp();
+          Publish(builder_.Publish(store::SourceState::kLive));
+          SetStatus(more.status());
+        }
         if (on_change_) on_change_();
       }
       if (!more.ok()) return;

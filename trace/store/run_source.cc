@@ -67,7 +67,7 @@ class FileSource final : public Source {
   int64_t skip_through_step_ = -1;
   int64_t data_version_ = -1;   // of reader_, at the last Read
   bool more_ = false;           // the last Read left rows
-  bool has_caught_up_ = false;  // a Read has left none of the other tables
+  bool has_caught_up_ = false;  // a Read has left none of the other tables of reader_
   int64_t next_writer_check_ns_ = 0;
   std::array<int64_t, schema::kNumTables> last_id_ = {};  // ids start at 1
   int64_t removed_engine_ = 0;                            // reported so far
@@ -122,6 +122,7 @@ Status FileSource::Use(TraceReader reader) {
   segment_ = reader.segment();
   reader_ = std::move(reader);
   data_version_ = -1;
+  has_caught_up_ = false;
   return CheckNoGap();
 }
 

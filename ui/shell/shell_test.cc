@@ -324,7 +324,7 @@ TEST(TrainerProcess, OfARefusedStartNothingIsLeft) {
     auto started = TrainerProcess::Launch(trainer, {folder, {}, {}});
     ASSERT_TRUE(started.ok()) << started.message();
     TrainerProcess::State state = TrainerProcess::State::kStarting;
-    while (state == TrainerProcess::State::kStarting) {
+    for (int i = 0; i < 3000 && state == TrainerProcess::State::kStarting; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
       state = started->Poll();
     }

@@ -64,7 +64,7 @@ Values ConfigOver(const query::Snapshot& snapshot, const std::vector<int32_t>& s
     for (auto& [key, value] : ConfigAt(snapshot, step)) {
       std::vector<std::string>& of_key = values[key];
       // What "auto" comes to is no change.
-      if (!of_key.empty() && of_key.back().starts_with("auto:")) of_key.clear();
+      if (!of_key.empty() && of_key.back().starts_with("auto:")) of_key.pop_back();
       if (of_key.empty() || of_key.back() != value) of_key.push_back(value);
     }
   }

@@ -75,15 +75,20 @@ class DetailsMaker {
   std::vector<CollectiveRun> slowest_;
 };
 
-// Of the steps whose times count, a few at a time on each core.
+// Rows of a range may take a hundred megabytes.
+constexpr size_t kMostRangesAtOnce = 8;
+
+// Of the steps whose times count, a few at a time on some cores; on one beside a training.
 void AddDetails(const query::Snapshot& snapshot, const std::vector<StepBreakdown>& steps,
                 Figures* figures) {
   const ScopedSteps& scope = figures->scope;
   DetailsMaker details(snapshot);
   const std::vector<std::pair<int, int>> ranges =
       StepRanges(snapshot, scope.first_timed, scope.last);
-  for (size_t from = 0; from < ranges.size(); from += NumCores()) {
-    std::vector<DetailsMaker::OfSteps> made(std::min(NumCores(), ranges.size() - from));
+  const size_t at_once =
+      query::MayGrow(snapshot.state) ? 1 : std::min(NumCores(), kMostRangesAtOnce);
+  for (size_t from = 0; from < ranges.size(); from += at_once) {
+    std::vector<DetailsMaker::OfSteps> made(std::min(at_once, ranges.size() - from));
     ForEachIndex(made.size(), [&](size_t index) {
       made[index] = details.Make(ranges[from + index].first, ranges[from + index].second);
     });

@@ -294,6 +294,11 @@ void DrawStalls(const ui::Context& context, const Lines& note, const ui::Box& bo
   }
 }
 
+// Its steps come once all rows are there, and figures of them a while after.
+bool IsStillRead(const query::Snapshot& snapshot) {
+  return snapshot.is_behind || (!snapshot.ranks.empty() && !snapshot.ranks.front().steps.empty());
+}
+
 }  // namespace
 
 void OverlapPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
@@ -303,6 +308,7 @@ void OverlapPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
       context.figures == nullptr || context.report->steps.empty()) {
     const ui::Text why = context.snapshot == nullptr      ? ui::Text::kOverlapEmpty
                          : ui::IsRecordedProgram(context) ? ui::Text::kOverlapRecorded
+                         : IsStillRead(*context.snapshot) ? ui::Text::kOverlapStillRead
                                                           : ui::Text::kOverlapNoSteps;
     return PanelFrame{context, look, log, commands}.Empty(why);
   }

@@ -36,17 +36,19 @@ bool HasTrace(const std::string& folder) {
   return false;
 }
 
-// A training that was refused has said why, and made nothing: nor does its output stay.
-void RemoveRefused(const std::string& folder) {
-  std::error_code ignored;
+// A training that was refused has said why, and made nothing: nor does its output stay. A folder
+// that was there before does.
+void RemoveRefused(const std::string& folder, bool made_folder) {
+  std::error_code error;
   size_t num_files = 0;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
-    if (entry.path().filename() != kOutputFile) return;
+  // Not a range: its step would throw.
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    if (at->path().filename() != kOutputFile) return;
     ++num_files;
   }
-  if (num_files == 0) return;
-  fs::remove(fs::path(folder) / kOutputFile, ignored);
-  fs::remove(folder, ignored);
+  if (error || num_files == 0) return;
+  fs::remove(fs::path(folder) / kOutputFile, error);
+  if (made_folder) fs::remove(folder, error);
 }
 
 struct OutputEnd {
@@ -109,6 +111,8 @@ std::vector<std::string> TrainerArguments(const std::string& trainer, const ui::
 
 Result<TrainerProcess> TrainerProcess::Launch(const std::string& trainer,
                                               const ui::StartRun& start) {
+  std::error_code unknown;
+  const bool made_folder = !fs::exists(start.folder, unknown) && !unknown;
   const Status prepared = PrepareFolder(start.folder);
   if (!prepared.ok()) return prepared;
   const std::string output_path = (fs::path(start.folder) / kOutputFile).string();
@@ -140,6 +144,7 @@ Result<TrainerProcess> TrainerProcess::Launch(const std::string& trainer,
 
   TrainerProcess started;
   started.folder_ = start.folder;
+  started.made_folder_ = made_folder;
   started.alive_ = alive[0];
   int error = child < 0 ? errno : 0;
   const ssize_t bytes = read(exec_report[0], &error, sizeof(error));  // end of file: exec succeeded
@@ -147,7 +152,7 @@ Result<TrainerProcess> TrainerProcess::Launch(const std::string& trainer,
   if (child < 0 || bytes == static_cast<ssize_t>(sizeof(error))) {
     std::error_code ignored;
     fs::remove(output_path, ignored);
-    fs::remove(start.folder, ignored);  // only if it is empty, that is, ours
+    if (made_folder) fs::remove(start.folder, ignored);  // only if it is empty
     return Status::Error(
         fmt::format("cannot start {}: {}; is it built?", trainer, std::strerror(error)));
   }
@@ -157,11 +162,13 @@ Result<TrainerProcess> TrainerProcess::Launch(const std::string& trainer,
 TrainerProcess::TrainerProcess(TrainerProcess&& other) noexcept
     : folder_(std::move(other.folder_)),
       error_(std::move(other.error_)),
+      made_folder_(other.made_folder_),
       alive_(std::exchange(other.alive_, -1)) {}
 
 TrainerProcess& TrainerProcess::operator=(TrainerProcess&& other) noexcept {
   std::swap(folder_, other.folder_);
   std::swap(error_, other.error_);
+  std::swap(made_folder_, other.made_folder_);
   std::swap(alive_, other.alive_);
   return *this;
 }
@@ -176,7 +183,7 @@ bool TrainerProcess::Ended() {
   if (poll(&ended, 1, 0) != 1) return false;
   const fs::path output = fs::path(folder_) / kOutputFile;
   OutputEnd end = EndOfOutput(output);
-  if (end.names_an_error) RemoveRefused(folder_);
+  if (end.names_an_error) RemoveRefused(folder_, made_folder_);
   error_ = std::move(end.text);
   if (error_.empty()) {
     error_ = fmt::format("the training ended before its first step; see {}", output.string());

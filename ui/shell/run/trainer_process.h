@@ -38,6 +38,7 @@ class TrainerProcess {
 
   std::string folder_;
   std::string error_;
+  bool made_folder_ = false;  // it was not there before
   int alive_ = -1;  // read end of a pipe that the child holds open: end of file when it has ended
 };
 
