@@ -75,12 +75,23 @@ struct StepsOfSide {
   std::vector<int32_t> middle;
 };
 
+double TokensOfStep(const Summary& summary) {
+  return summary.tokens_per_second * summary.step_ns.p50 / 1e9;
+}
+
+// Of one that has the figures of both sides.
 void MeasureEffect(const SumsByStep& sums, int num_ranks, ChangeEffect* effect) {
   const StepsOfSide before(sums, effect->first, effect->step);
   const StepsOfSide after(sums, effect->step, effect->end);
   if (before.step_ns.empty() || after.step_ns.empty()) return;
-  effect->step_ns =
-      DeltaOf({before.step_ns, before.middle, num_ranks}, {after.step_ns, after.middle, num_ranks});
+  const SideTimes a{before.step_ns, before.middle, num_ranks};
+  const SideTimes b{after.step_ns, after.middle, num_ranks};
+  effect->step_ns = DeltaOf(a, b);
+  const double a_tokens = TokensOfStep(effect->before);
+  const double b_tokens = TokensOfStep(effect->after);
+  if (DifferInTokens(a_tokens, b_tokens)) {
+    effect->token_ns = TimeOfTokens(effect->step_ns, PerRank(a), PerRank(b), a_tokens / b_tokens);
+  }
   effect->exposed_ns = DeltaOf({before.exposed_ns, before.middle, num_ranks},
                                {after.exposed_ns, after.middle, num_ranks});
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,8 @@ struct ChangeEffect {
   Summary after;
   Delta step_ns;  // as Compare() has them of these steps; of a side without steps all is 0
   Delta exposed_ns;
+  // step_ns where steps after it have more or fewer tokens: with as many as those before.
+  std::optional<Delta> token_ns;
 
   bool has_both() const { return before.num_steps > 0 && after.num_steps > 0; }
   bool complete() const {
@@ -42,6 +45,9 @@ struct ChangeEffect {
   }
   // Of the steps after it; not comparable: too few to tell.
   ComparisonVerdict step_verdict() const { return VerdictOf(step_ns); }
+  std::optional<ComparisonVerdict> token_verdict() const {
+    return token_ns ? std::optional(VerdictOf(*token_ns)) : std::nullopt;
+  }
   ComparisonVerdict exposed_verdict() const { return VerdictOfPart(exposed_ns, step_ns.a_ns); }
 };
 

@@ -95,8 +95,7 @@ void BoundedBuilder::Remember(const store::RowBatch& batch) {
 }
 
 void BoundedBuilder::Add(store::RowBatch batch, bool more) {
-  has_caught_up_ = has_caught_up_ || !more;
-  is_behind_ = !has_caught_up_;
+  if (!more) is_behind_ = false;
   Remember(batch);
   AddTo(&shown_, &batch);
   if (next_.filter) {

@@ -78,8 +78,7 @@ class BoundedBuilder {
   int64_t patience_rows_ = 0;             // of shown_, before a next part is tried again
   store::RowBatch known_;                 // of tables that tell what rows mean, all that came
   int64_t num_rows_ = 0;                  // of all that came
-  bool is_behind_ = false;                // others have waited since the first
-  bool has_caught_up_ = false;            // once all that were there had been read
+  bool is_behind_ = true;                 // until all that were there have been read
 };
 
 }  // namespace shardscope::query

@@ -288,7 +288,8 @@ Result<bool> RowChunks::Read(AnyRows* rows) {
   rows_left_ -= count;
   if (!rows->IdsAscend(before, read_id_)) return Damaged("repeats itself");
   read_id_ = rows->IdOf(rows->size() - 1);
-  rows->KeepIds(before, ids_);
+  const bool is_within = ids_.Contains(rows->IdOf(before)) && ids_.Contains(read_id_);
+  if (!is_within) rows->KeepIds(before, ids_);
   return true;
 }
 

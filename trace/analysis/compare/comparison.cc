@@ -188,8 +188,7 @@ ComparedSide SideOf(const ComparedRun& run, const MeasuredSide& measured) {
 }  // namespace
 
 bool Comparison::DiffersInTokens() const {
-  const bool are_known = a.tokens > 0 && b.tokens > 0 && step.a_ns > 0 && step.b_ns > 0;
-  return are_known && std::abs(b.tokens - a.tokens) >= kLeastDifference * a.tokens;
+  return step.a_ns > 0 && step.b_ns > 0 && DifferInTokens(a.tokens, b.tokens);
 }
 
 RowState StateOf(const ComparedRow& row) {

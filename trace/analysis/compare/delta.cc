@@ -60,4 +60,20 @@ Delta DeltaOf(const SideTimes& a, const SideTimes& b) {
   return delta;
 }
 
+bool DifferInTokens(double a, double b) {
+  return a > 0 && b > 0 && std::abs(b - a) >= kLeastDifference * a;
+}
+
+Delta TimeOfTokens(const Delta& step, const std::vector<int64_t>& a_ns,
+                   const std::vector<int64_t>& b_ns, double ratio) {
+  std::vector<int64_t> longer_ns;
+  for (const int64_t ns : b_ns) {
+    // Tokens of a damaged trace may be anything; ShiftBetween() takes times below 2^62.
+    longer_ns.push_back(std::llround(std::min(static_cast<double>(ns) * ratio, 0x1p61)));
+  }
+  Delta delta{.a_ns = step.a_ns, .b_ns = step.b_ns * ratio, .shift = ShiftBetween(a_ns, longer_ns)};
+  delta.shift.Include(delta.ns());
+  return delta;
+}
+
 }  // namespace shardscope::analysis

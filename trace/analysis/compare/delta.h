@@ -51,4 +51,11 @@ std::vector<int64_t> PerRank(const SideTimes& side);
 // Both sides have steps.
 Delta DeltaOf(const SideTimes& a, const SideTimes& b);
 
+// Whether steps of so many tokens are other ones. Not where a number is not known (0).
+bool DifferInTokens(double a, double b);
+// `step`, the time of steps that each took so long (PerRank()), where those of B last `ratio` times
+// as long: as they would with as many tokens as those of A.
+Delta TimeOfTokens(const Delta& step, const std::vector<int64_t>& a_ns,
+                   const std::vector<int64_t>& b_ns, double ratio);
+
 }  // namespace shardscope::analysis

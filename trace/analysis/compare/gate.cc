@@ -2,31 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <vector>
 
 #include "trace/analysis/compare/sentence.h"
 #include "trace/base/units.h"
 
 namespace shardscope::analysis {
 namespace {
-
-// Of A's step, and of B's with as many tokens.
-Delta TimeOfTokens(const Comparison& comparison) {
-  const double ratio = comparison.a.tokens / comparison.b.tokens;
-  std::vector<int64_t> b_ns;
-  for (const int64_t ns : comparison.b.step_ns) {
-    // Tokens of a damaged trace may be anything; ShiftBetween() takes times below 2^62.
-    b_ns.push_back(std::llround(std::min(static_cast<double>(ns) * ratio, 0x1p61)));
-  }
-  Delta delta{.a_ns = comparison.step.a_ns,
-              .b_ns = comparison.step.b_ns * ratio,
-              .shift = ShiftBetween(comparison.a.step_ns, b_ns)};
-  delta.shift.Include(delta.ns());
-  return delta;
-}
 
 GateOutcome OutcomeOf(const Gate& gate, double most) {
   if (gate.verdict == ComparisonVerdict::kNotComparable) return GateOutcome::kUnknown;
@@ -72,7 +54,8 @@ Gate GateOf(const Comparison& comparison, double most) {
   gate.verdict = comparison.verdict;
   gate.slower = comparison.slower();
   if (gate.is_per_token) {
-    const Delta time = TimeOfTokens(comparison);
+    const Delta time = TimeOfTokens(comparison.step, comparison.a.step_ns, comparison.b.step_ns,
+                                    comparison.a.tokens / comparison.b.tokens);
     gate.verdict = VerdictOf(time);
     gate.slower = time.slower();
   }

@@ -2,15 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <map>
 #include <memory>
-#include <optional>
 #include <stop_token>
 #include <utility>
 
 #include "trace/analysis/changes.h"
-#include "trace/analysis/compare/delta.h"
 #include "trace/analysis/memory/memory.h"
 #include "trace/query/step_times.h"
 
@@ -22,49 +18,6 @@ constexpr auto kMinimumInterval = std::chrono::milliseconds(100);
 // Largest live bytes of any rank while it ran the steps [first, last].
 int64_t PeakBytes(const query::Snapshot& snapshot, int32_t first, int32_t last) {
   return analysis::LargestPeakBytes(analysis::MemoryPeaksOfSteps(snapshot, first, last));
-}
-
-// Of the steps [first, end) that every rank finished, each the mean over ranks; `factor` times as
-// long.
-std::vector<int64_t> StepTimes(const std::vector<analysis::StepBreakdown>& steps, int num_ranks,
-                               int32_t first, int32_t end, double factor) {
-  struct Sum {
-    double step_ns = 0;
-    int ranks = 0;
-  };
-  std::map<int32_t, Sum> sums;
-  for (const analysis::StepBreakdown& row : steps) {
-    if (row.step < first || row.step >= end) continue;
-    Sum& sum = sums[row.step];
-    sum.step_ns += static_cast<double>(row.step_ns);
-    ++sum.ranks;
-  }
-  std::vector<int64_t> times;
-  for (const auto& [step, sum] : sums) {
-    if (sum.ranks != num_ranks) continue;
-    // Tokens of a damaged trace may be anything; ShiftBetween() takes times below 2^62.
-    times.push_back(std::llround(std::min(sum.step_ns / num_ranks * factor, 0x1p61)));
-  }
-  return times;
-}
-
-// As Compare's gate has it: steps after the change last as long as they would with as many tokens
-// as before. nullopt: there are as many, or it is not known.
-std::optional<analysis::ComparisonVerdict> TokenVerdictOf(
-    const analysis::ChangeEffect& effect, const std::vector<analysis::StepBreakdown>& steps) {
-  const double before = effect.before.tokens_per_second * effect.before.step_ns.p50;
-  const double after = effect.after.tokens_per_second * effect.after.step_ns.p50;
-  if (before <= 0 || after <= 0) return std::nullopt;
-  if (std::abs(after - before) < analysis::kLeastDifference * before) return std::nullopt;
-  const double ratio = before / after;
-  const int num_ranks = effect.after.num_ranks;
-  analysis::Delta time{
-      .a_ns = effect.step_ns.a_ns,
-      .b_ns = effect.step_ns.b_ns * ratio,
-      .shift = analysis::ShiftBetween(StepTimes(steps, num_ranks, effect.first, effect.step, 1),
-                                      StepTimes(steps, num_ranks, effect.step, effect.end, ratio))};
-  time.shift.Include(time.ns());
-  return analysis::VerdictOf(time);
 }
 
 }  // namespace
@@ -153,7 +106,7 @@ ui::ChangeSummary SummarizeChange(const query::Snapshot& snapshot,
   change.after = newest.after;
   change.step_verdict = newest.step_verdict();
   change.exposed_verdict = newest.exposed_verdict();
-  change.token_verdict = TokenVerdictOf(newest, steps);
+  change.token_verdict = newest.token_verdict();
   if (newest.has_both()) {
     change.peak_before_bytes = PeakBytes(snapshot, newest.first, newest.step - 1);
     change.peak_after_bytes = PeakBytes(snapshot, newest.step, newest.end - 1);

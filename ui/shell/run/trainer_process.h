@@ -28,7 +28,7 @@ class TrainerProcess {
   enum class State { kStarting, kReady, kFailed };
   // kReady once a trace is there to open; kFailed once the child has ended without one.
   State Poll();
-  // Whether the child is gone; error() then has the end of its output. No more calls then.
+  // Whether the child is gone; error() then has the end of its output.
   bool Ended();
   const std::string& error() const { return error_; }  // of kFailed: the end of the child's output
   const std::string& folder() const { return folder_; }
