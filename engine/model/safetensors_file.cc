@@ -153,6 +153,7 @@ bool SafetensorsFile::Read(const Entry& entry, int64_t first, const at::Tensor& 
   for (int64_t at = 0; at < values.numel(); at += kPiece) {
     const int64_t count = std::min(kPiece, values.numel() - at);
     const Range range = RangeOf(entry, first + at, count);
+    ahead_->WaitFor(static_cast<size_t>(range.begin), static_cast<size_t>(range.bytes));
     auto* const to = static_cast<std::byte*>(values.mutable_data_ptr()) +
                      at * static_cast<int64_t>(values.element_size());
     are_finite &=
@@ -164,7 +165,7 @@ bool SafetensorsFile::Read(const Entry& entry, int64_t first, const at::Tensor& 
 
 void SafetensorsFile::WillRead(const Entry& entry, int64_t first, int64_t count) const {
   const Range range = RangeOf(entry, first, count);
-  mapped_.WillNeed(static_cast<size_t>(range.begin), static_cast<size_t>(range.bytes));
+  ahead_->Ask(static_cast<size_t>(range.begin), static_cast<size_t>(range.bytes));
 }
 
 void SafetensorsFile::HasRead(const Entry& entry, int64_t first, int64_t count) const {

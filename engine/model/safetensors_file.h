@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "trace/base/mapped_file.h"
+#include "trace/base/read_ahead.h"
 #include "trace/base/status.h"
 
 namespace shardscope::model {
@@ -39,7 +41,7 @@ class SafetensorsFile {
   // them. Returns whether all are finite. Their pages are not kept in the process. Threads: any
   // number at once.
   bool Read(const Entry& entry, int64_t first, const at::Tensor& values) const;
-  // Elements [first, first + count) will be read soon.
+  // Elements [first, first + count) will be read soon: Read() waits for them then.
   void WillRead(const Entry& entry, int64_t first, int64_t count) const;
   // The pages of these elements leave the process again: where parts of them are read, the system
   // puts those around into it, too.
@@ -47,7 +49,9 @@ class SafetensorsFile {
 
  private:
   SafetensorsFile(std::string path, MappedFile mapped)
-      : path_(std::move(path)), mapped_(std::move(mapped)) {}
+      : path_(std::move(path)),
+        mapped_(std::move(mapped)),
+        ahead_(std::make_unique<ReadAhead>(path_)) {}
   Status ReadHeader();
   int64_t bytes() const { return std::ssize(mapped_.bytes()); }
   // Where elements of a tensor lie in the file, in bytes.
@@ -61,6 +65,7 @@ class SafetensorsFile {
 
   std::string path_;
   MappedFile mapped_;
+  std::unique_ptr<ReadAhead> ahead_;
   std::map<std::string, Entry> entries_;
 };
 

@@ -8,6 +8,8 @@
 #include "engine/runtime/live_trainer.h"
 #include "trace/base/process.h"
 #include "trace/base/text.h"
+#include "trace/base/time.h"
+#include "trace/base/units.h"
 
 namespace shardscope::runtime {
 
@@ -81,7 +83,9 @@ Status LiveTrainer::OpenRest() {
   checks_ = std::make_unique<RunChecks>(ranks_.get(), checkpoints_, evaluations_.get());
   SHARDSCOPE_RETURN_IF_ERROR(checks_->CheckStart(options_.config));
   SHARDSCOPE_RETURN_IF_ERROR(CheckOverheadSteps(options_.config));
+  const int64_t begin_ns = MonotonicNs();
   ranks_->AddRanks(observer_.get());
+  const int64_t loading_ns = MonotonicNs() - begin_ns;
   const auto num_ranks = static_cast<size_t>(ranks_->size());
   of_rank_.resize(num_ranks);
   for (const int rank : ranks_->local()) {
@@ -99,6 +103,9 @@ Status LiveTrainer::OpenRest() {
   SHARDSCOPE_RETURN_IF_ERROR(agreement_->AgreeOnRun(&folder_));
   if (!is_leader()) SHARDSCOPE_RETURN_IF_ERROR(checkpoints_.OpenFolder(*folder_));
   SHARDSCOPE_RETURN_IF_ERROR(OpenTrace());
+  if (is_leader() && ranks_->job().weights != nullptr && !checkpoints_.resumed_from()) {
+    messages_->Log("weights were read in " + FormatDuration(loading_ns));
+  }
   evaluations_->Start(
       {.trace = trace_.get(),
        .observer = observer_.get(),

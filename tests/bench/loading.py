@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""How fast 2 ranks load a folder of Llama weights that no cache has, beside a plain read of the same file, in turn."""
+"""How fast 2 ranks load a folder of Llama weights that this system has in no cache, beside a plain read of the same file, in turn."""
 import argparse
+import contextlib
 import json
 import os
 import pathlib
 import random
+import re
 import statistics
 import struct
 import subprocess
@@ -21,9 +23,7 @@ RANKS, BUDGET = 2, 0.8  # of the plain read's speed
 LARGE = {"hidden_size": 1536, "intermediate_size": 4096, "num_hidden_layers": 16, "num_attention_heads": 12, "vocab_size": 32000}
 SMALL = {"hidden_size": 768, "intermediate_size": 2048, "num_hidden_layers": 12, "num_attention_heads": 12, "vocab_size": 32000}
 READ_AT_ONCE = 4 << 20
-# What a rank clears memory for meanwhile: gradients and moments of all that is trained.
 ROWS = {"all of it trained": (), "`lora.rank=8`": ("lora.rank=8",), "`lora.rank=8 precision.param=bf16`": ("lora.rank=8", "precision.param=bf16")}
-TIMED = (0.02, 0.98)  # of the file's bytes: what comes before and after is the program's start and its first step
 
 
 def shapes_of(model):
@@ -85,35 +85,35 @@ def bytes_from_disk(process):
     raise SystemExit("/proc does not tell what a process reads from disk")
 
 
+def seconds_of(text):
+    number, unit = text.split()
+    return float(number) * {"us": 1e-6, "ms": 1e-3, "s": 1}[unit]
+
+
 def loading_speed(build, model_folder, path, data, run, *settings):
-    """By the bytes that the trainer has fetched from the disk, looked at every 2 ms; and how long the program takes, with its start and one step."""
+    """By what the run's log says of the time in which all ranks made their memory and filled it; and how long the program takes, with its start and one step."""
     forget(path)
     size = path.stat().st_size
     command = command_of(build, run, RANKS, f"data.path={data}", f"model.path={model_folder}", "data.tokenizer=bytes", "model.seq=16",
                          "train.batch=1", "train.steps=1", *settings)
     started = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    begin, seen = None, []
+    fetched = 0
     try:
         while process.poll() is None:
-            moment, count = time.monotonic(), bytes_from_disk(process)
-            if begin is None and count >= TIMED[0] * size:
-                begin = moment, count
-            seen.append((moment, count))
-            if count >= TIMED[1] * size:
-                break
-            time.sleep(0.002)
-        code, took = process.wait(), time.monotonic() - started
-        if code != 0:
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                fetched = max(fetched, bytes_from_disk(process))
+            time.sleep(0.05)
+        took = time.monotonic() - started
+        if process.returncode != 0:
             raise SystemExit(f"the trainer ended with {process.returncode}")
     finally:
         process.kill()
         process.wait()
-    if begin is None or seen[-1][1] < TIMED[1] * size:
-        raise SystemExit(f"the trainer fetched {seen[-1][1] if seen else 0:,} of {size:,} bytes: the system had them in its cache")
-    if seen[-1] == begin:
-        raise SystemExit("the trainer fetched all between two looks: take a larger model")
-    return (seen[-1][1] - begin[1]) / (seen[-1][0] - begin[0]), took
+    if fetched < size:
+        raise SystemExit(f"the trainer fetched {fetched:,} of {size:,} bytes: the system had them in its cache")
+    loaded = re.search(r"weights were read in (.*)", (run / "log.txt").read_text())
+    return size / seconds_of(loaded[1]), took
 
 
 def main():

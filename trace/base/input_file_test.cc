@@ -11,6 +11,7 @@
 
 #include "trace/base/mapped_file.h"
 #include "trace/base/output_file.h"
+#include "trace/base/read_ahead.h"
 
 namespace shardscope {
 namespace {
@@ -41,19 +42,21 @@ TEST_F(InputFileTest, TheEndOfAFile) {
   EXPECT_EQ(ReadFileEnd(path_, 20, 4)->bytes, "");
 }
 
-TEST_F(InputFileTest, AdviceOnAnyPartLeavesTheBytesAsTheyAre) {
+TEST_F(InputFileTest, AnyPartMayBeReadAheadAndForgotten) {
   std::string text(300'000, 'x');
   for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i % 23);
   ASSERT_TRUE(WriteFile(path_, text).ok());
   const auto mapped = MappedFile::Open(path_);
   ASSERT_TRUE(mapped.ok()) << mapped.message();
+  ReadAhead ahead(path_);
   for (const auto& [first, count] : {std::pair<size_t, size_t>{0, 300'000},
                                      {5'000, 1},
                                      {5'000, 200'000},
                                      {299'999, 100},
                                      {400'000, 10},
                                      {0, 0}}) {
-    mapped->WillNeed(first, count);
+    ahead.Ask(first, count);
+    ahead.WaitFor(first, count);
     const auto* data = reinterpret_cast<const char*>(mapped->bytes().data());
     EXPECT_TRUE(std::string_view(data, mapped->bytes().size()) == text) << first;
     mapped->Forget(first, count);

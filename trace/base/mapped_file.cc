@@ -43,18 +43,6 @@ MappedFile::~MappedFile() {
   if (!bytes_.empty()) munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
-void MappedFile::WillNeed(size_t first, size_t count) const {
-  // Linux follows such a call only as far as the device's read-ahead goes, which is 128 KiB unless
-  // it was set to something else.
-  constexpr size_t kPieceBytes = size_t{128} << 10;
-  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  const size_t end = std::min(first + count, bytes_.size());
-  for (size_t at = first / page * page; at < end; at += kPieceBytes) {
-    madvise(const_cast<std::byte*>(bytes_.data()) + at, std::min(kPieceBytes, end - at),
-            MADV_WILLNEED);
-  }
-}
-
 void MappedFile::Forget(size_t first, size_t count) const {
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const size_t begin = RoundUp(first, page);

@@ -23,10 +23,6 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return bytes_; }
 
-  // This part will be touched: the disk begins to read it, and nobody waits for it. Advice, which
-  // the system may not follow.
-  void WillNeed(size_t first, size_t count) const;
-
   // The whole pages of this part may leave memory again.
   void Forget(size_t first, size_t count) const;
 

@@ -67,11 +67,12 @@ std::byte* MemoryPool::TakeKept(size_t bytes) {
   return block;
 }
 
-std::byte* MemoryPool::Allocate(size_t bytes, size_t front) {
+std::byte* MemoryPool::Allocate(size_t bytes, size_t front, Contents contents) {
   SHARDSCOPE_CHECK(front % kAlignment == 0);
   Count(static_cast<int64_t>(bytes));
   const size_t size = std::max(bytes + front, kAlignment);
   std::byte* block = nullptr;
+  bool is_cleared = false;
   try {
     if (!IsMapped(size, front)) {
       block = MallocAligned(size);
@@ -80,6 +81,7 @@ std::byte* MemoryPool::Allocate(size_t bytes, size_t front) {
     }
     if (block == nullptr) {
       block = MapPages(size);
+      is_cleared = !options_.poison;
       if (options_.poison) std::memset(block, kNanByte, size);
       reserved_bytes_ += static_cast<int64_t>(size);
     } else if (!IsMapped(size, front)) {
@@ -89,6 +91,7 @@ std::byte* MemoryPool::Allocate(size_t bytes, size_t front) {
     allocated_bytes_ -= static_cast<int64_t>(bytes);
     throw;
   }
+  if (contents == Contents::kZeros && !is_cleared) std::memset(block, 0, size);
   return block + front;
 }
 

@@ -45,10 +45,14 @@ class MemoryPool {
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
 
-  // Contents are undefined. `front` more bytes (a multiple of kAlignment) lie before the block for
-  // the caller's own use; they are not counted. Throws std::runtime_error if the limit would be
-  // passed, std::bad_alloc if the system has no more.
-  std::byte* Allocate(size_t bytes, size_t front = 0);
+  // Zeros of pages that are new cost nothing until the pages are used: only then the system makes
+  // and clears them.
+  enum class Contents { kUndefined, kZeros };
+
+  // `front` more bytes (a multiple of kAlignment) lie before the block for the caller's own use;
+  // they are not counted. Throws std::runtime_error if the limit would be passed, std::bad_alloc if
+  // the system has no more.
+  std::byte* Allocate(size_t bytes, size_t front = 0, Contents contents = Contents::kUndefined);
   // With the same sizes.
   void Free(std::byte* block, size_t bytes, size_t front = 0);
 

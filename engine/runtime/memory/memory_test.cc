@@ -123,6 +123,42 @@ TEST(TensorMemoryTest, TensorsCountInTheScopesPoolWhoeverFreesThem) {
   EXPECT_TRUE(observer.expired());
 }
 
+TEST(TensorMemoryTest, LateZerosAreZerosWhereverTheirPagesComeFrom) {
+  InstallTensorMemory();
+  const int64_t unscoped = UnscopedTensorBytes();
+  for (const bool poison : {false, true}) {
+    auto pool = std::make_shared<MemoryPool>(MemoryPool::Options{.poison = poison});
+    for (int round = 0; round < 2; ++round) {  // what the first leaves is there for the second
+      const TensorScope scope(pool);
+      for (const int64_t elements : {0, 3, 100'000}) {
+        at::Tensor zeros = LateZeros(elements, at::kFloat);
+        EXPECT_EQ(zeros.dtype(), at::kFloat);
+        EXPECT_EQ(zeros.sizes(), at::IntArrayRef({elements}));
+        EXPECT_TRUE(zeros.eq(0).all().item<bool>()) << poison << round << elements;
+        EXPECT_EQ(pool->allocated_bytes(), 4 * elements);
+        zeros.fill_(7);
+        zeros.reset();
+        EXPECT_EQ(pool->allocated_bytes(), 0);
+      }
+    }
+  }
+  const at::Tensor outside = LateZeros(5, at::kDouble);
+  EXPECT_TRUE(outside.eq(0).all().item<bool>());
+  EXPECT_EQ(UnscopedTensorBytes(), unscoped + 40);
+}
+
+TEST(TensorMemoryTest, NewZerosTakeNoMemoryUntilTheyAreUsed) {
+  constexpr int64_t kElements = 16 << 20;
+  InstallTensorMemory();
+  auto pool = std::make_shared<MemoryPool>(MemoryPool::Options());
+  const TensorScope scope(pool);
+  const int64_t before = ResidentBytes();
+  const at::Tensor zeros = LateZeros(kElements, at::kFloat);
+  EXPECT_LT(ResidentBytes(), before + 2 * kElements);
+  zeros.fill_(1);
+  EXPECT_GT(ResidentBytes(), before + 2 * kElements);
+}
+
 TEST(TensorMemoryTest, TemporariesAreTheHighestPointBeyondWhatIsKept) {
   InstallTensorMemory();
   const TemporaryMemory measured;

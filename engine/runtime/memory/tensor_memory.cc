@@ -1,11 +1,14 @@
 #include "engine/runtime/memory/tensor_memory.h"
 
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -30,43 +33,50 @@ struct alignas(kAlignment) Header {
   std::shared_ptr<MemoryPool> pool;  // null: from malloc
 };
 
-std::byte* AllocateUnscoped(size_t bytes) {
+std::byte* AllocateUnscoped(size_t bytes, MemoryPool::Contents contents) {
   void* memory = nullptr;
   if (posix_memalign(&memory, kAlignment, sizeof(Header) + bytes) != 0) throw std::bad_alloc();
   unscoped_bytes += static_cast<int64_t>(bytes);
-  return static_cast<std::byte*>(memory) + sizeof(Header);
+  std::byte* const data = static_cast<std::byte*>(memory) + sizeof(Header);
+  if (contents == MemoryPool::Contents::kZeros) std::memset(data, 0, bytes);
+  return data;
+}
+
+// `bytes` are not 0.
+std::byte* AllocateTensor(size_t bytes, MemoryPool::Contents contents) {
+  std::byte* data = t_pool != nullptr ? (*t_pool)->Allocate(bytes, sizeof(Header), contents)
+                                      : AllocateUnscoped(bytes, contents);
+  new (data - sizeof(Header)) Header{bytes, t_pool != nullptr ? *t_pool : nullptr};
+  t_live_bytes += static_cast<int64_t>(bytes);
+  t_peak_bytes = std::max(t_peak_bytes, t_live_bytes);
+  return data;
+}
+
+void FreeTensor(void* data) {
+  if (data == nullptr) return;
+  Header* header = static_cast<Header*>(data) - 1;
+  const size_t bytes = header->bytes;
+  const std::shared_ptr<MemoryPool> pool = std::move(header->pool);
+  header->~Header();
+  t_live_bytes -= static_cast<int64_t>(bytes);
+  if (pool != nullptr) {
+    pool->Free(static_cast<std::byte*>(data), bytes, sizeof(Header));
+  } else {
+    unscoped_bytes -= static_cast<int64_t>(bytes);
+    std::free(header);
+  }
 }
 
 class CountingAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {
-    if (bytes == 0) return {nullptr, nullptr, &Delete, c10::Device(c10::kCPU)};
-    std::byte* data =
-        t_pool != nullptr ? (*t_pool)->Allocate(bytes, sizeof(Header)) : AllocateUnscoped(bytes);
-    new (data - sizeof(Header)) Header{bytes, t_pool != nullptr ? *t_pool : nullptr};
-    t_live_bytes += static_cast<int64_t>(bytes);
-    t_peak_bytes = std::max(t_peak_bytes, t_live_bytes);
-    return {data, data, &Delete, c10::Device(c10::kCPU)};
+    std::byte* const data =
+        bytes == 0 ? nullptr : AllocateTensor(bytes, MemoryPool::Contents::kUndefined);
+    return {data, data, &FreeTensor, c10::Device(c10::kCPU)};
   }
-  c10::DeleterFnPtr raw_deleter() const override { return &Delete; }
+  c10::DeleterFnPtr raw_deleter() const override { return &FreeTensor; }
   void copy_data(void* to, const void* from, std::size_t bytes) const override {
     default_copy_data(to, from, bytes);
-  }
-
- private:
-  static void Delete(void* data) {
-    if (data == nullptr) return;
-    Header* header = static_cast<Header*>(data) - 1;
-    const size_t bytes = header->bytes;
-    const std::shared_ptr<MemoryPool> pool = std::move(header->pool);
-    header->~Header();
-    t_live_bytes -= static_cast<int64_t>(bytes);
-    if (pool != nullptr) {
-      pool->Free(static_cast<std::byte*>(data), bytes, sizeof(Header));
-    } else {
-      unscoped_bytes -= static_cast<int64_t>(bytes);
-      std::free(header);
-    }
   }
 };
 
@@ -84,6 +94,13 @@ void InstallTensorMemory() {
 TensorScope::TensorScope(const std::shared_ptr<MemoryPool>& pool)
     : before_(std::exchange(t_pool, &pool)) {}
 TensorScope::~TensorScope() { t_pool = before_; }
+
+at::Tensor LateZeros(int64_t elements, at::ScalarType type) {
+  const size_t bytes = static_cast<size_t>(elements) * c10::elementSize(type);
+  if (bytes == 0) return at::empty({elements}, type);
+  return at::from_blob(AllocateTensor(bytes, MemoryPool::Contents::kZeros), {elements}, &FreeTensor,
+                       type);
+}
 
 // Declared in tensor_memory_test_util.h, for tests alone.
 int64_t UnscopedTensorBytes() { return unscoped_bytes; }

@@ -2,6 +2,9 @@
 // byte is counted where LibTorch asks for it, whatever the Schedule says.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+#include <c10/core/ScalarType.h>
+
 #include <cstdint>
 #include <memory>
 
@@ -24,6 +27,10 @@ class TensorScope {
  private:
   const std::shared_ptr<MemoryPool>* const before_;
 };
+
+// at::zeros({elements}, type), of which each page is made and cleared as it is first used: that of
+// a large model's state takes longer than reading the model from disk.
+at::Tensor LateZeros(int64_t elements, at::ScalarType type);
 
 // What LibTorch allocates inside one op and gives back before it ends: from construction to
 // Finish(), on one thread. Do not nest.

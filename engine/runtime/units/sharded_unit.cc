@@ -2,12 +2,12 @@
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "engine/model/segments.h"
+#include "engine/runtime/memory/tensor_memory.h"
 #include "engine/runtime/units/arithmetic.h"
 #include "engine/runtime/units/state_blocks.h"
 
@@ -54,24 +54,22 @@ ShardedUnit::ShardedUnit(const plan::Unit& unit, Place place, Forms forms)
       master_(model::ScalarTypeOf(forms.master)) {
   const at::ScalarType compute = model::ScalarTypeOf(forms.compute);
   const UnitLayout& trained = layout_.trained();
-  const auto whole = [&](const UnitLayout& layout) {
+  const auto whole_elements = [&](const UnitLayout& layout) {
     const int64_t element_bytes = plan::BytesOf(forms.compute);
-    return at::empty({layout.UnshardedBytes(element_bytes) / element_bytes}, compute);
+    return layout.UnshardedBytes(element_bytes) / element_bytes;
   };
-  const auto shard = [&](at::ScalarType type) {
-    return at::zeros({trained.shard_elements()}, type);
-  };
+  const auto shard = [&](at::ScalarType type) { return LateZeros(trained.shard_elements(), type); };
   // Not cleared what is written next: on some machines that costs more than reading it from disk.
   if (forms.has_parameter_shard) parameters_ = at::empty({layout_.shard_elements()}, master_);
   if (forms.has_gradient_shard) gradient_ = shard(model::ScalarTypeOf(forms.gradient));
-  if (forms.has_whole_parameters) whole_parameters_ = whole(layout_);
-  if (forms.has_whole_gradient) whole_gradient_ = whole(trained).zero_();
+  if (forms.has_whole_parameters) whole_parameters_ = at::empty({whole_elements(layout_)}, compute);
+  if (forms.has_whole_gradient) whole_gradient_ = LateZeros(whole_elements(trained), compute);
   if (forms.has_device_shard) device_shard_ = at::empty({layout_.shard_elements()}, master_);
   for (const plan::StateTensor& tensor : state_tensors_) {
     if (tensor.form == plan::StateForm::kMaster) {
       state_.push_back({shard(master_), {}});
     } else {
-      state_.push_back({shard(at::kByte), at::zeros({trained.shard_blocks()}, at::kFloat)});
+      state_.push_back({shard(at::kByte), LateZeros(trained.shard_blocks(), at::kFloat)});
     }
   }
   ClearPadding();
