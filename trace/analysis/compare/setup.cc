@@ -46,12 +46,15 @@ std::optional<int> MedianLead(const MeasuredSide& side, std::string_view phase) 
 constexpr size_t kMostValues = 3;
 
 std::string InOneLine(const std::vector<std::string>& values) {
+  if (values.empty()) return "";
   if (values.size() <= kMostValues) return Join(values, kThen);
   return Join({values.front(), "...", values.back()}, kThen);
 }
 
 // Of each key what was in force in one of `steps` after the other.
-Values ConfigOver(const query::Snapshot& snapshot, const std::vector<int32_t>& steps) {
+using ValuesOverSteps = std::map<std::string, std::vector<std::string>>;
+
+ValuesOverSteps ConfigOver(const query::Snapshot& snapshot, const std::vector<int32_t>& steps) {
   if (steps.empty()) return {};
   std::set<int32_t> after_change = {steps.front()};
   for (const query::Marker& marker : snapshot.markers) {
@@ -59,7 +62,7 @@ Values ConfigOver(const query::Snapshot& snapshot, const std::vector<int32_t>& s
     const auto step = std::lower_bound(steps.begin(), steps.end(), marker.step);
     if (step != steps.end()) after_change.insert(*step);
   }
-  std::map<std::string, std::vector<std::string>> values;
+  ValuesOverSteps values;
   for (const int32_t step : after_change) {
     for (auto& [key, value] : ConfigAt(snapshot, step)) {
       std::vector<std::string>& of_key = values[key];
@@ -68,9 +71,7 @@ Values ConfigOver(const query::Snapshot& snapshot, const std::vector<int32_t>& s
       if (of_key.empty() || of_key.back() != value) of_key.push_back(value);
     }
   }
-  Values config;
-  for (const auto& [key, of_key] : values) config[key] = InOneLine(of_key);
-  return config;
+  return values;
 }
 
 }  // namespace
@@ -86,8 +87,8 @@ std::vector<SettingDifference> SettingDifferences(const query::Snapshot& a,
   for (const std::string_view fact : kFacts)
     add(fact, ValueOf(a.meta, fact), ValueOf(b.meta, fact));
   if (a.IsImported() != b.IsImported()) return differences;
-  const Values config_a = ConfigOver(a, steps_a);
-  const Values config_b = ConfigOver(b, steps_b);
+  const ValuesOverSteps config_a = ConfigOver(a, steps_a);
+  const ValuesOverSteps config_b = ConfigOver(b, steps_b);
   std::set<std::string> keys;
   for (const auto& [key, value] : config_a) keys.insert(key);
   for (const auto& [key, value] : config_b) keys.insert(key);
@@ -96,7 +97,18 @@ std::vector<SettingDifference> SettingDifferences(const query::Snapshot& a,
   std::erase_if(keys, [](const std::string& key) {
     return key.starts_with(trace_keys::kImportedRankPrefix);
   });
-  for (const std::string& key : keys) add(key, ValueOf(config_a, key), ValueOf(config_b, key));
+  const auto of = [](const ValuesOverSteps& config, const std::string& key) {
+    const auto found = config.find(key);
+    return found == config.end() ? std::vector<std::string>() : found->second;
+  };
+  for (const std::string& key : keys) {
+    const std::vector<std::string> in_a = of(config_a, key);
+    const std::vector<std::string> in_b = of(config_b, key);
+    if (in_a == in_b) continue;
+    const bool in_one_line = InOneLine(in_a) != InOneLine(in_b);
+    add(key, in_one_line ? InOneLine(in_a) : Join(in_a, kThen),
+        in_one_line ? InOneLine(in_b) : Join(in_b, kThen));
+  }
   return differences;
 }
 

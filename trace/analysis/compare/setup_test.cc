@@ -6,6 +6,7 @@
 
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace shardscope::analysis {
@@ -67,6 +68,19 @@ TEST(CompareSetup, OfManyValuesTheFirstAndTheLastAreNamed) {
   query::Snapshot a = RunWith("none");
   for (int32_t step = 1; step < 5; ++step) Turn(step, step % 2 == 0 ? "post" : "pre", &a);
   EXPECT_EQ(Turned(a, StepsUpTo(9), RunWith("none"), {0}), "none, then ..., then post | none");
+  EXPECT_EQ(Turned(a, StepsUpTo(9), a, StepsUpTo(9)), "");
+}
+
+TEST(CompareSetup, ValuesThatDifferBetweenTheFirstAndTheLastAreAllNamed) {
+  query::Snapshot a = RunWith("none");
+  query::Snapshot b = RunWith("none");
+  for (const auto& [step, value] : {std::pair{1, "pre"}, {2, "post"}, {3, "none"}}) {
+    Turn(step, value, &a);
+    if (step != 1) Turn(step, value, &b);
+  }
+  Turn(1, "auto", &b);
+  EXPECT_EQ(Turned(a, StepsUpTo(9), b, StepsUpTo(9)),
+            "none, then pre, then post, then none | none, then auto, then post, then none");
 }
 
 TEST(CompareSetup, WhatAutoComesToIsNoChange) {

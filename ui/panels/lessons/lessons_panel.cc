@@ -204,9 +204,7 @@ bool DrawChoice(const widgets::Look& look, const std::string& id, const std::str
   ImGui::PushID(id.c_str());
   const bool clicked = ImGui::RadioButton("##choice", chosen);
   ImGui::SameLine();
-  ImGui::PushTextWrapPos(0);
-  ImGui::TextUnformatted(words.c_str());
-  ImGui::PopTextWrapPos();
+  widgets::Paragraph(look, widgets::TextOf(look), words);
   if (chosen) widgets::LogControl(look, "chosen", id, words);
   ImGui::PopID();
   return clicked || ImGui::IsItemClicked();

@@ -213,7 +213,7 @@ constexpr float kMessagesWidth = 300;   // where less is left, they stand under 
 constexpr float kLeastPartHeight = 90;  // of each, then
 
 // Wrapped at the right edge; those out of sight only take their height.
-void DrawLines(const std::vector<std::string>& lines, ui::DrawLog* log) {
+void DrawLines(const widgets::Look& look, const std::vector<std::string>& lines, ui::DrawLog* log) {
   const float width = widgets::ContentWidth();
   const float widest_letter = ImGui::CalcTextSize("M").x;  // in the mono font that is current
   const float gap = ImGui::GetStyle().ItemSpacing.y;
@@ -224,11 +224,13 @@ void DrawLines(const std::vector<std::string>& lines, ui::DrawLog* log) {
   ImGui::PushTextWrapPos(0);
   for (const std::string& line : lines) {
     const bool one_row = static_cast<float>(line.size()) * widest_letter <= width;
+    const std::string rows =
+        one_row ? line : widgets::WithLineBreaks(look, widgets::MonoOf(look), line, width);
     const float height = one_row ? ImGui::GetTextLineHeight()
-                                 : ImGui::CalcTextSize(line.c_str(), nullptr, false, width).y;
+                                 : ImGui::CalcTextSize(rows.c_str(), nullptr, false, width).y;
     if (y + height >= top && y <= bottom) {
       ImGui::SetCursorPosY(y);
-      ImGui::TextUnformatted(line.c_str());
+      ImGui::TextUnformatted(rows.c_str());
       log->Text("line", line, widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax()));
     }
     y += height + gap;
@@ -249,7 +251,7 @@ void DrawMessages(const widgets::Look& look, const ui::Context& context, ui::Dra
   }
   ImGui::PushFont(look.fonts.mono, ui::kMonoSize);
   ImGui::PushStyleColor(ImGuiCol_Text, look.theme.ink.dim);
-  DrawLines(context.log, log);
+  DrawLines(look, context.log, log);
   ImGui::PopStyleColor();
   ImGui::PopFont();
   // Stays at the newest message unless the user scrolled up.
