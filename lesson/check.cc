@@ -23,12 +23,6 @@ std::optional<double> NumberIn(const Cell& cell) {
   return std::nullopt;
 }
 
-std::string TextIn(const Cell& cell) {
-  if (const auto* integer = std::get_if<int64_t>(&cell)) return std::to_string(*integer);
-  const auto* text = std::get_if<std::string>(&cell);
-  return text == nullptr ? "" : *text;
-}
-
 // What the run says is right: empty where it has not come so far.
 Result<Rows> RightRows(const Lesson& lesson, const Question& question, Values* values) {
   Result<query::SelectedRows> rows = values->Ask(question.right);
@@ -47,7 +41,7 @@ std::string RightText(const Question& question, const Rows& rows) {
   if (question.kind == QuestionKind::kNumber) {
     return NumberText(NumberIn(first).value_or(0), question.unit);
   }
-  return TextIn(first);
+  return query::ExactText(first);
 }
 
 bool IsNear(double answer, double right, double tolerance) {
@@ -57,7 +51,7 @@ bool IsNear(double answer, double right, double tolerance) {
 // Of the run, "B m0 block3 all_gather" of any step counts.
 Result<bool> IsOp(const std::string& answer, const Rows& right, Values* values) {
   for (const std::vector<Cell>& row : right) {
-    if (TextIn(row.front()) == answer) return true;
+    if (query::ExactText(row.front()) == answer) return true;
   }
   std::string quoted;
   for (const char c : answer) quoted += c == '\'' ? "''" : std::string(1, c);
@@ -72,7 +66,7 @@ Result<bool> IsOp(const std::string& answer, const Rows& right, Values* values) 
   }
   for (const std::vector<Cell>& row : named.rows) {
     for (const std::vector<Cell>& other : right) {
-      if (TextIn(row.front()) == TextIn(other.front())) return true;
+      if (query::ExactText(row.front()) == query::ExactText(other.front())) return true;
     }
   }
   return false;
@@ -99,7 +93,7 @@ Result<bool> IsRight(const Question& question, const std::string& answer, const 
   if (question.kind == QuestionKind::kKnob) return NumberIn(right.front().front()).value_or(0) != 0;
   if (question.kind == QuestionKind::kOp) return IsOp(answer, right, values);
   if (question.kind == QuestionKind::kChoice) {
-    return answer == TextIn(right.front().front());
+    return answer == query::ExactText(right.front().front());
   }
   const double wanted = NumberIn(right.front().front()).value_or(0);
   return IsNear(ParseNumber(answer, question.unit).value(), wanted, question.tolerance);
@@ -202,12 +196,12 @@ Result<ModelAnswers> AnswersOf(const Lesson& lesson, Exercise part, const std::s
     return answers;
   }
   std::vector<std::string> ids;
-  for (const std::vector<Cell>& row : rows) ids.push_back(TextIn(row.front()));
+  for (const std::vector<Cell>& row : rows) ids.push_back(query::ExactText(row.front()));
   SHARDSCOPE_ASSIGN_OR_RETURN(const query::SelectedRows others,
                               values.Ask(fmt::format("SELECT id FROM op_run WHERE id NOT IN ({}) "
                                                      "ORDER BY id LIMIT 1",
                                                      Join(ids, ", "))));
-  if (!others.rows.empty()) answers.wrong = TextIn(others.rows.front().front());
+  if (!others.rows.empty()) answers.wrong = query::ExactText(others.rows.front().front());
   return answers;
 }
 

@@ -46,6 +46,12 @@ class Trace:
                   **{"Collective name": kind, "In msg nelems": before, "Out msg nelems": after, "Group size": 2, "dtype": "Float",
                      "Process Group Name": "0", "Process Group Description": "default_pg", "Seq": sequence})
 
+    def memory(self, at_us, number_of_bytes, total, device=0):
+        """Of PyTorch's allocator; `device` -1: of the host."""
+        self.add(f'{{"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": {self.process}, "tid": 1, "ts": {BASE_US + at_us}, '
+                 f'"args": {{"Total Reserved": 0, "Total Allocated": {total}, "Bytes": {number_of_bytes}, "Device Id": {device}, '
+                 f'"Device Type": {0 if device < 0 else 1}, "Addr": 7}}}}')
+
     def text(self):
         values = "".join(f'"{key}": {json.dumps(value)},\n' for key, value in self.values.items())
         events = ",\n".join(self.events)

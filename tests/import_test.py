@@ -224,6 +224,32 @@ class ImportTest(ImportTestCase):
         trace.rename(moved / "gone")
         self.assertEqual(len(json.loads(self.report_text(moved, "--json"))["memory"]), 1)
 
+    def memory_of(self, trace, name):
+        trace.write(self.root / f"{name}.json")
+        run = self.import_path(self.root / f"{name}.json", name)
+        rows = self.sql(run, "SELECT device, issued_ns, bytes FROM memory_event ORDER BY issued_ns, id")
+        first_ns = rows[0]["issued_ns"] if rows else 0
+        return [(row["device"], row["issued_ns"] - first_ns, row["bytes"]) for row in rows]
+
+    def test_memory_begins_with_what_was_there_before(self):
+        trace = Trace(rank=0)
+        trace.host("ProfilerStep#1", 0, 1000)
+        trace.work("gemm", 7, 10, 20, 30)
+        trace.memory(300, 50, 1050, device=0)
+        trace.memory(200, -400, 600, device=1)
+        trace.memory(400, -1000, 50, device=0)
+        trace.memory(100, 7, 7, device=-1)  # the host's, beside a GPU
+        trace.memory(500, 20, 20, device=2)  # nothing before
+        self.assertEqual(self.memory_of(trace, "gpu"), [("GPU 1", 0, 1000), ("GPU 0", 0, 1000), ("GPU 1", 200_000, -400), ("GPU 0", 300_000, 50),
+                                                        ("GPU 0", 400_000, -1000), ("GPU 2", 500_000, 20)])
+
+    def test_memory_of_a_program_without_a_gpu_is_the_hosts(self):
+        trace = Trace(rank=0)
+        trace.host("ProfilerStep#1", 0, 1000)
+        trace.memory(100, 40, 100, device=-1)
+        trace.memory(200, -100, 0, device=-1)
+        self.assertEqual(self.memory_of(trace, "cpu"), [("cpu", 0, 60), ("cpu", 100_000, 40), ("cpu", 200_000, -100)])
+
     def test_ranks_of_two_runs_are_refused(self):
         self.write_fsdp2()
         trace = fsdp2_step(1)

@@ -60,7 +60,10 @@ class ReportTest(ProgramTest):
         run, _ = self.train("a", "train.steps=4", "transport=emulated", "link.bandwidth=20MB/s")
         rows = self.sql(run, "SELECT rank, step, exposed_ms, step_ms FROM v_step")
         by_key = {(row["rank"], row["step"]): row for row in rows}
-        for row in self.report(run)["steps"]:
+        steps = self.report(run)["steps"]
+        self.assertEqual({(row["rank"], row["step"]) for row in steps}, set(by_key))
+        self.assertEqual(len(steps), 4 * len({row["rank"] for row in steps}))
+        for row in steps:
             view = by_key[row["rank"], row["step"]]
             self.assertAlmostEqual(view["exposed_ms"], row["exposed_ns"] / 1e6, places=3)
             self.assertAlmostEqual(view["step_ms"], row["step_ns"] / 1e6, places=3)

@@ -25,7 +25,7 @@ TEST(Actions, KeysAreUniqueAndNamed) {
   }
 }
 
-// As FindsEveryCommandByItsTitle has it, they are in the palette, too.
+// As FindsEveryCommandByItsTitleInEitherLanguage has it, they are in the palette, too.
 TEST(Actions, EveryPanelIsShownByAnAction) {
   for (const PanelInfo& panel : kPanelList) {
     const auto shows = [&](const Action& action) {

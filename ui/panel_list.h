@@ -1,4 +1,4 @@
-// PanelList: what each panel is called, where it is docked, and how one asks for it: the rows of
+// kPanelList: what each panel is called, where it is docked, and how one asks for it: the rows of
 // ui/panel_list.inc. Its class stands in the same row (ui/shell/panel_windows.cc).
 #pragma once
 

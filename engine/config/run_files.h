@@ -1,4 +1,4 @@
-// RunFiles: the names of what a run writes into its folder, and whether a folder has any of it.
+// The names of what a run writes into its folder, and whether a folder has any of it.
 #pragma once
 
 #include <optional>

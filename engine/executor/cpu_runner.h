@@ -1,4 +1,4 @@
-// Executor: runs a Schedule. One host thread per rank issues its program in order; each stream is
+// CpuRunner: runs a Schedule. One host thread per rank issues its program in order; each stream is
 // an in-order queue with a worker thread of its own (the CPU device); dependencies, stream order
 // and communicator order are waited for on the stream, host dependencies on the host. Every op run
 // gets its times and the dependency that was done last: the cause of a stall is recorded, not

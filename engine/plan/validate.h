@@ -1,4 +1,4 @@
-// Validator: proves that a Schedule cannot read what is not there, leak, deadlock or mismatch
+// Validate(): proves that a Schedule cannot read what is not there, leak, deadlock or mismatch
 // collectives.
 #pragma once
 

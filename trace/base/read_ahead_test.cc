@@ -57,6 +57,7 @@ TEST_F(ReadAheadTest, WhatWasAskedForIsCachedOnceItWasWaitedFor) {
   }
 }
 
+// This test and the next would hang if they failed.
 TEST_F(ReadAheadTest, NobodyWaitsForWhatWasNotAskedFor) {
   ReadAhead ahead(path_);
   ahead.WaitFor(0, kBytes);

@@ -1,4 +1,4 @@
-// What is said of a path that cannot be read as a file.
+// Whether a path is a file that can be read, and what is said where not.
 #pragma once
 
 #include <sys/stat.h>
@@ -24,6 +24,14 @@ inline Status CheckRegularFile(const std::string& path, const struct stat& statu
     return Status::Error(path + " is a pipe or a device: copy what it gives into a file first");
   }
   return Status::Ok();
+}
+
+// Whether the open file is still the one with that path: not removed, and no other in its place.
+inline bool IsFileAt(int descriptor, const std::string& path) {
+  struct stat open_file = {};
+  struct stat named_file = {};
+  return fstat(descriptor, &open_file) == 0 && stat(path.c_str(), &named_file) == 0 &&
+         open_file.st_ino == named_file.st_ino && open_file.st_dev == named_file.st_dev;
 }
 
 }  // namespace shardscope

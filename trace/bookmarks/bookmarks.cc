@@ -17,6 +17,7 @@
 
 #include "trace/base/input_file.h"
 #include "trace/base/output_file.h"
+#include "trace/base/regular_file.h"
 
 namespace shardscope::bookmarks {
 namespace {
@@ -36,7 +37,9 @@ class FileLock {
   explicit FileLock(const std::string& file) : path_(file + ".lock") {
     while (true) {
       descriptor_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-      if (descriptor_ < 0 || flock(descriptor_, LOCK_EX) != 0 || IsInPlace()) return;
+      if (descriptor_ < 0 || flock(descriptor_, LOCK_EX) != 0 || IsFileAt(descriptor_, path_)) {
+        return;
+      }
       (void)close(descriptor_);  // it was removed by the one before
     }
   }
@@ -49,13 +52,6 @@ class FileLock {
   FileLock& operator=(const FileLock&) = delete;
 
  private:
-  bool IsInPlace() const {
-    struct stat held = {};
-    struct stat there = {};
-    return fstat(descriptor_, &held) == 0 && stat(path_.c_str(), &there) == 0 &&
-           held.st_ino == there.st_ino && held.st_dev == there.st_dev;
-  }
-
   std::string path_;
   int descriptor_ = -1;
 };

@@ -370,13 +370,14 @@ class RankFile {
   }
 
   void WriteMemory(const schema::MemoryEventRow& row) {
-    live_bytes_ += row.bytes;
     const bool is_on_host = row.device == "cpu";
+    int64_t& live_bytes = is_on_host ? live_bytes_on_host_ : live_bytes_;
+    live_bytes += row.bytes;
     JsonMembers arguments = Rows(row);
     arguments.Add("Bytes", row.bytes)
         .Add("Device Type", is_on_host ? 0 : 1)
         .Add("Device Id", is_on_host ? -1 : 0)
-        .Add("Total Allocated", live_bytes_);
+        .Add("Total Allocated", live_bytes);
     writer_.Instant({rank_.pid, kHostThread}, "cpu_instant_event", "[memory]", row.executed_ns,
                     arguments);
   }
@@ -385,6 +386,7 @@ class RankFile {
   const schema::RankRow& rank_;
   ChromeWriter writer_;
   int64_t live_bytes_ = 0;
+  int64_t live_bytes_on_host_ = 0;
   std::map<int64_t, std::vector<Launch>> launches_;  // by thread of the host
 };
 

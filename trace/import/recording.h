@@ -126,8 +126,9 @@ struct RecordedMemory {
   int64_t bytes = 0;    // signed
   bool on_device = false;
   int32_t device = 0;
-  int64_t held_ns = 0;    // after that it took effect
-  Names::Index unit = 0;  // whose it is
+  int64_t held_ns = 0;       // after that it took effect
+  Names::Index unit = 0;     // whose it is
+  int64_t total_bytes = -1;  // of the device, with this; -1: not told
 };
 
 // A block of an allocator's memory, as a history of all of them tells.

@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -116,6 +117,7 @@ class RowsOfRecording {
   const GoOn& go_on_;
   const HostSteps steps_;
   std::vector<int32_t> launch_of_work_;  // -1: not known
+  int64_t begin_ns_ = 0;                 // of all that is recorded
   InferredOps ops_;
   std::vector<int64_t> step_ends_;  // by index: end of the last work that was launched in it
   int64_t first_ns_ = std::numeric_limits<int64_t>::max();
@@ -147,7 +149,9 @@ Status RowsOfRecording::WriteFacts() {
   for (const RecordedMemory& memory : recording_.memory) {
     first_ns = std::min(first_ns, memory.time_ns);
   }
-  const int64_t start_ns = first_ns == std::numeric_limits<int64_t>::max() ? 0 : Moment(first_ns);
+  const bool is_empty = first_ns == std::numeric_limits<int64_t>::max();
+  begin_ns_ = is_empty ? 0 : first_ns;
+  const int64_t start_ns = is_empty ? 0 : Moment(begin_ns_);
   const std::string device = recording_.device.empty() ? "cpu" : recording_.device;
   const std::pair<std::string_view, std::string> meta[] = {
       {trace_keys::kRunId, facts_.run_id},
@@ -354,13 +358,16 @@ Status RowsOfRecording::WriteSteps() {
 Status RowsOfRecording::WriteMemory() {
   std::stable_sort(recording_.memory.begin(), recording_.memory.end(),
                    [](const auto& a, const auto& b) { return a.time_ns < b.time_ns; });
+  // Beside a GPU what the host takes is not what runs out.
+  const bool has_device = !recording_.works.empty() ||
+                          std::ranges::any_of(recording_.memory, &RecordedMemory::on_device);
   int64_t id = 0;
-  for (const RecordedMemory& memory : recording_.memory) {
-    if (!memory.on_device) continue;
+  std::set<int32_t> devices;
+  const auto insert = [&](const RecordedMemory& memory) {
     schema::MemoryEventRow row;
     row.id = schema::MemoryEventId(++id);
     row.rank = facts_.rank;
-    row.device = schema::ShortText(fmt::format("GPU {}", memory.device));
+    row.device = schema::ShortText(memory.on_device ? fmt::format("GPU {}", memory.device) : "cpu");
     row.issued_ns = Moment(memory.time_ns);
     row.executed_ns = Moment(memory.time_ns + memory.held_ns);
     row.bytes = memory.bytes;
@@ -368,7 +375,19 @@ Status RowsOfRecording::WriteMemory() {
     row.unit = schema::ShortText(recording_.names[memory.unit]);
     row.plan_op = schema::PlanOpId::None();
     row.step = StepAt(memory.time_ns);
-    SHARDSCOPE_RETURN_IF_ERROR(writer_.Insert(row));
+    return writer_.Insert(row);
+  };
+  for (const RecordedMemory& memory : recording_.memory) {
+    if (memory.on_device != has_device) continue;
+    // What was there before it was recorded.
+    const int64_t before_bytes = memory.total_bytes - memory.bytes;
+    if (devices.insert(memory.device).second && memory.total_bytes >= 0 && before_bytes > 0) {
+      SHARDSCOPE_RETURN_IF_ERROR(insert({.time_ns = begin_ns_,
+                                         .bytes = before_bytes,
+                                         .on_device = memory.on_device,
+                                         .device = memory.device}));
+    }
+    SHARDSCOPE_RETURN_IF_ERROR(insert(memory));
   }
   return Status::Ok();
 }

@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "trace/base/process.h"
+#include "trace/base/regular_file.h"
 
 namespace shardscope::store {
 namespace {
@@ -75,15 +76,6 @@ int64_t FileBytes(const std::string& path) {
 uint64_t InodeOfOpen(int descriptor) {
   struct stat file = {};
   return fstat(descriptor, &file) == 0 ? file.st_ino : 0;
-}
-
-// Whether the locked file is still the one with that name: a finisher removes the lock file while
-// it holds it.
-bool SameFile(int descriptor, const std::string& path) {
-  struct stat open_file = {};
-  struct stat named_file = {};
-  return fstat(descriptor, &open_file) == 0 && stat(path.c_str(), &named_file) == 0 &&
-         open_file.st_ino == named_file.st_ino && open_file.st_dev == named_file.st_dev;
 }
 
 // A fork copies the table of descriptors up to the highest: 32 KiB.
@@ -175,7 +167,8 @@ Result<TraceLock> TraceLock::TryTake(const TraceFile& file) {
       std::this_thread::sleep_for(std::chrono::microseconds(100) * attempts);
       continue;
     }
-    if (SameFile(descriptor, path)) return lock;
+    // A finisher removes the lock file while it holds it.
+    if (IsFileAt(descriptor, path)) return lock;
   }
 }
 

@@ -1,4 +1,4 @@
-// BarStack: a step as a bar of parts one over the other, in Overlap and in the list of runs.
+// DrawBarStack(): a step as a bar of parts one over the other, in Overlap and in the list of runs.
 #pragma once
 
 #include <initializer_list>

@@ -246,7 +246,9 @@ TEST(Advice, NamesNoKnobThatTheStrategyHasNot) {
   for (const StallCause cause :
        {StallCause::kIssuedLate, StallCause::kQueuedBehind, StallCause::kSlowTransfer}) {
     const Losses losses = MakeLosses({Step(600, 300, 100, 0)}, {Group(cause, 300)}, Front());
-    for (const Advice& advice : MakeAdvice(losses, {.gathers = false})) {
+    const std::vector<Advice> all = MakeAdvice(losses, {.gathers = false});
+    EXPECT_FALSE(all.empty()) << Name(cause);
+    for (const Advice& advice : all) {
       EXPECT_EQ(advice.knobs, "");
       EXPECT_THAT(advice.remedy, testing::Not(HasSubstr("prefetch")));
       EXPECT_THAT(advice.remedy, testing::Not(HasSubstr("reshard")));

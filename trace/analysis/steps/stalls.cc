@@ -459,7 +459,6 @@ PrefetchSlack SlackOf(const query::Snapshot& snapshot, query::OpRunId all_gather
 
   slack.found = true;
   slack.first_use_op_run = use->run.id;
-  slack.first_use_name = use->op->name;
   const int64_t wanted_ns = std::max(DryNs(step, waiter->run), waiter->run.issued_ns);
   slack.first_use_ns = wanted_ns < gather.ended_ns ? wanted_ns : use->run.started_ns;
   slack.slack_ns = slack.first_use_ns - gather.ended_ns;

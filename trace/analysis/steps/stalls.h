@@ -77,7 +77,6 @@ class StallGroups {
 struct PrefetchSlack {
   bool found = false;
   query::OpRunId first_use_op_run = query::OpRunId::None();
-  std::string first_use_name;
   int64_t first_use_ns = 0;
   int64_t slack_ns = 0;
 };

@@ -50,6 +50,7 @@ struct EventArguments : CollectiveArguments {
   int64_t record_correlation = -1;
   // Of PyTorch's allocator.
   int64_t device_type = -1;
+  int64_t total_allocated = -1;
   // Of metadata: the name of a process or thread.
   std::string_view name;
   // Of counters.

@@ -352,8 +352,11 @@ void Reader::TakeMemory(const Event& event) {
   const EventArguments& arguments = event.arguments;
   if (arguments.bytes == -1 && arguments.device_type < 0) return;
   recording_.memory.push_back(
-      {*event.start_ns, arguments.bytes, arguments.device_type >= kCuda,
-       static_cast<int32_t>(std::clamp<int64_t>(arguments.device, -1, 1 << 20))});
+      {.time_ns = *event.start_ns,
+       .bytes = arguments.bytes,
+       .on_device = arguments.device_type >= kCuda,
+       .device = static_cast<int32_t>(std::clamp<int64_t>(arguments.device, -1, 1 << 20)),
+       .total_bytes = arguments.total_allocated});
 }
 
 void Reader::TakeMetadata(const Event& event) {

@@ -240,10 +240,7 @@ Work Joiner::Join(Work work) {
     rank = op->rank;
   }
   if (work.op == kNoOp) ++counts_.without_op;
-  if (rank != kNoRank) {
-    if (work.rank != kNoRank && work.rank != rank) ++counts_.wrong_rank;
-    if (work.rank == kNoRank) work.rank = rank;
-  }
+  if (work.rank == kNoRank) work.rank = rank;
   return work;
 }
 

@@ -94,7 +94,6 @@ struct JoinCounts {
   int64_t without_call = 0;   // work whose call was not recorded
   int64_t without_op = 0;     // work that no op issued
   int64_t without_times = 0;  // work whose times CUPTI lost
-  int64_t wrong_rank = 0;     // work of one rank's op on another rank's stream
   int64_t without_event = 0;  // waits for an event whose record is missing
 };
 

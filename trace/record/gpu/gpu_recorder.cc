@@ -117,7 +117,6 @@ class GpuRecorder::Impl final : public RowTarget {
       JoinIssued();
       joined = joiner_.Take(cupti::kEnd);
       nccl_calls.swap(nccl_calls_);
-      counts.joins = joiner_.counts();
     }
     if (names_ != nullptr) Write(joined, *names_);
     rows_.WriteNccl(std::move(nccl_calls), cupti::kEnd);

@@ -49,7 +49,6 @@ struct GpuRecorderOptions {
 
 // The result of Finish(): numbers of works and waits.
 struct GpuCounts {
-  cupti::JoinCounts joins;
   int64_t works = 0;
   int64_t unplaced = 0;
 };

@@ -32,6 +32,15 @@ std::string NameOf(const query::Snapshot& snapshot, query::TrackId track) {
   return row->name.empty() ? "main thread" : row->name;
 }
 
+// The indices of `lanes` by that key of each.
+template <typename Lanes, typename Key>
+std::vector<uint16_t> Order(const Lanes& lanes, const Key& key) {
+  std::vector<uint16_t> order(std::min<size_t>(lanes.size(), UINT16_MAX));
+  std::iota(order.begin(), order.end(), uint16_t{0});
+  std::ranges::stable_sort(order, {}, [&](uint16_t at) { return key(lanes[at]); });
+  return order;
+}
+
 // Where a range ends in its lane. One whose end was not seen goes on beyond the room that a view
 // can have behind the run.
 int64_t EndOf(const query::Snapshot& snapshot, const query::Span& span) {
@@ -151,23 +160,11 @@ TrackLane& TrackIndex::LaneOf(const query::Snapshot& snapshot, query::TrackId tr
 }
 
 std::vector<uint16_t> TrackIndex::StreamsInOrder() const {
-  std::vector<uint16_t> order(std::min<size_t>(streams_.size(), UINT16_MAX));
-  std::iota(order.begin(), order.end(), uint16_t{0});
-  std::stable_sort(order.begin(), order.end(), [this](uint16_t a, uint16_t b) {
-    return std::pair(streams_[a].device, streams_[a].stream) <
-           std::pair(streams_[b].device, streams_[b].stream);
-  });
-  return order;
+  return Order(streams_, [](const auto& lane) { return std::pair(lane.device, lane.stream); });
 }
 
 std::vector<uint16_t> TrackIndex::ThreadsInOrder() const {
-  std::vector<uint16_t> order(std::min<size_t>(threads_.size(), UINT16_MAX));
-  std::iota(order.begin(), order.end(), uint16_t{0});
-  std::stable_sort(order.begin(), order.end(), [this](uint16_t a, uint16_t b) {
-    return std::pair(threads_[a].position, threads_[a].track) <
-           std::pair(threads_[b].position, threads_[b].track);
-  });
-  return order;
+  return Order(threads_, [](const auto& lane) { return std::pair(lane.position, lane.track); });
 }
 
 void TrackIndex::Insert(const Span& span, size_t level, TrackLane* lane) {
