@@ -359,6 +359,11 @@ Result<int> Train(const Arguments& arguments, bool* is_awaited) {
   if (arguments.reference && setting->config.GetInt("eval.every") > 0) {
     return Status::Error("--reference evaluates nothing: leave eval.every away");
   }
+  for (const auto& [key, value] :
+       {std::pair{"precision.param", "fp16"}, {"optimizer.state", "8bit"}}) {
+    if (!arguments.reference || setting->config.Get(key) != value) continue;
+    return Status::Error(fmt::format("--reference has no {}={}: leave it away", key, value));
+  }
   TokenizingTold told;
   Result<runtime::Job> job =
       runtime::JobOf(setting->config, DefaultData(), [&told](int64_t done, int64_t all) {

@@ -66,6 +66,14 @@ class DcpTest(ProgramTest):
     def run_import(self, folder, out, *settings, check=True):
         return self.run_program(TRAIN, "import", "--dcp", folder, "--out", out, "--set", *(settings or ("model.heads=3",)), check=check)
 
+    def test_the_new_folder_may_be_named_in_any_way(self):
+        folder = self.folder()
+        for name in ("alone", "./beside", "slash/", "in/one/"):
+            with self.subTest(name):
+                self.run_program(TRAIN, "import", "--dcp", folder, "--out", name, "--set", "model.heads=3", folder=self.root)
+                self.assertTrue((self.root / name / "index.json").exists())
+                self.assertEqual(list(self.root.rglob("*.partial")), [])
+
     def element(self, checkpoint, parameter, tensor):
         index = json.loads((checkpoint / "index.json").read_text())
         entry, = [one for one in index["parameters"] if one["name"] == parameter]

@@ -119,6 +119,10 @@ class EvaluationTest(ProgramTest):
                 self.assertFalse((self.root / "refused").exists())
 
     def test_the_reference_evaluates_nothing(self):
+        for setting in ("precision.param=fp16", "optimizer.state=8bit"):
+            done = self.run_program(*self.train_command(None, setting), "--reference", check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(f"--reference has no {setting}", done.stderr)
         done = self.run_program(*self.train_command(None, f"eval.path={self.held_out}", "eval.every=2"), "--reference", check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn("leave eval.every away", done.stderr)

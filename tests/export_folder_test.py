@@ -145,6 +145,19 @@ class ExportFolderTest(ProgramTest):
             path.unlink()
         self.export(again, self.root / "second", "--adapter")
 
+    def test_a_model_folder_that_has_moved_is_named(self):
+        folder, checkpoint = self.tune("run", CASES["grouped"])
+        moved = folder.rename(self.root / "moved")
+        sample = ("sample", "--checkpoint", checkpoint, "--prompt", "a", "--tokens", 2)
+        for done in (self.export(checkpoint, self.root / "out", check=False), self.run_program(TRAIN, *sample, check=False)):
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("with --model FOLDER", done.stderr)
+        self.export(checkpoint, self.root / "out", "--model", moved)
+        self.run_program(TRAIN, *sample, "--model", moved)
+        self.assertTrue((self.root / "out" / "config.json").exists())
+        other = hugging_face.write_folder(self.root / "other", {**CASES["grouped"], "rope_theta": 77.0})
+        self.assertIn("take the config.json that it was trained with", self.export(checkpoint, self.root / "none", "--model", other, check=False).stderr)
+
     def test_adapters_that_do_not_fit_are_one_error(self):
         folder, checkpoint = self.tune("run", CASES["grouped"], "lora.rank=3", "lora.targets=q_proj")
         out = self.root / "adapter"

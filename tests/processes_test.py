@@ -11,6 +11,8 @@ import threading
 import time
 import unittest
 
+import hugging_face
+import llama_cases
 from programs import BIN, Control, ProgramTest, free_port
 
 ENDLESS = "train.steps=1000000"
@@ -209,6 +211,26 @@ class ProcessesTest(LaunchedTest):
             self.assertIn("rank 1 reads other data than rank 0", error)
         self.assertFalse(out.exists())
         _, processes = self.start("absolute", "train.steps=2", f"data.path={folders[0] / 'text.txt'}", folders=folders)
+        self.finish(processes)
+
+    def test_other_models_behind_one_path_are_refused(self):
+        folders = [(self.root / name).resolve() for name in ("one", "two", "three")]
+        config = {**llama_cases.CASES[0].config, "vocab_size": 256, "hidden_size": 24, "num_attention_heads": 3, "num_key_value_heads": 3}  # TINY's
+        for folder in folders:
+            folder.mkdir()
+            hugging_face.write_folder(folder / "model", config if folder.name != "two" else {**config, "rope_theta": 123.0})
+        weights = folders[2] / "model" / "model.safetensors"
+        data = bytearray(weights.read_bytes())
+        data[8 + int.from_bytes(data[:8], "little")] ^= 1  # of the first value
+        weights.write_bytes(data)
+        settings = ("train.steps=2", "model.path=/proc/self/cwd/model", "data.tokenizer=bytes", f"data.path={self.data}")
+        for other, fragment in ((folders[1], "rank 1 has another model than rank 0"), (folders[2], "rank 1 reads other weights than rank 0")):
+            out, processes = self.start(f"run {other.name}", *settings, folders=(folders[0], other))
+            for error in self.finish(processes, code=1):
+                self.assertIn(fragment, error)
+                self.assertIn("model.path", error)
+            self.assertEqual(out.exists(), other == folders[2])  # of other weights in the first step
+        _, processes = self.start("same", *settings, folders=(folders[0], folders[0]))
         self.finish(processes)
 
     def test_what_does_not_go_with_a_launcher_is_refused(self):

@@ -8,6 +8,7 @@
 #include "trace/base/text.h"
 #include "ui/out_of_memory.h"
 #include "ui/terms.h"
+#include "ui/value_label.h"
 
 namespace shardscope::ui {
 namespace {
@@ -95,9 +96,9 @@ std::string KeyLabel(Language language, std::string_view key) {
 
 std::string UndoText(Language language, std::string_view key, std::string_view from,
                      std::string_view to) {
-  const std::string_view none = Tr(language, Text::kNone);
-  return TrFormat(language, Text::kAdviceUndo, KeyLabel(language, key), from.empty() ? none : from,
-                  to.empty() ? none : to);
+  const std::string none = Tr(language, Text::kNone);
+  return TrFormat(language, Text::kAdviceUndo, KeyLabel(language, key),
+                  from.empty() ? none : ValueLabel(from), to.empty() ? none : ValueLabel(to));
 }
 
 std::string UnitLabel(Language language, std::string_view unit) {

@@ -22,6 +22,9 @@ int CommandExport(int argc, const char* const* argv) {
                  "A run, or one of its checkpoints; of a run the newest one")
       ->required()
       ->check(given);
+  app.add_option("--model", options.model_folder,
+                 "Where the folder of model.path is now, if it is no longer where it was")
+      ->check(given);
   app.add_option("--out", options.out, "The folder to write, which is not there yet, or is empty")
       ->required()
       ->check(given);

@@ -34,6 +34,9 @@ int CommandSample(int argc, const char* const* argv) {
   app.add_option("--checkpoint", checkpoint,
                  "A run, or one of its checkpoints; of a run the newest one")
       ->required();
+  std::string model_folder;
+  app.add_option("--model", model_folder,
+                 "Where the folder of model.path is now, if it is no longer where it was");
   app.add_option("--prompt", prompt, "What the text begins with")->required();
   app.add_flag("--chat", options.is_chat,
                "The prompt is what a user says: the answer of a model that has learned from "
@@ -57,7 +60,7 @@ int CommandSample(int argc, const char* const* argv) {
     return 1;
   }
   options.seed = static_cast<uint64_t>(seed);
-  const Result<runtime::TextSampler> sampler = runtime::TextSampler::Open(checkpoint);
+  const Result<runtime::TextSampler> sampler = runtime::TextSampler::Open(checkpoint, model_folder);
   const Result<std::string> text =
       sampler.ok() ? sampler->Continue(prompt, options) : sampler.status();
   if (!text.ok()) {

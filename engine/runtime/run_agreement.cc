@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <stdexcept>
+#include <vector>
 
+#include "engine/model/huggingface.h"
 #include "engine/runtime/ranks/initial_state.h"
 #include "engine/transport/between_steps.h"
 #include "trace/base/text.h"
@@ -14,6 +16,15 @@ namespace {
 
 // Keys that may differ: the leader alone has a socket.
 bool IsShared(const std::string& key) { return key != "run.control_socket"; }
+
+// "rms_norm_eps=1e-05 rope_theta=10000": what no key says.
+std::string ModelText(const model::ModelConfig& model) {
+  std::vector<std::string> fields;
+  for (const auto& [name, value] : model::FieldsBesideKeys(model)) {
+    fields.push_back(name + "=" + value);
+  }
+  return Join(fields, " ");
+}
 
 }  // namespace
 
@@ -27,6 +38,7 @@ Status RunAgreement::AgreeOnRun(std::optional<RunFolder>* folder) {
     for (const auto& [key, value] : options_.config.Values()) {
       if (IsShared(key)) text += key + "=" + value + "\n";
     }
+    text += ModelText(run_.ranks->job().model) + "\n";
     text += run_.ranks->job().corpus->content + "\n";
   }
   const int rank = options_.launch->rank;
@@ -54,6 +66,14 @@ Status RunAgreement::TakeRun(std::string_view text, std::optional<RunFolder>* fo
               ? "; a relative path is one in the folder where a process starts: give absolute ones"
               : ""));
     }
+  }
+  // What a config.json says, which may be another file on another machine.
+  const std::string model(TakeField(&text, '\n'));
+  if (const std::string mine = ModelText(run_.ranks->job().model); mine != model) {
+    return Status::Error(fmt::format(
+        "rank {} has another model than rank 0 ({}; rank 0: {}): all processes of a run need the "
+        "same config.json in model.path",
+        options_.launch->rank, mine, model));
   }
   // Also where no key names them, or a path leads elsewhere on another machine.
   if (TakeField(&text, '\n') != run_.ranks->job().corpus->content) {

@@ -46,8 +46,8 @@ TextSampler::TextSampler(const model::ModelConfig& config, model::ParameterMap p
                          std::shared_ptr<const tokenizer::Tokenizer> tokenizer)
     : config_(config), parameters_(std::move(parameters)), tokenizer_(std::move(tokenizer)) {}
 
-Result<TextSampler> TextSampler::Open(const std::string& path) {
-  SHARDSCOPE_ASSIGN_OR_RETURN(const WholeModel whole, WholeModel::Open(path));
+Result<TextSampler> TextSampler::Open(const std::string& path, const std::string& model_folder) {
+  SHARDSCOPE_ASSIGN_OR_RETURN(const WholeModel whole, WholeModel::Open(path, model_folder));
   SHARDSCOPE_ASSIGN_OR_RETURN(auto tokenizer, TokenizerOf(whole.config()));
   const std::string& named = whole.config().Get("data.tokenizer");
   SHARDSCOPE_RETURN_IF_ERROR(whole.CheckTokenizer(

@@ -29,7 +29,7 @@ class TextSampler {
   // `path`: a run, a folder of checkpoints, or a checkpoint; of the first two the newest whole
   // checkpoint. Errors: those of checkpoint::Checkpoint, parameters that the model does not have
   // so, the tokenizer's.
-  static Result<TextSampler> Open(const std::string& path);
+  static Result<TextSampler> Open(const std::string& path, const std::string& model_folder = "");
   // `tokenizer` null: a token is a byte.
   TextSampler(const model::ModelConfig& config, model::ParameterMap parameters,
               std::shared_ptr<const tokenizer::Tokenizer> tokenizer);

@@ -465,7 +465,8 @@ void Shell::DrawBanner(ui::Commands* commands) {
   ImGui::Begin("##banner", nullptr,
                ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoDocking |
                    ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
-                   ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoNavFocus);
+                   ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoNavFocus |
+                   ImGuiWindowFlags_NoFocusOnAppearing);  // else what is typed became shortcuts
   draw_log_.SetPanel("banner");
   panels::DrawBanner(context_, {at.x, at.y, at.x + size.x, at.y + size.y}, &draw_log_, commands);
   ImGui::End();

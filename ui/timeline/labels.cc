@@ -5,6 +5,7 @@
 #include "trace/analysis/names.h"
 #include "trace/query/rows.h"
 #include "ui/timeline/geometry.h"
+#include "ui/value_label.h"
 
 namespace shardscope::timeline {
 namespace {
@@ -58,7 +59,7 @@ std::string ChangeLabel(const std::vector<query::Marker>& markers) {
     } else if (label.empty()) {
       label += std::string(shared) + " ";
     }
-    label += marker.old_value + " → " + marker.new_value;
+    label += ui::ValueLabel(marker.old_value) + " → " + ui::ValueLabel(marker.new_value);
   }
   return label;
 }

@@ -4,6 +4,7 @@
 #include <imgui_internal.h>
 
 #include <algorithm>
+#include <cctype>
 
 namespace shardscope::widgets {
 namespace {
@@ -18,6 +19,26 @@ bool Opens(unsigned int c) {
   return kOpening.find(static_cast<char32_t>(c)) != std::u32string_view::npos;
 }
 
+// Whether a word of ASCII does not go on there: within one no line can end.
+bool IsEndOfWord(std::string_view text, size_t at) {
+  return at == text.size() || text[at] == ' ' || text[at] == '\n' ||
+         static_cast<unsigned char>(text[at]) >= 0x80 ||
+         static_cast<unsigned char>(text[at - 1]) >= 0x80;
+}
+
+// Whether a space there, behind a number, is in front of its unit.
+bool IsBeforeUnit(std::string_view text, size_t space) {
+  if (space == 0 || text[space - 1] < '0' || text[space - 1] > '9') return false;
+  const std::string_view rest = text.substr(space + 1);
+  static constexpr std::string_view kUnits[] = {
+      "ns", "us", "\xC2\xB5s", "ms", "s", "B", "kB", "MB", "GB", "TB", "kB/s", "MB/s", "GB/s"};
+  return std::ranges::any_of(kUnits, [&](std::string_view unit) {
+    if (!rest.starts_with(unit)) return false;
+    const std::string_view behind = rest.substr(unit.size());
+    return behind.empty() || std::isalnum(static_cast<unsigned char>(behind.front())) == 0;
+  });
+}
+
 }  // namespace
 
 std::string BreakLines(std::string_view text, float width, const WidthOf& width_of) {
@@ -29,24 +50,21 @@ std::string BreakLines(std::string_view text, float width, const WidthOf& width_
     unsigned int c = 0;
     const auto length = static_cast<size_t>(
         std::max(1, ImTextCharFromUtf8(&c, text.data() + at, text.data() + text.size())));
-    const bool is_place = before == ' ' || IsIdeographic(before) || IsIdeographic(c);
+    const bool is_behind_space = before == ' ' && !IsBeforeUnit(text, at - 1);
+    const bool is_place = is_behind_space || IsIdeographic(before) || IsIdeographic(c);
     if (at > line && is_place && c != ' ' && !Closes(c) && !Opens(before)) can_break = at;
     before = c;
     at += length;
     if (c == '\n') {
       lines.append(text.substr(line, at - line));
       line = can_break = at;
-    } else if (c != ' ' && can_break > line && width_of(text.substr(line, at - line)) > width) {
+    } else if (c != ' ' && can_break > line && IsEndOfWord(text, at) &&
+               width_of(text.substr(line, at - line)) > width) {
       lines.append(text.substr(line, can_break - line)).push_back('\n');
       line = can_break;
     }
   }
   return lines.append(text.substr(line));
-}
-
-// In UTF-8 those from U+3000 on begin with 0xE3 or more, and no text of them has only rarer ones.
-bool HasIdeographs(std::string_view text) {
-  return std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) >= 0xE3; });
 }
 
 }  // namespace shardscope::widgets

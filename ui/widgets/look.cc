@@ -60,7 +60,7 @@ ui::Box DrawTextClipped(const Look& look, const TextStyle& style, ImVec2 at, flo
 
 std::string WithLineBreaks(const Look& look, const TextStyle& style, std::string_view text,
                            float width) {
-  if (!HasIdeographs(text)) return std::string(text);
+  if (text.empty() || TextSize(look, style, text).x < width) return std::string(text);
   return BreakLines(text, width - 1,
                     [&](std::string_view line) { return TextSize(look, style, line).x; });
 }

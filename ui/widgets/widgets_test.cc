@@ -135,8 +135,15 @@ TEST(LineBreaks, ChineseBreaksBetweenAnyTwoCharactersAndWordsAtSpaces) {
   EXPECT_EQ(BreakLines("短\n计算等待", 3, CharactersOf), "短\n计算等\n待");
   EXPECT_EQ(BreakLines("all-gather", 3, CharactersOf), "all-gather");
   EXPECT_EQ(BreakLines("", 3, CharactersOf), "");
-  EXPECT_TRUE(HasIdeographs("step 3 的"));
-  EXPECT_FALSE(HasIdeographs("3 \xC2\xB5s \xE2\x86\x92 4"));
+}
+
+TEST(LineBreaks, WordsOfLatinAreWholeAndNumbersKeepTheirUnits) {
+  EXPECT_EQ(BreakLines("turn prefetch.backward_depth", 12, CharactersOf),
+            "turn \nprefetch.backward_depth");
+  EXPECT_EQ(BreakLines("one two three", 7, CharactersOf), "one two \nthree");
+  EXPECT_EQ(BreakLines("it takes 13.9 ms a step", 11, CharactersOf), "it takes \n13.9 ms a \nstep");
+  EXPECT_EQ(BreakLines("step 3 made it", 7, CharactersOf), "step 3 \nmade it");
+  EXPECT_EQ(BreakLines("等待 7 \xC2\xB5s。", 6, CharactersOf), "等待 \n7 \xC2\xB5s。");
 }
 
 TEST(LineBreaks, NoLineBeginsWithWhatClosesOrEndsWithWhatOpens) {

@@ -408,7 +408,9 @@ Status DcpImport::WriteParameter(const std::string& parameter, int64_t head_rows
   return Status::Ok();
 }
 
-Status DcpImport::Write(const std::string& out, const Settings& settings) const {
+Status DcpImport::Write(const std::string& folder, const Settings& settings) const {
+  std::string out = folder;
+  while (out.size() > 1 && out.ends_with('/')) out.pop_back();  // else .partial would lie in it
   std::error_code error;
   if (fs::exists(out, error)) {
     return Status::Error(out + " is there already: name a folder that is not");

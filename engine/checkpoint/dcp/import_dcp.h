@@ -54,8 +54,9 @@ class DcpImport {
     std::map<std::string, std::string> model;
     std::string toml;  // `config` as text
   };
-  // Writes the checkpoint `out`, in one step; it is not there yet. Every tensor is in memory once.
-  Status Write(const std::string& out, const Settings& settings) const;
+  // Writes the checkpoint `folder`, in one step; it is not there yet. Every tensor is in memory
+  // once.
+  Status Write(const std::string& folder, const Settings& settings) const;
 
  private:
   struct Source {

@@ -254,7 +254,8 @@ Status Publish(const std::string& partial, const std::string& out) {
 Result<Exported> ExportFolder(const ExportOptions& options) {
   const std::string out = Cleaned(options.out);
   SHARDSCOPE_RETURN_IF_ERROR(CheckFree(out));
-  SHARDSCOPE_ASSIGN_OR_RETURN(const WholeModel whole, WholeModel::Open(options.checkpoint));
+  SHARDSCOPE_ASSIGN_OR_RETURN(const WholeModel whole,
+                              WholeModel::Open(options.checkpoint, options.model_folder));
   const checkpoint::Checkpoint& from = whole.checkpoint();
   if (whole.model().kind != model::ModelKind::kLlama) {
     return Status::Error(from.folder() +

@@ -11,6 +11,7 @@ namespace shardscope::runtime {
 
 struct ExportOptions {
   std::string checkpoint;              // a checkpoint, a run or a folder of checkpoints
+  std::string model_folder;            // where that of model.path is now; empty: where it was
   std::string out;                     // a folder that is not there yet, or is empty
   bool adapters_alone = false;         // adapter_config.json and adapter_model.safetensors
   bool is_bf16 = false;                // what weights are cast to; else fp32

@@ -28,18 +28,18 @@ Result<at::ScalarType> TypeOf(const std::string& dtype) {
 
 }  // namespace
 
-Result<WholeModel> WholeModel::Open(const std::string& path) {
+Result<WholeModel> WholeModel::Open(const std::string& path, const std::string& model_folder) {
   std::vector<std::string> passed;
   SHARDSCOPE_ASSIGN_OR_RETURN(const std::string folder, checkpoint::FindCheckpoint(path, &passed));
   SHARDSCOPE_ASSIGN_OR_RETURN(checkpoint::Checkpoint checkpoint,
                               checkpoint::Checkpoint::Open(folder));
   WholeModel whole(std::move(checkpoint));
-  SHARDSCOPE_RETURN_IF_ERROR(whole.ReadConfig());
+  SHARDSCOPE_RETURN_IF_ERROR(whole.ReadConfig(model_folder));
   SHARDSCOPE_RETURN_IF_ERROR(whole.CheckParameters());
   return whole;
 }
 
-Status WholeModel::ReadConfig() {
+Status WholeModel::ReadConfig(const std::string& model_folder) {
   for (const auto& [key, value] : checkpoint_.index().config) {
     const bool is_of_model = key.starts_with("model.") || key.starts_with("lora.");
     if (!is_of_model && key != "data.tokenizer") continue;
@@ -48,7 +48,21 @@ Status WholeModel::ReadConfig() {
     return Status::Error(fmt::format("{}/{}: {}: take another checkpoint", checkpoint_.folder(),
                                      checkpoint::kIndexName, status.message()));
   }
-  SHARDSCOPE_ASSIGN_OR_RETURN(model_, footprint::ModelConfigOf(config_));
+  const bool had_folder = !config_.Get("model.path").empty();
+  if (!model_folder.empty()) {
+    if (!had_folder) {
+      return Status::Error(checkpoint_.folder() +
+                           " is of a model without model.path: leave --model away");
+    }
+    SHARDSCOPE_RETURN_IF_ERROR(config_.Set("model.path", model_folder));
+    config::MakePathsAbsolute(&config_);
+  }
+  Result<model::ModelConfig> model = footprint::ModelConfigOf(config_);
+  if (!model.ok()) {
+    return Status::Error(model.message() +
+                         (had_folder ? ", where it is now with --model FOLDER" : ""));
+  }
+  model_ = *std::move(model);
   return Status::Ok();
 }
 

@@ -20,7 +20,8 @@ class WholeModel {
   // `path`: a run, a folder of checkpoints, or a checkpoint; of the first two the newest whole
   // checkpoint. Errors: those of checkpoint::Checkpoint, a model.path that is not there any more,
   // parameters that the model does not have so.
-  static Result<WholeModel> Open(const std::string& path);
+  // `model_folder`: where that of model.path is now; empty: where it was.
+  static Result<WholeModel> Open(const std::string& path, const std::string& model_folder = "");
 
   const checkpoint::Checkpoint& checkpoint() const { return checkpoint_; }
   // Of the run: what says which model and tokenizer it had; every other key has its default.
@@ -38,7 +39,7 @@ class WholeModel {
 
  private:
   explicit WholeModel(checkpoint::Checkpoint checkpoint) : checkpoint_(std::move(checkpoint)) {}
-  Status ReadConfig();
+  Status ReadConfig(const std::string& model_folder);
   Status CheckParameters() const;
 
   checkpoint::Checkpoint checkpoint_;

@@ -61,7 +61,7 @@ bool HoldSame(const InitialState& a, const InitialState& b) {
 }  // namespace
 
 InitialState InitialStateOf(const Job& job, int rank, RankWork* work) {
-  InitialState state{.drawn = DigestOfDraws(job, rank, work)};
+  InitialState state{.drawn = DigestOfDraws(job, rank, work), .is_read = job.weights != nullptr};
   const StateLayout& layout = work->layout();
   std::vector<ShardedUnit*> units;
   for (size_t index = 0; index < work->units().size(); ++index) {
@@ -84,8 +84,14 @@ InitialState InitialStateOf(const Job& job, int rank, RankWork* work) {
 Status CheckInitialStates(std::span<const InitialState> states) {
   std::vector<size_t> all;
   for (size_t rank = 0; rank < states.size(); ++rank) all.push_back(rank);
+  const bool is_read = !states.empty() && states.front().is_read;
   const std::string drawn =
-      Differing(states, all, &InitialState::drawn, " draws other initial parameters than ");
+      Differing(states, all, &InitialState::drawn,
+                is_read ? " reads other weights than " : " draws other initial parameters than ");
+  if (!drawn.empty() && is_read) {
+    return Status::Error(drawn +
+                         ": all ranks of a run need the same files in model.path and lora.path");
+  }
   if (!drawn.empty()) {
     return Status::Error(drawn + ": all ranks of a run need the same seed and the same program");
   }

@@ -40,11 +40,11 @@ std::optional<Cause> LargestCause(const Comparison& comparison, StepPart part) {
   std::map<std::pair<std::string, std::string>, Cause> causes;
   const double sign = comparison.step.ns() > 0 ? 1 : -1;
   for (const ComparedRow& row : comparison.rows) {
-    if (row.key.part != part) continue;
+    if (row.key.part != part || row.on_path.ns() * sign <= 0) continue;
     Cause& cause = causes[{row.key.kind, row.key.phase}];
     cause.key = row.key;
     cause.ns += row.on_path.ns();
-    if (row.on_path.ns() * sign > 0) cause.rows.push_back(&row);
+    cause.rows.push_back(&row);
   }
   std::optional<Cause> largest;
   for (auto& [key, cause] : causes) {

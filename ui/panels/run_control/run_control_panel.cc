@@ -15,6 +15,7 @@
 #include "ui/key_choices.h"
 #include "ui/panels/run_control/knob.h"
 #include "ui/text.h"
+#include "ui/value_label.h"
 #include "ui/values.h"
 #include "ui/widgets/buttons.h"
 #include "ui/widgets/fields.h"
@@ -102,7 +103,8 @@ void DrawKeys(const widgets::Look& look, const ui::Context& context) {
   for (size_t i = 0; i < std::min(markers.size(), kMaxKeys); ++i) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const std::string line =
-        markers[i].key + " " + ShowChange(markers[i].old_value, markers[i].new_value);
+        markers[i].key + " " +
+        ShowChange(ui::ValueLabel(markers[i].old_value), ui::ValueLabel(markers[i].new_value));
     widgets::DrawTextClipped(look, widgets::MonoOf(look), at, widgets::ContentWidth(), line);
     ImGui::Dummy({0, look.Px(ui::kMonoSize)});
   }

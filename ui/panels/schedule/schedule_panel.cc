@@ -339,6 +339,9 @@ void SchedulePanel::DrawOp(const ScheduleFrame& frame, OpIndex index) {
       frame.commands->push_back(ui::SelectOp{found_.op_run, found_.rank, false});
     }
   }
+  if (index == selected_ && std::exchange(scrolls_to_selected_, false)) {
+    ImGui::ScrollToItem(ImGuiScrollFlags_KeepVisibleEdgeY);
+  }
   const ui::Box row = widgets::ToBox(ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
   DrawOpMarks(frame, index, row);
   ImGui::SetCursorPos(start);
@@ -476,6 +479,7 @@ void SchedulePanel::DrawGrid(const ScheduleFrame& frame) {
     }
     ImGuiListClipper clipper;
     clipper.Begin(static_cast<int>(program.ops.size()));
+    if (scrolls_to_selected_) clipper.IncludeItemByIndex(selected_);
     while (clipper.Step()) {
       for (int at = clipper.DisplayStart; at < clipper.DisplayEnd; ++at) DrawOp(frame, at);
     }
@@ -547,7 +551,10 @@ void SchedulePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comma
   if (context.schedule.sheet == nullptr) return;
   // Ops are numbered anew in each. One in which an op was moved takes the place of that before.
   const bool is_asked = frame.sheet().text == asked_;
-  if (is_asked && moved_to_ != plan::kNone) selected_ = std::exchange(moved_to_, plan::kNone);
+  if (is_asked && moved_to_ != plan::kNone) {
+    selected_ = std::exchange(moved_to_, plan::kNone);
+    scrolls_to_selected_ = true;
+  }
   ReadMoveKeys();
   if (is_asked || moved_to_ != plan::kNone) DrawGrid(frame);
 }

@@ -64,6 +64,7 @@ class SchedulePanel : public ui::Panel {
   query::ScheduleId shown_ = query::ScheduleId::None();
   int32_t program_ = 0;
   plan::OpIndex selected_ = plan::kNone;
+  bool scrolls_to_selected_ = false;      // it was moved
   plan::OpIndex moved_to_ = plan::kNone;  // where that op stands in what is being checked
   std::deque<bool> moves_;  // that it still is to make once that is checked: earlier, else later
   ui::FoundOpRun found_;    // of that op

@@ -8,6 +8,7 @@
 
 #include "trace/base/text.h"
 #include "ui/text.h"
+#include "ui/value_label.h"
 
 namespace shardscope::panels {
 namespace {
@@ -52,12 +53,14 @@ std::string NormText(double norm) {
 
 std::string EventWords(ui::Language language, const query::Marker& event) {
   std::string text = WordOfEvent(language, event);
-  const std::string from = event.old_value.empty() ? "" : event.old_value + " → ";
-  // A checkpoint's value is its folder.
-  const std::string to = event.kind == Name(MarkerKind::kCheckpoint)
-                             ? std::filesystem::path(event.new_value).filename().string()
-                             : event.new_value;
-  if (!from.empty() || !to.empty()) text += " " + from + to;
+  if (!event.old_value.empty()) {
+    text += " " + ui::ValueLabel(event.old_value) + " → " + ui::ValueLabel(event.new_value);
+  } else if (!event.new_value.empty()) {
+    // A checkpoint's value is its folder.
+    text += " " + (event.kind == Name(MarkerKind::kCheckpoint)
+                       ? std::filesystem::path(event.new_value).filename().string()
+                       : event.new_value);
+  }
   return Printable(text, "");
 }
 

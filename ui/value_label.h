@@ -1,0 +1,16 @@
+// A key's value as labels have it, where there is little room.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace shardscope::ui {
+
+// Of a path its file; of no value "–".
+inline std::string ValueLabel(std::string_view value) {
+  if (value.empty()) return "–";
+  if (value.front() != '/') return std::string(value);
+  return std::string(value.substr(value.rfind('/') + 1));
+}
+
+}  // namespace shardscope::ui
