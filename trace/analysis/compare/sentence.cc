@@ -31,8 +31,8 @@ std::string Of(double ns, const SentenceSigns& signs) {
 // All rows that differ in nothing but their unit.
 struct Cause {
   RowKey key;                            // without a unit
-  double ns = 0;                         // net: of rows of both signs
-  std::vector<const ComparedRow*> rows;  // those that make the difference, the largest first
+  double ns = 0;                         // of the rows
+  std::vector<const ComparedRow*> rows;  // of one sign, the largest first
 };
 
 // Of one part, and of the sign of the whole difference.
@@ -94,9 +94,8 @@ int ImportanceOf(const std::string& key) {
   return std::ranges::find(kLast, key) == kLast.end() ? 2 : 3;
 }
 
-// The most important ones, and how many others there are. `has_leads`: what prefetching does is
-// said already.
-void AddSettings(const Comparison& comparison, bool has_leads, std::vector<std::string>* texts) {
+// The most important ones first. `has_leads`: what prefetching does is said already.
+void AddSettings(const Comparison& comparison, bool has_leads, Otherwise* otherwise) {
   std::vector<const SettingDifference*> settings;
   const bool has_ranks = std::ranges::any_of(comparison.settings, [](const SettingDifference& one) {
     return one.key == trace_keys::kNumRanks;
@@ -107,21 +106,43 @@ void AddSettings(const Comparison& comparison, bool has_leads, std::vector<std::
     if (!is_said) settings.push_back(&setting);
   }
   std::ranges::stable_sort(settings, {}, [](const auto* one) { return ImportanceOf(one->key); });
-  size_t named = 0;
   for (const SettingDifference* setting : settings) {
-    if (named == kNamedSettings || setting->a.size() + setting->b.size() > kLongSetting) continue;
-    ++named;
-    texts->push_back(fmt::format("{} is {} in A and {} in B", setting->key,
-                                 setting->a.empty() ? "not set" : setting->a,
-                                 setting->b.empty() ? "not set" : setting->b));
+    const bool is_long = setting->a.size() + setting->b.size() > kLongSetting;
+    if (otherwise->settings.size() == kNamedSettings || is_long) {
+      ++otherwise->num_others;
+    } else {
+      otherwise->settings.push_back(setting);
+    }
   }
-  const size_t others = settings.size() - named;
-  if (others == 0) return;
-  if (texts->empty()) {
-    texts->push_back(others == 1 ? "1 setting differs" : fmt::format("{} settings differ", others));
-  } else {
-    texts->push_back(fmt::format("and {} {}", others, others == 1 ? "other" : "others"));
+}
+
+std::string OtherwiseIn(const Comparison& comparison) {
+  const Otherwise otherwise = OtherwiseOf(comparison);
+  std::vector<std::string> texts;
+  const auto add_lead = [&texts](const char* phase, const std::optional<Otherwise::Lead>& lead) {
+    if (!lead) return;
+    texts.push_back(fmt::format(
+        "all-gathers of {} are issued {} ahead in A and {} in B", phase,
+        lead->a == 1 ? std::string("1 unit") : fmt::format("{} units", lead->a), lead->b));
+  };
+  add_lead("forward", otherwise.forward);
+  add_lead("backward", otherwise.backward);
+  if (!otherwise.gathers_again.empty()) {
+    texts.push_back(
+        fmt::format("only {} gathers units again in backward", otherwise.gathers_again));
   }
+  for (const SettingDifference* setting : otherwise.settings) {
+    texts.push_back(fmt::format("{} is {} in A and {} in B", setting->key,
+                                setting->a.empty() ? "not set" : setting->a,
+                                setting->b.empty() ? "not set" : setting->b));
+  }
+  const size_t others = otherwise.num_others;
+  if (others > 0 && texts.empty()) {
+    texts.push_back(others == 1 ? "1 setting differs" : fmt::format("{} settings differ", others));
+  } else if (others > 0) {
+    texts.push_back(fmt::format("and {} {}", others, others == 1 ? "other" : "others"));
+  }
+  return Join(texts, ", ");
 }
 
 // ": 90 ms of the 120 ms is exposed communication, 70 ms of it exposed all-gathers of block0".
@@ -145,31 +166,24 @@ std::string MostOf(const Comparison& comparison, const SentenceSigns& signs) {
   return text;
 }
 
-// What is done or set up differently.
-std::string OtherwiseIn(const Comparison& comparison) {
+}  // namespace
+
+Otherwise OtherwiseOf(const Comparison& comparison) {
   const ScheduleFacts& a = comparison.a.schedule;
   const ScheduleFacts& b = comparison.b.schedule;
-  std::vector<std::string> texts;
-  const auto add_lead = [&texts](const char* phase, const std::optional<int>& in_a,
-                                 const std::optional<int>& in_b) {
-    if (!in_a || !in_b || *in_a == *in_b) return;
-    texts.push_back(fmt::format("all-gathers of {} are issued {} ahead in A and {} in B", phase,
-                                *in_a == 1 ? std::string("1 unit") : fmt::format("{} units", *in_a),
-                                *in_b));
+  const auto lead_of = [](const std::optional<int>& in_a, const std::optional<int>& in_b) {
+    const bool differs = in_a && in_b && *in_a != *in_b;
+    return differs ? std::optional(Otherwise::Lead{*in_a, *in_b}) : std::nullopt;
   };
-  add_lead("forward", a.forward_lead, b.forward_lead);
-  add_lead("backward", a.backward_lead, b.backward_lead);
-  const bool has_leads = !texts.empty();
+  Otherwise otherwise{.forward = lead_of(a.forward_lead, b.forward_lead),
+                      .backward = lead_of(a.backward_lead, b.backward_lead)};
   if (a.gathered_units > 0 && b.gathered_units > 0 &&
       (a.gathered_again > 0) != (b.gathered_again > 0)) {
-    texts.push_back(
-        fmt::format("only {} gathers units again in backward", a.gathered_again > 0 ? "A" : "B"));
+    otherwise.gathers_again = a.gathered_again > 0 ? "A" : "B";
   }
-  AddSettings(comparison, has_leads, &texts);
-  return Join(texts, ", ");
+  AddSettings(comparison, otherwise.forward || otherwise.backward, &otherwise);
+  return otherwise;
 }
-
-}  // namespace
 
 StepPart LargestPart(const Comparison& comparison) {
   const double sign = comparison.step.ns() > 0 ? 1 : -1;

@@ -4,11 +4,15 @@
 
 #include <array>
 #include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "trace/analysis/compare/sentence.h"
 #include "trace/analysis/compare/setup.h"
 #include "trace/base/enum_count.h"
 #include "trace/base/signed_text.h"
+#include "trace/base/text.h"
 #include "trace/base/units.h"
 #include "ui/text.h"
 #include "ui/values.h"
@@ -93,6 +97,34 @@ std::string RowName(const analysis::RowKey& key) {
                      key.communicator);
 }
 
+namespace {
+
+// What is done or set up differently: sentences behind the first one; empty: nothing.
+std::string OtherwiseWords(ui::Language language, const analysis::Comparison& comparison) {
+  const analysis::Otherwise otherwise = analysis::OtherwiseOf(comparison);
+  std::vector<std::string> texts;
+  const auto add_lead = [&](Text text, const std::optional<analysis::Otherwise::Lead>& lead) {
+    if (lead) texts.push_back(TrFormat(language, text, lead->a, lead->b));
+  };
+  add_lead(Text::kCompareOtherForward, otherwise.forward);
+  add_lead(Text::kCompareOtherBackward, otherwise.backward);
+  if (!otherwise.gathers_again.empty()) {
+    texts.push_back(TrFormat(language, Text::kCompareGathersAgain, otherwise.gathers_again));
+  }
+  const std::string none = Tr(language, Text::kNone);
+  for (const analysis::SettingDifference* setting : otherwise.settings) {
+    texts.push_back(TrFormat(language, Text::kCompareSetting, setting->key,
+                             setting->a.empty() ? none : setting->a,
+                             setting->b.empty() ? none : setting->b));
+  }
+  if (otherwise.num_others > 0) {
+    texts.push_back(TrFormat(language, Text::kCompareOthers, otherwise.num_others));
+  }
+  return texts.empty() ? "" : Join(texts, "；") + "。";
+}
+
+}  // namespace
+
 std::string CompareSentence(ui::Language language, const analysis::Comparison& comparison) {
   const bool is_english = language == ui::Language::kEnglish;
   const analysis::Delta& step = comparison.step;
@@ -108,7 +140,7 @@ std::string CompareSentence(ui::Language language, const analysis::Comparison& c
       fmt::format("{} {} {}{}", signs.duration(std::llround(step.a_ns)), signs.arrow,
                   signs.duration(std::llround(step.b_ns)), TokensIn(comparison, signs));
   if (comparison.verdict == ComparisonVerdict::kWithinNoise || comparison.rows.empty()) {
-    return TrFormat(language, Text::kCompareAlike, times);
+    return TrFormat(language, Text::kCompareAlike, times) + OtherwiseWords(language, comparison);
   }
   const bool slower = step.ns() > 0;
   const analysis::StepPart part = analysis::LargestPart(comparison);
@@ -123,7 +155,8 @@ std::string CompareSentence(ui::Language language, const analysis::Comparison& c
   return TrFormat(language, slower ? Text::kCompareSlower : Text::kCompareFaster,
                   FormatPercent(std::abs(comparison.slower())), times, PartWord(language, part),
                   SignedDuration(comparison.parts[static_cast<size_t>(part)].ns()), what,
-                  SignedDuration(largest->on_path.ns()));
+                  SignedDuration(largest->on_path.ns())) +
+         OtherwiseWords(language, comparison);
 }
 
 }  // namespace shardscope::panels
