@@ -3,8 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <system_error>
 #include <utility>
-#include <vector>
 
 #include "trace/base/process.h"
 
@@ -32,13 +32,19 @@ ReadAhead::~ReadAhead() {
 void ReadAhead::Ask(size_t first, size_t count) {
   if (count == 0 || descriptor_ < 0) return;
   const MutexLock lock(mutex_);
+  if (piece_ == nullptr) piece_.reset(new std::byte[kPieceBytes]);
   for (size_t piece = first / kPieceBytes; piece <= (first + count - 1) / kPieceBytes; ++piece) {
     asked_.insert(piece);
   }
   if (is_reading_) return;
-  is_reading_ = true;
   if (thread_.joinable()) thread_.join();  // it took the lock for the last time
-  thread_ = ThreadWithoutSignals([this] { Read(); });
+  try {
+    thread_ = ThreadWithoutSignals([this] { Read(); });
+    is_reading_ = true;
+  } catch (const std::system_error&) {  // no more threads: all is read as it is touched
+    asked_.clear();
+    changed_.notify_all();
+  }
 }
 
 void ReadAhead::WaitFor(size_t first, size_t count) {
@@ -51,7 +57,6 @@ void ReadAhead::WaitFor(size_t first, size_t count) {
 }
 
 void ReadAhead::Read() {
-  std::vector<std::byte> bytes(kPieceBytes);
   size_t at = 0;
   MutexLock lock(mutex_);
   while (!asked_.empty() && !stops_) {
@@ -61,7 +66,7 @@ void ReadAhead::Read() {
     lock.unlock();
     // An error, or the file's end, is that of whoever touches the part.
     static_cast<void>(
-        pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(at * kPieceBytes)));
+        pread(descriptor_, piece_.get(), kPieceBytes, static_cast<off_t>(at * kPieceBytes)));
     lock.lock();
     asked_.erase(at);
     changed_.notify_all();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <set>
 #include <string>
 #include <thread>
@@ -35,6 +36,7 @@ class ReadAhead {
   CondVar changed_;
   // Pieces of the file, each kPieceBytes, that are not read yet.
   std::set<size_t> asked_ GUARDED_BY(mutex_);
+  std::unique_ptr<std::byte[]> piece_;  // of the thread
   bool is_reading_ GUARDED_BY(mutex_) = false;
   bool stops_ GUARDED_BY(mutex_) = false;
   std::thread thread_ GUARDED_BY(mutex_);
