@@ -68,7 +68,7 @@ class DcpTest(ProgramTest):
 
     def test_the_new_folder_may_be_named_in_any_way(self):
         folder = self.folder()
-        for name in ("alone", "./beside", "slash/", "in/one/"):
+        for name in ("alone", "./beside", "slash/", "in/one/", "dots/."):
             with self.subTest(name):
                 self.run_program(TRAIN, "import", "--dcp", folder, "--out", name, "--set", "model.heads=3", folder=self.root)
                 self.assertTrue((self.root / name / "index.json").exists())

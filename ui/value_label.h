@@ -10,6 +10,8 @@ namespace shardscope::ui {
 inline std::string ValueLabel(std::string_view value) {
   if (value.empty()) return "–";
   if (value.front() != '/') return std::string(value);
+  while (value.size() > 1 && value.back() == '/') value.remove_suffix(1);
+  if (value.size() == 1) return "/";
   return std::string(value.substr(value.rfind('/') + 1));
 }
 

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <memory>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -15,9 +17,6 @@ constexpr size_t kPieceBytes = size_t{512} << 10;
 
 }  // namespace
 
-ReadAhead::ReadAhead(const std::string& path)
-    : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)) {}
-
 ReadAhead::~ReadAhead() {
   std::thread thread;
   {
@@ -26,13 +25,11 @@ ReadAhead::~ReadAhead() {
     thread = std::move(thread_);
   }
   if (thread.joinable()) thread.join();
-  if (descriptor_ >= 0) close(descriptor_);
 }
 
 void ReadAhead::Ask(size_t first, size_t count) {
-  if (count == 0 || descriptor_ < 0) return;
+  if (count == 0) return;
   const MutexLock lock(mutex_);
-  if (piece_ == nullptr) piece_.reset(new std::byte[kPieceBytes]);
   for (size_t piece = first / kPieceBytes; piece <= (first + count - 1) / kPieceBytes; ++piece) {
     asked_.insert(piece);
   }
@@ -57,8 +54,12 @@ void ReadAhead::WaitFor(size_t first, size_t count) {
 }
 
 void ReadAhead::Read() {
+  // Both only while there is something to read: a model may have hundreds of files.
+  const int descriptor = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  const std::unique_ptr<std::byte[]> bytes(new (std::nothrow) std::byte[kPieceBytes]);
   size_t at = 0;
   MutexLock lock(mutex_);
+  if (descriptor < 0 || bytes == nullptr) asked_.clear();
   while (!asked_.empty() && !stops_) {
     auto piece = asked_.lower_bound(at);
     if (piece == asked_.end()) piece = asked_.begin();
@@ -66,12 +67,14 @@ void ReadAhead::Read() {
     lock.unlock();
     // An error, or the file's end, is that of whoever touches the part.
     static_cast<void>(
-        pread(descriptor_, piece_.get(), kPieceBytes, static_cast<off_t>(at * kPieceBytes)));
+        pread(descriptor, bytes.get(), kPieceBytes, static_cast<off_t>(at * kPieceBytes)));
     lock.lock();
     asked_.erase(at);
     changed_.notify_all();
   }
+  changed_.notify_all();
   is_reading_ = false;
+  if (descriptor >= 0) close(descriptor);
 }
 
 }  // namespace shardscope

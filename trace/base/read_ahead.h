@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "trace/base/mutex.h"
 
@@ -19,7 +19,7 @@ namespace shardscope {
 class ReadAhead {
  public:
   // Of a file that can be read; else nothing is read ahead.
-  explicit ReadAhead(const std::string& path);
+  explicit ReadAhead(std::string path) : path_(std::move(path)) {}
   ~ReadAhead();
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
@@ -31,12 +31,11 @@ class ReadAhead {
  private:
   void Read() EXCLUDES(mutex_);
 
-  const int descriptor_;  // -1: none
+  const std::string path_;
   Mutex mutex_;
   CondVar changed_;
   // Pieces of the file, each kPieceBytes, that are not read yet.
   std::set<size_t> asked_ GUARDED_BY(mutex_);
-  std::unique_ptr<std::byte[]> piece_;  // of the thread
   bool is_reading_ GUARDED_BY(mutex_) = false;
   bool stops_ GUARDED_BY(mutex_) = false;
   std::thread thread_ GUARDED_BY(mutex_);

@@ -380,8 +380,10 @@ Status RowsOfRecording::WriteMemory() {
   for (const RecordedMemory& memory : recording_.memory) {
     if (memory.on_device != has_device) continue;
     // What was there before it was recorded.
-    const int64_t before_bytes = memory.total_bytes - memory.bytes;
-    if (devices.insert(memory.device).second && memory.total_bytes >= 0 && before_bytes > 0) {
+    int64_t before_bytes = 0;
+    const bool is_number = !__builtin_sub_overflow(memory.total_bytes, memory.bytes, &before_bytes);
+    if (devices.insert(memory.device).second && memory.total_bytes >= 0 && is_number &&
+        before_bytes > 0) {
       SHARDSCOPE_RETURN_IF_ERROR(insert({.time_ns = begin_ns_,
                                          .bytes = before_bytes,
                                          .on_device = memory.on_device,

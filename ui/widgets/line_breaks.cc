@@ -30,8 +30,9 @@ bool IsEndOfWord(std::string_view text, size_t at) {
 bool IsBeforeUnit(std::string_view text, size_t space) {
   if (space == 0 || text[space - 1] < '0' || text[space - 1] > '9') return false;
   const std::string_view rest = text.substr(space + 1);
-  static constexpr std::string_view kUnits[] = {
-      "ns", "us", "\xC2\xB5s", "ms", "s", "B", "kB", "MB", "GB", "TB", "kB/s", "MB/s", "GB/s"};
+  // "MB/s" begins with one of them.
+  static constexpr std::string_view kUnits[] = {"ns", "us", "\xC2\xB5s", "ms", "s",
+                                                "B",  "kB", "MB",        "GB", "TB"};
   return std::ranges::any_of(kUnits, [&](std::string_view unit) {
     if (!rest.starts_with(unit)) return false;
     const std::string_view behind = rest.substr(unit.size());

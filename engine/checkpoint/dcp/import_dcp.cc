@@ -409,8 +409,9 @@ Status DcpImport::WriteParameter(const std::string& parameter, int64_t head_rows
 }
 
 Status DcpImport::Write(const std::string& folder, const Settings& settings) const {
-  std::string out = folder;
-  while (out.size() > 1 && out.ends_with('/')) out.pop_back();  // else .partial would lie in it
+  // Of "x/" or "x/." the partial folder would lie within it.
+  std::string out = fs::path(folder).lexically_normal().string();
+  while (out.size() > 1 && out.ends_with('/')) out.pop_back();
   std::error_code error;
   if (fs::exists(out, error)) {
     return Status::Error(out + " is there already: name a folder that is not");

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <vector>
 
 #include "engine/checkpoint/folder.h"
@@ -59,8 +61,11 @@ Status WholeModel::ReadConfig(const std::string& model_folder) {
   }
   Result<model::ModelConfig> model = footprint::ModelConfigOf(config_);
   if (!model.ok()) {
+    std::error_code ignored;
+    const bool has_moved = had_folder && model_folder.empty() &&
+                           !std::filesystem::exists(config_.Get("model.path"), ignored);
     return Status::Error(model.message() +
-                         (had_folder ? ", where it is now with --model FOLDER" : ""));
+                         (has_moved ? ", where it is now with --model FOLDER" : ""));
   }
   model_ = *std::move(model);
   return Status::Ok();

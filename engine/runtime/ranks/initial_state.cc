@@ -90,7 +90,8 @@ Status CheckInitialStates(std::span<const InitialState> states) {
                 is_read ? " reads other weights than " : " draws other initial parameters than ");
   if (!drawn.empty() && is_read) {
     return Status::Error(drawn +
-                         ": all ranks of a run need the same files in model.path and lora.path");
+                         ": all ranks of a run need the same files in model.path and lora.path, "
+                         "and the same program");
   }
   if (!drawn.empty()) {
     return Status::Error(drawn + ": all ranks of a run need the same seed and the same program");

@@ -23,11 +23,12 @@ using plan::OpKind;
 
 namespace {
 
-// How much of the weights a disk is asked for ahead of what is filled: at 128 MB in bf16 it never
-// waits for small units.
+// How much of the weights a disk is asked for ahead of what is filled, where ranks hold shards: at
+// 128 MB in bf16 it never waits for small units.
 constexpr int64_t kElementsAhead = int64_t{64} << 20;
 
-int64_t ShardElements(const StateLayout& layout, int32_t unit) {
+int64_t ShardElements(const StateLayout& layout, int rank, int32_t unit) {
+  if (!layout.Has(rank, unit)) return 0;
   int64_t elements = 0;
   for (const plan::Parameter& parameter : layout.units[static_cast<size_t>(unit)].parameters) {
     elements += plan::NumElements(parameter.shape);
@@ -83,9 +84,9 @@ void RankOps::MakeUnits() {
     // The disk reads the next ones while memory is filled for this one.
     while (announced < num_units && (announced <= unit + 1 || ahead < kElementsAhead)) {
       AnnounceUnit(layout_, announced, rank_, *source);
-      ahead += ShardElements(layout_, announced++);
+      ahead += ShardElements(layout_, rank_, announced++);
     }
-    ahead -= ShardElements(layout_, unit);
+    ahead -= ShardElements(layout_, rank_, unit);
     units_.push_back(MakeUnit(layout_, unit, rank_, job_->state_dtypes()));
     units_.back().Initialize(*source);
     units_.back().MoveTo(device_);

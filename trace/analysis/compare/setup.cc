@@ -46,14 +46,13 @@ std::optional<int> MedianLead(const MeasuredSide& side, std::string_view phase) 
 constexpr size_t kMostValues = 3;
 
 std::string InOneLine(const std::vector<std::string>& values) {
-  if (values.empty()) return "";
   if (values.size() <= kMostValues) return Join(values, kThen);
   return Join({values.front(), "...", values.back()}, kThen);
 }
 
-// Of each key what was in force in one of `steps` after the other.
 using ValuesOverSteps = std::map<std::string, std::vector<std::string>>;
 
+// Of each key what was in force in one of `steps` after the other.
 ValuesOverSteps ConfigOver(const query::Snapshot& snapshot, const std::vector<int32_t>& steps) {
   if (steps.empty()) return {};
   std::set<int32_t> after_change = {steps.front()};

@@ -224,8 +224,12 @@ void DrawLines(const widgets::Look& look, const std::vector<std::string>& lines,
   ImGui::PushTextWrapPos(0);
   for (const std::string& line : lines) {
     const bool one_row = static_cast<float>(line.size()) * widest_letter <= width;
+    // Thousands of others would cost too much in a frame: Dear ImGui breaks them.
+    const bool is_chinese =
+        std::ranges::any_of(line, [](char c) { return static_cast<unsigned char>(c) >= 0xE3; });
     const std::string rows =
-        one_row ? line : widgets::WithLineBreaks(look, widgets::MonoOf(look), line, width);
+        one_row || !is_chinese ? line
+                               : widgets::WithLineBreaks(look, widgets::MonoOf(look), line, width);
     const float height = one_row ? ImGui::GetTextLineHeight()
                                  : ImGui::CalcTextSize(rows.c_str(), nullptr, false, width).y;
     if (y + height >= top && y <= bottom) {

@@ -53,7 +53,7 @@ std::string NormText(double norm) {
 
 std::string EventWords(ui::Language language, const query::Marker& event) {
   std::string text = WordOfEvent(language, event);
-  if (!event.old_value.empty()) {
+  if (event.kind == Name(MarkerKind::kChange) || !event.old_value.empty()) {
     text += " " + ui::ValueLabel(event.old_value) + " → " + ui::ValueLabel(event.new_value);
   } else if (!event.new_value.empty()) {
     // A checkpoint's value is its folder.
