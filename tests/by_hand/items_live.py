@@ -38,8 +38,15 @@ def steer_a_slider(stage):
     """Drag the bandwidth to the right: the link is faster, steps are shorter."""
     app = stage.live()
     before = app.shown().text("run_control", "knob:link.bandwidth")
-    slider = next(i for i in app.shown().all("run_control", "slider:") if i.text == "Bandwidth")
-    x, y = slider.middle
+    slider = lambda: next(i for i in app.shown().all("run_control", "slider:") if i.text == "Bandwidth")
+    in_view = app.item("run_control", "knob:unit.policy").middle
+    app.move(in_view)
+    for _ in range(40):  # it may lie below what is in view
+        if slider().middle[1] <= in_view[1]:
+            break
+        app.desktop.do("click", 5)
+        stage.wait(0.2)
+    x, y = slider().middle
     app.drag((x, y), (x + 60, y))
     app.until("the new value", lambda shown: shown.text("run_control", "knob:link.bandwidth") != before)
     app.until("the card", lambda shown: shown.find("run_control", "change.step"))
