@@ -1,28 +1,27 @@
 #include "engine/model/adapter.h"
 
-#include <ATen/ops/addmm.h>
-#include <ATen/ops/mm.h>
-
 #include <string>
+
+#include "engine/model/matmul.h"
 
 namespace shardscope::model {
 
 void AddAdapter(const Adapter& adapter, const at::Tensor& input, at::Tensor* output) {
   if (!adapter.is_there()) return;
-  output->addmm_(at::mm(input, adapter.a.t()), adapter.b.t(), 1, adapter.scale);
+  AddMatmul(Matmul(input, adapter.a.t()), adapter.b.t(), output, adapter.scale);
 }
 
 at::Tensor AdapterInnerGradient(const Adapter& adapter, const at::Tensor& output_gradient,
                                 at::Tensor* input_gradient) {
-  at::Tensor inner = at::mm(output_gradient, adapter.b).mul_(adapter.scale);
-  if (input_gradient->defined()) input_gradient->addmm_(inner, adapter.a);
+  at::Tensor inner = Matmul(output_gradient, adapter.b).mul_(adapter.scale);
+  if (input_gradient->defined()) AddMatmul(inner, adapter.a, input_gradient);
   return inner;
 }
 
 void AdapterGradients(const Adapter& adapter, const AdapterGradientArgs& args, Adapter* gradients) {
-  at::mm_out(gradients->a, args.inner_gradient.t(), args.input);
-  const at::Tensor inner = at::mm(args.input, adapter.a.t());
-  at::addmm_out(gradients->b, gradients->b, args.output_gradient.t(), inner, 0, adapter.scale);
+  MatmulInto(args.inner_gradient.t(), args.input, &gradients->a);
+  const at::Tensor inner = Matmul(args.input, adapter.a.t());
+  MatmulInto(args.output_gradient.t(), inner, &gradients->b, adapter.scale);
 }
 
 AdapterPlaces::AdapterPlaces(const ModelConfig& config)

@@ -1,9 +1,8 @@
 // The segments of Llama, as LlamaForCausalLM of Hugging Face's transformers (modeling_llama.py) and
 // with the biases of Qwen2ForCausalLM; backward formulas by hand, for any device.
-#include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/mm.h>
 
+#include "engine/model/matmul.h"
 #include "engine/model/segments.h"
 
 namespace shardscope::model {
@@ -22,9 +21,9 @@ at::Tensor Hidden(const at::Tensor& normed, const Tensors& parameters, size_t co
   for (size_t index = 0; index < count; ++index) {
     const at::Tensor weight = parameters[1 + index].t();
     if (has_biases) {
-      at::addmm_out(parts[index], parameters[1 + count + index], normed, weight);
+      MatmulPlus(parameters[1 + count + index], normed, weight, &parts[index]);
     } else {
-      at::mm_out(parts[index], normed, weight);
+      MatmulInto(normed, weight, &parts[index]);
     }
   }
   return hidden;
@@ -110,7 +109,7 @@ at::Tensor SegmentModel::LlamaMlpBackward(const BackwardArgs& args, Tensors* gra
 // logits, it alone is ever there.
 Saved SegmentModel::LlamaHeadForward(const ForwardArgs& args) const {
   Saved saved = Normed(args.input, args.parameters[0]);
-  at::Tensor logits = at::mm(saved.tensors[1], args.parameters[1].t());
+  at::Tensor logits = Matmul(saved.tensors[1], args.parameters[1].t());
   saved.output = LossInPlace(&logits, args.tokens);
   saved.tensors.push_back(logits);
   return saved;
@@ -123,10 +122,11 @@ at::Tensor SegmentModel::LlamaHeadBackward(const BackwardArgs& args, Tensors* gr
       args.loss_scale / (args.tokens.loss_rows() * static_cast<double>(args.loss_parts));
   at::Tensor& weight_gradient = (*gradients)[1];
   if (weight_gradient.defined()) {
-    at::addmm_out(weight_gradient, weight_gradient, logits_gradient.t(), normed, 0, scale);
+    MatmulInto(logits_gradient.t(), normed, &weight_gradient, scale);
   }
   at::Tensor gradient = at::empty(normed.sizes(), normed.options());
-  return gradient.addmm_(logits_gradient, args.parameters[1], 0, scale);
+  MatmulInto(logits_gradient, args.parameters[1], &gradient, scale);
+  return gradient;
 }
 
 }  // namespace shardscope::model

@@ -12,8 +12,8 @@
 namespace shardscope::model {
 namespace {
 
-// Leaf 7 of CPUID (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2A). What
-// has AMX has both: oneDNN takes it only where it finds them.
+// Leaves 0 and 7 of CPUID (Intel 64 and IA-32 Architectures Software Developer's Manual, volume
+// 2A). What has AMX has both: oneDNN takes it only where it finds them.
 CpuTypes AskCpu() {
   CpuTypes types;
 #if defined(__x86_64__)
@@ -21,6 +21,8 @@ CpuTypes AskCpu() {
   unsigned ebx = 0;
   unsigned ecx = 0;
   unsigned edx = 0;
+  if (__get_cpuid(0, &eax, &ebx, &ecx, &edx) == 0) return types;
+  types.is_intels = ebx == signature_INTEL_ebx;
   if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return types;
   // AVX512F, AVX512DQ, AVX512BW, AVX512VL: mkldnn_bf16_device_check() of LibTorch
   constexpr unsigned kAvx512 = 1U << 16 | 1U << 17 | 1U << 30 | 1U << 31;
@@ -60,6 +62,9 @@ MatmulScratch MatmulScratchOf(plan::DType dtype) {
 }
 
 MatmulScratch MatmulScratchOf(plan::DType dtype, const CpuTypes& types) {
+  if (dtype == plan::DType::kFp32) {
+    return types.is_known && !types.is_intels ? MatmulScratch::kBlocks : MatmulScratch::kNone;
+  }
   if (plan::BytesOf(dtype) != 2) return MatmulScratch::kNone;
   if (!types.is_known) return MatmulScratch::kCopies;
   if (dtype == plan::DType::kBf16) {
@@ -68,11 +73,20 @@ MatmulScratch MatmulScratchOf(plan::DType dtype, const CpuTypes& types) {
   return types.has_fp16 ? MatmulScratch::kCopies : MatmulScratch::kNone;
 }
 
+bool IsOneDnns(MatmulScratch scratch, int64_t rows, int64_t columns, int64_t inner) {
+  constexpr int64_t kFewestRows = 128;
+  constexpr int64_t kFewestProducts = 1 << 24;  // a third of a millisecond
+  return scratch == MatmulScratch::kBlocks && rows >= kFewestRows &&
+         rows * columns * inner >= kFewestProducts;
+}
+
 int64_t MatmulScratchBytes(MatmulScratch scratch, int64_t rows, int64_t columns, int64_t inner) {
   constexpr int64_t kFp32Bytes = 4;
   switch (scratch) {
     case MatmulScratch::kNone:
       return 0;
+    case MatmulScratch::kBlocks:  // measured with LibTorch 2.11: 673 KB at most
+      return IsOneDnns(scratch, rows, columns, inner) ? 704 << 10 : 0;
     case MatmulScratch::kSums: {  // gemm_based_common.hpp of oneDNN; a block's edge, and a scale
       constexpr int64_t kEdge = 128;
       return kFp32Bytes * RoundedUp(rows * columns) + kEdge + kFp32Bytes;

@@ -7,8 +7,7 @@
 namespace shardscope::model {
 namespace {
 
-TEST(MatmulScratchTest, OnlyTypesOfTwoBytesTakeAny) {
-  EXPECT_EQ(MatmulScratchOf(plan::DType::kFp32), MatmulScratch::kNone);
+TEST(MatmulScratchTest, SomeTypesTakeNone) {
   EXPECT_EQ(MatmulScratchOf(plan::DType::kFp64), MatmulScratch::kNone);
   // Never less than its sums: an unknown CPU counts as one that takes most.
   EXPECT_NE(MatmulScratchOf(plan::DType::kBf16), MatmulScratch::kNone);
@@ -37,6 +36,28 @@ TEST(MatmulScratchTest, TheWayIsThatOfTheInstructionsWhichOneDnnMayUse) {
   // A bound gives a CPU nothing.
   EXPECT_EQ(MatmulScratchOf(plan::DType::kBf16, Limited({.is_known = true}, "AVX512_CORE_AMX")),
             kSums);
+}
+
+TEST(MatmulScratchTest, OneDnnMakesProductsInFp32WhereMklHasNoAvx512) {
+  constexpr CpuTypes kAmd{.is_intels = false, .is_known = true};
+  constexpr CpuTypes kIntel{.is_intels = true, .is_known = true};
+  EXPECT_EQ(MatmulScratchOf(plan::DType::kFp32, kAmd), MatmulScratch::kBlocks);
+  EXPECT_EQ(MatmulScratchOf(plan::DType::kFp32, kIntel), MatmulScratch::kNone);
+  EXPECT_EQ(MatmulScratchOf(plan::DType::kFp32, CpuTypes{}), MatmulScratch::kNone);
+  EXPECT_EQ(MatmulScratchOf(plan::DType::kFp32, Limited(kAmd, "AVX2")), MatmulScratch::kNone);
+  EXPECT_EQ(MatmulScratchOf(plan::DType::kFp64, kAmd), MatmulScratch::kNone);
+}
+
+TEST(MatmulScratchTest, OfProductsInFp32LargeOnesAreOneDnns) {
+  constexpr MatmulScratch kBlocks = MatmulScratch::kBlocks;
+  EXPECT_TRUE(IsOneDnns(kBlocks, 512, 1408, 512));
+  EXPECT_FALSE(IsOneDnns(MatmulScratch::kNone, 512, 1408, 512));
+  EXPECT_FALSE(IsOneDnns(kBlocks, 128, 256, 256));
+  EXPECT_FALSE(IsOneDnns(kBlocks, 32, 4096, 4096));
+  EXPECT_EQ(MatmulScratchBytes(kBlocks, 128, 256, 256), 0);
+  EXPECT_GT(MatmulScratchBytes(kBlocks, 512, 1408, 512), 0);
+  EXPECT_EQ(MatmulScratchBytes(kBlocks, 4096, 32000, 4096),
+            MatmulScratchBytes(kBlocks, 512, 1408, 512));
 }
 
 TEST(MatmulScratchTest, SumsAreAsLargeAsWhatIsPutOutInFp32) {

@@ -3,13 +3,11 @@
 #include <ATen/ops/_log_softmax.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
-#include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/gelu_backward.h>
-#include <ATen/ops/mm.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/zeros.h>
 
@@ -193,7 +191,7 @@ at::Tensor SegmentModel::Heads(const at::Tensor& flat) const {
 void SegmentModel::WeightGradient(const at::Tensor& output_gradient, const at::Tensor& input,
                                   at::Tensor* gradient) {
   if (!gradient->defined()) return;
-  at::mm_out(*gradient, output_gradient.t(), input);
+  MatmulInto(output_gradient.t(), input, gradient);
 }
 
 Saved SegmentModel::NormForward(const ForwardArgs& args) const {
@@ -214,8 +212,12 @@ at::Tensor SegmentModel::Output(SegmentKind kind, const ForwardArgs& args,
   if (!args.needs_output) return {};
   const size_t last = adapters_.NumWeights(kind) - 1;
   const at::Tensor weight = args.parameters[last].t();
-  at::Tensor output = args.adds_input && args.norm == nullptr ? at::addmm(args.input, rows, weight)
-                                                              : at::mm(rows, weight);
+  at::Tensor output = at::empty({rows.size(0), weight.size(1)}, rows.options());
+  if (args.adds_input && args.norm == nullptr) {
+    MatmulPlus(args.input, rows, weight, &output);
+  } else {
+    MatmulInto(rows, weight, &output);
+  }
   AddAdapter(adapters_.AdapterOf(kind, args.parameters, last), rows, &output);
   if (args.norm != nullptr) {
     at::Tensor own = RowsOf(output, config_.seq, args.part);
@@ -227,7 +229,7 @@ at::Tensor SegmentModel::Output(SegmentKind kind, const ForwardArgs& args,
 SegmentModel::OutputGradient SegmentModel::OutputBackward(SegmentKind kind,
                                                           const BackwardArgs& args) const {
   const size_t last = adapters_.NumWeights(kind) - 1;
-  OutputGradient gradient{.of_rows = at::mm(args.output_gradient, args.parameters[last])};
+  OutputGradient gradient{.of_rows = Matmul(args.output_gradient, args.parameters[last])};
   const Adapter adapter = adapters_.AdapterOf(kind, args.parameters, last);
   if (adapter.is_there()) {
     gradient.inner = AdapterInnerGradient(adapter, args.output_gradient, &gradient.of_rows);
@@ -271,9 +273,9 @@ at::Tensor SegmentModel::HiddenBackward(SegmentKind kind, const BackwardArgs& ar
   const Tensors parts = HiddenParts(hidden_gradient, args.parameters, normed.size(0));
   at::Tensor norm_gradient;
   if (args.needs_input_gradient || gradients->front().defined()) {
-    norm_gradient = at::mm(parts[0], args.parameters[1]);
+    norm_gradient = Matmul(parts[0], args.parameters[1]);
     for (size_t index = 1; index < parts.size(); ++index) {
-      norm_gradient.addmm_(parts[index], args.parameters[1 + index]);
+      AddMatmul(parts[index], args.parameters[1 + index], &norm_gradient);
     }
   }
   for (size_t index = 0; index < parts.size(); ++index) {
@@ -295,7 +297,7 @@ void SegmentModel::AddHidden(SegmentKind kind, const Tensors& parameters, const 
 
 Saved SegmentModel::MlpForward(const ForwardArgs& args) const {
   Saved saved = StartOf(args);
-  Tensors before = {at::mm(saved.tensors[1], args.parameters[1].t())};
+  Tensors before = {Matmul(saved.tensors[1], args.parameters[1].t())};
   AddHidden(SegmentKind::kMlp, args.parameters, saved.tensors[1], &before);
   const at::Tensor after = at::gelu(before[0]);
   saved.output = Output(SegmentKind::kMlp, args, after);
@@ -320,7 +322,7 @@ at::Tensor SegmentModel::MlpBackward(const BackwardArgs& args, Tensors* gradient
 Saved SegmentModel::HeadForward(const Tensors& parameters, const at::Tensor& input,
                                 const TokenBatch& tokens) const {
   Saved saved = Normed(input, parameters[0]);
-  const at::Tensor logits = at::mm(saved.tensors[1], parameters[1].t());
+  const at::Tensor logits = Matmul(saved.tensors[1], parameters[1].t());
   const at::Tensor log_probabilities = at::_log_softmax(logits.to(wide_), 1, false);
   saved.output = MeanLossOf(log_probabilities, tokens);
   saved.tensors.push_back(log_probabilities);
@@ -331,7 +333,7 @@ at::Tensor SegmentModel::HeadBackward(const BackwardArgs& args, Tensors* gradien
   const at::Tensor logits_gradient = LogitsGradient(
       args.saved.tensors[2], args.tokens, args.loss_scale / static_cast<double>(args.loss_parts));
   WeightGradient(logits_gradient, args.saved.tensors[1], &(*gradients)[1]);
-  return at::mm(logits_gradient, args.parameters[1]);
+  return Matmul(logits_gradient, args.parameters[1]);
 }
 
 // tensors: scale, normed, log_sum [T] (wide): of exp(logit) over the vocabulary.
@@ -344,7 +346,7 @@ Saved SegmentModel::BlockedHeadForward(const ForwardArgs& args) const {
                  at::zeros({normed.size(0)}, wide), at::zeros({normed.size(0)}, wide)};
   for (int64_t first = 0; first < config_.vocab; first += config_.logits_columns()) {
     const int64_t columns = std::min(config_.logits_columns(), config_.vocab - first);
-    AddLogitsOf(at::mm(normed, weight.narrow(0, first, columns).t()), first, args.tokens, &rows);
+    AddLogitsOf(Matmul(normed, weight.narrow(0, first, columns).t()), first, args.tokens, &rows);
   }
   const at::Tensor log_sum = rows.sum.log_().add_(rows.largest);
   // What rows are that do not count is no part of the loss.
@@ -365,16 +367,16 @@ at::Tensor SegmentModel::BlockedHeadBackward(const BackwardArgs& args, Tensors* 
   for (int64_t first = 0; first < config_.vocab; first += config_.logits_columns()) {
     const int64_t columns = std::min(config_.logits_columns(), config_.vocab - first);
     const at::Tensor weight = args.parameters[1].narrow(0, first, columns);
-    at::Tensor block = at::mm(normed, weight.t());
+    at::Tensor block = Matmul(normed, weight.t());
     GradientOfBlock(args.saved.tensors[2], first, args.tokens, scale, &block);
     if (weight_gradient.defined()) {
       at::Tensor part = weight_gradient.narrow(0, first, columns);
       WeightGradient(block, normed, &part);
     }
     if (type_ == wide_) {
-      gradient.addmm_(block, weight);
+      AddMatmul(block, weight, &gradient);
     } else {
-      gradient.add_(at::mm(block, weight));
+      gradient.add_(Matmul(block, weight));
     }
   }
   return gradient.to(type_);
@@ -413,7 +415,7 @@ at::Tensor Model::NormBackward(const BackwardArgs& args, const at::Tensor& norm_
 
 Saved Model::AttentionForward(const ForwardArgs& args) const {
   Saved saved = StartOf(args);
-  Tensors hidden = {at::mm(saved.tensors[1], args.parameters[1].t())};
+  Tensors hidden = {Matmul(saved.tensors[1], args.parameters[1].t())};
   AddHidden(SegmentKind::kAttention, args.parameters, saved.tensors[1], &hidden);
   const at::Tensor& qkv = hidden[0];
   // Queries and keys of a token lie side by side.

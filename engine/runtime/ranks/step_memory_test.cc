@@ -367,12 +367,18 @@ class OneByOne {
 };
 
 // Over sizes at which attention changes its tiles. What matrix products of bf16 need depends on the
-// CPU, all else is exact; where they only add in fp32, it is known but for the edges of blocks.
+// CPU, all else is exact; where they only add in fp32, it is known but for the edges of blocks. The
+// last size has products in fp32 that are oneDNN's on some CPUs, which take some blocks.
+int64_t BlocksBytes(int64_t tokens, int64_t dim) {
+  return model::MatmulScratchBytes(model::MatmulScratchOf(plan::DType::kFp32), tokens, 3 * dim,
+                                   dim);
+}
+
 TEST(ExecutedBoundTest, TemporariesOfSegmentsAreKnownBefore) {
   struct Size {
     int64_t seq, dim, heads;
   };
-  const Size sizes[] = {{16, 24, 3}, {65, 64, 2}, {200, 32, 2}, {800, 16, 1}};
+  const Size sizes[] = {{16, 24, 3}, {65, 64, 2}, {200, 32, 2}, {800, 16, 1}, {512, 256, 4}};
   for (size_t count = 0; count < 3 * std::size(sizes); ++count) {
     const Size& size = sizes[count / 3];
     for (const plan::DType dtype : {plan::DType::kFp32, plan::DType::kBf16, plan::DType::kFp64}) {
@@ -408,7 +414,9 @@ TEST(ExecutedBoundTest, TemporariesOfSegmentsAreKnownBefore) {
             EXPECT_LE(unlisted.temporary_bytes(op), bytes + 512);
           }
         } else {
-          EXPECT_EQ(bytes, unlisted.temporary_bytes(op));
+          const int64_t blocks = dtype == plan::DType::kFp32 ? BlocksBytes(size.seq, size.dim) : 0;
+          EXPECT_LE(bytes, unlisted.temporary_bytes(op));
+          EXPECT_LE(unlisted.temporary_bytes(op), bytes + blocks);
         }
       }
     }
