@@ -158,6 +158,16 @@ class ExportFolderTest(ProgramTest):
         other = hugging_face.write_folder(self.root / "other", {**CASES["grouped"], "rope_theta": 77.0})
         self.assertIn("take the config.json that it was trained with", self.export(checkpoint, self.root / "none", "--model", other, check=False).stderr)
 
+    def test_a_tokenizer_in_a_model_folder_has_moved_with_it(self):
+        folder = hugging_face.write_folder(self.root / "from", {**CASES["llama"], "vocab_size": 400})
+        tokenizer = folder / "words"
+        material.write_folder(tokenizer, material.kinds(material.train(100))["qwen2"])
+        checkpoint = self.train_from("run", f"model.path={folder}", f"data.tokenizer={tokenizer}", f"data.cache={self.root / 'cache'}", steps=1)
+        moved = folder.rename(self.root / "moved")
+        self.run_program(TRAIN, "sample", "--checkpoint", checkpoint, "--prompt", "the", "--tokens", 2, "--model", moved)
+        self.export(checkpoint, self.root / "out", "--model", moved)
+        self.assertEqual((self.root / "out" / "tokenizer.json").read_bytes(), (moved / "words" / "tokenizer.json").read_bytes())
+
     def test_adapters_that_do_not_fit_are_one_error(self):
         folder, checkpoint = self.tune("run", CASES["grouped"], "lora.rank=3", "lora.targets=q_proj")
         out = self.root / "adapter"

@@ -254,6 +254,14 @@ TEST_F(CheckpointTest, OneOfTheSameNameIsReplaced) {
   EXPECT_EQ(std::distance(fs::directory_iterator(checkpoints()), {}), 1);
 }
 
+TEST_F(CheckpointTest, AFolderIsNamedInOneWay) {
+  const std::string here = fs::current_path().string();
+  for (const char* name : {"x", "x/", "x/.", "./x", "y/../x//"}) {
+    EXPECT_EQ(CleanedFolder(name), here + "/x") << name;
+  }
+  EXPECT_EQ(CleanedFolder("/a/b/"), "/a/b");
+}
+
 TEST_F(CheckpointTest, APartialFolderThatIsThereIsNotTakenForANewOne) {
   const std::string partial = root_ + "/a.partial";
   ASSERT_TRUE(CreatePartial(partial, "an import").ok());

@@ -95,6 +95,12 @@ class HashedFile {
 
 }  // namespace
 
+std::string CleanedFolder(const std::string& path) {
+  std::error_code error;
+  const fs::path cleaned = fs::absolute(path, error).lexically_normal();
+  return (cleaned.has_filename() ? cleaned : cleaned.parent_path()).string();
+}
+
 std::string StepFolder(const std::string& root, int64_t step) {
   return fmt::format("{}/{}{}", root, kStep, step);
 }

@@ -19,6 +19,10 @@ namespace shardscope::checkpoint {
 
 inline constexpr std::string_view kIndexName = "index.json";
 
+// Absolute, and without a slash at the end: of "x/" or "x/." a folder that is to lie beside `path`
+// would lie within it.
+std::string CleanedFolder(const std::string& path);
+
 std::string StepFolder(const std::string& root, int64_t step);
 // `number`: of the attempt, so that what an earlier one left is not taken for this one's.
 std::string PartialFolder(const std::string& root, int64_t step, int64_t number = 0);

@@ -409,17 +409,13 @@ Status DcpImport::WriteParameter(const std::string& parameter, int64_t head_rows
 }
 
 Status DcpImport::Write(const std::string& folder, const Settings& settings) const {
-  // Of "x/" or "x/." the partial folder would lie within it.
-  std::string out = fs::path(folder).lexically_normal().string();
-  while (out.size() > 1 && out.ends_with('/')) out.pop_back();
+  const std::string out = CleanedFolder(folder);
   std::error_code error;
   if (fs::exists(out, error)) {
     return Status::Error(out + " is there already: name a folder that is not");
   }
   const std::string partial = out + ".partial";
-  if (const fs::path parent = fs::path(partial).parent_path(); !parent.empty()) {
-    fs::create_directories(parent, error);
-  }
+  fs::create_directories(fs::path(partial).parent_path(), error);
   SHARDSCOPE_RETURN_IF_ERROR(CreatePartial(partial, "an import"));
   const OutputFolder removed(partial, out);  // also where there is no memory for a tensor
   Index index{.num_ranks = 1, .config = settings.config, .model = settings.model};

@@ -224,13 +224,6 @@ class FolderWriter {
   const std::string folder_;
 };
 
-// Absolute, without a slash at the end.
-std::string Cleaned(const std::string& out) {
-  std::error_code error;
-  const fs::path path = fs::absolute(out, error).lexically_normal();
-  return (path.has_filename() ? path : path.parent_path()).string();
-}
-
 Status CheckFree(const std::string& out) {
   std::error_code error;
   if (fs::is_symlink(out, error)) {
@@ -252,7 +245,7 @@ Status Publish(const std::string& partial, const std::string& out) {
 }  // namespace
 
 Result<Exported> ExportFolder(const ExportOptions& options) {
-  const std::string out = Cleaned(options.out);
+  const std::string out = checkpoint::CleanedFolder(options.out);
   SHARDSCOPE_RETURN_IF_ERROR(CheckFree(out));
   SHARDSCOPE_ASSIGN_OR_RETURN(const WholeModel whole,
                               WholeModel::Open(options.checkpoint, options.model_folder));

@@ -56,7 +56,13 @@ Status WholeModel::ReadConfig(const std::string& model_folder) {
       return Status::Error(checkpoint_.folder() +
                            " is of a model without model.path: leave --model away");
     }
+    const std::string was_at = config_.Get("model.path");
+    const std::string tokenizer = config_.Get("data.tokenizer");
     SHARDSCOPE_RETURN_IF_ERROR(config_.Set("model.path", model_folder));
+    if (tokenizer == was_at || tokenizer.starts_with(was_at + "/")) {  // has moved with it
+      SHARDSCOPE_RETURN_IF_ERROR(
+          config_.Set("data.tokenizer", model_folder + tokenizer.substr(was_at.size())));
+    }
     config::MakePathsAbsolute(&config_);
   }
   Result<model::ModelConfig> model = footprint::ModelConfigOf(config_);
