@@ -65,6 +65,7 @@ constexpr Option kOptions[] = {
 };
 
 bool IsOfModel(const Setting& setting) {
+  if (setting.key == "model.path" || setting.key == "lora.path") return true;
   const config::KeyInfo* key = config::FindKey(setting.key);
   return key != nullptr && key->is_of_model;
 }
@@ -92,12 +93,6 @@ Status Apply(const Setting& setting, config::Config* config) {
   if (setting.option.empty()) {
     SHARDSCOPE_RETURN_IF_ERROR(config::ApplySetting(TextOf(setting), config));
     if (config::FindKey(setting.key)->shapes_schedule || IsOfModel(setting)) return Status::Ok();
-    if (setting.key == "model.path" || setting.key == "lora.path") {
-      return Status::Error(
-          fmt::format("'{}' names a folder, which plan does not read to print a schedule: see plan "
-                      "--memory, or schedules/0.txt of a run",
-                      setting.key));
-    }
     // The others would be accepted and change nothing.
     return Status::Error(
         fmt::format("'{}' does not shape a schedule: leave it out here", setting.key));
@@ -135,6 +130,7 @@ Result<config::Config> MakeConfig(const PlanArguments& arguments) {
   for (const Setting& setting : arguments.settings) {
     SHARDSCOPE_RETURN_IF_ERROR(Apply(setting, &config));
   }
+  SHARDSCOPE_RETURN_IF_ERROR(footprint::ApplyFolders(&config));
   if (is_uniform && !SaysUnits(arguments)) SHARDSCOPE_RETURN_IF_ERROR(SetUnits(&config));
   SHARDSCOPE_RETURN_IF_ERROR(config.Check());
   // Stages of a pipeline, and units that take turns, cannot share one.

@@ -54,7 +54,7 @@ TEST_F(PlanFile, WhatIsPrintedPassesTheCheck) {
 }
 
 TEST(Plan, TakesTheKeysThatShapeASchedule) {
-  // Those that name a folder of a model are refused in words of their own.
+  // Those that name a folder give what it says of the model.
   const std::set<std::string> of_folders = {"model.path", "lora.path"};
   for (const config::KeyInfo& key : config::AllKeys()) {
     if (!key.settable) continue;
@@ -176,13 +176,25 @@ TEST(Plan, TheModelIsThatOfARun) {
   }
 }
 
-TEST(Plan, FoldersOfAModelAreLeftToOtherCommands) {
-  for (const std::string key : {"model.path", "lora.path"}) {
-    EXPECT_EQ(RunPlan("plan --set " + key + "=/nowhere").error,
-              "shardscope plan: '" + key +
-                  "' names a folder, which plan does not read to print a schedule: see plan "
-                  "--memory, or schedules/0.txt of a run\n");
-  }
+TEST_F(PlanFile, FoldersOfAModelAreRead) {
+  const std::string folder = path_ + ".model";
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder + "/config.json")
+      << R"({"model_type": "llama", "hidden_size": 32, "intermediate_size": 48,
+             "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
+             "vocab_size": 300, "max_position_embeddings": 64})";
+  const std::string keys =
+      " model.kind=llama model.layers=3 model.dim=32 model.heads=4 model.kv_heads=2 model.ffn=48 "
+      "model.vocab=300";
+  const std::string more = " model.seq=16 strategy=grad_op checkpointing=full";
+  const Outcome of_folder = RunPlan("plan --set model.path=" + folder + more);
+  EXPECT_EQ(of_folder.error, "");
+  EXPECT_EQ(of_folder.out, RunPlan("plan --set" + keys + more).out);
+  EXPECT_THAT(RunPlan("plan --set model.path=" + folder + " model.layers=2").error,
+              HasSubstr("config.json"));
+  std::filesystem::remove_all(folder);
+  EXPECT_THAT(RunPlan("plan --set model.path=" + folder).error, HasSubstr(folder));
+  EXPECT_THAT(RunPlan("plan --set lora.path=" + folder).error, HasSubstr("set model.path"));
   EXPECT_THAT(RunPlan("plan --set train.frozen=block4").error, HasSubstr("no module block4"));
 }
 

@@ -66,6 +66,8 @@ class FineTuningTest(ProgramTest):
         self.assertLess(bytes_of["reduce_scatter"], bytes_of["all_gather"] / 2)
         kinds = {row["kind"] for row in self.sql(run, "SELECT DISTINCT kind FROM plan_op")}
         self.assertLessEqual({"recompute", "copy_to_device", "copy_to_host"}, kinds)
+        on_path = {(part["kind"], part["name"]) for part in self.report(run)["critical_path"]}
+        self.assertLessEqual({("compute", "recompute"), ("compute", "backward")}, on_path)
 
         more = self.root / "more"
         step = max(int(path.name.split("-")[1]) for path in (run / "checkpoints").glob("step-*"))
@@ -99,6 +101,43 @@ class FineTuningTest(ProgramTest):
         adapter = self.root / "tuned-adapter"
         self.run_program(TRAIN, "export", "--adapter", "--checkpoint", more, "--out", adapter)
         self.assert_adapters(checkpoint, adapter)
+
+    def test_a_broken_folder_is_one_error_and_makes_nothing(self):
+        weights, config = self.folder / "model.safetensors", self.folder / "config.json"
+        whole, described = weights.read_bytes(), json.loads(config.read_text())
+        length, = struct.unpack("<Q", whole[:8])
+        header, data = json.loads(whole[8:8 + length]), whole[8 + length:]
+        first, second, *_ = (name for name in header if name != "__metadata__")
+
+        def with_header(change):
+            changed = json.loads(json.dumps(header))
+            change(changed)
+            text = json.dumps(changed).encode()
+            return struct.pack("<Q", len(text)) + text + data
+
+        broken = {
+            "missing": (with_header(lambda one: one.pop(second)), second),
+            "shape": (with_header(lambda one: one[first].update(shape=one[first]["shape"][::-1])), first),
+            "truncated": (whole[:-10], "model.safetensors"),
+            "overlapping": (with_header(lambda one: one[second].update(data_offsets=one[first]["data_offsets"], shape=one[first]["shape"])), second),
+            "10 GB of header": (struct.pack("<Q", 10 * 10**9) + whole[8:], "model.safetensors"),
+            "no header": (b"", "model.safetensors"),
+        }
+        for name, (content, named) in broken.items():
+            with self.subTest(name):
+                weights.write_bytes(content)
+                self.assert_refused(named)
+        weights.write_bytes(whole)
+        config.write_text(json.dumps({**described, "model_type": "mamba"}))
+        self.assert_refused("mamba")
+
+    def assert_refused(self, named):
+        out = self.root / "refused"
+        done = self.run_program(TRAIN, "--ranks", 2, "--out", out, "--set", *self.model, "train.steps=1", check=False)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+        self.assertIn(named, done.stderr)
+        self.assertFalse(out.exists())
 
     def assert_nearest(self, exported, narrow):
         """The same tensors in bf16."""

@@ -84,12 +84,13 @@ def train(*arguments) -> None:
         raise RuntimeError(f"shardscope-train failed:\n{done.stderr[-2000:]}")
 
 
-def train_from_folder(config: dict, root: pathlib.Path, *settings: str, rows: list[list[int]] | None = None) -> list[list[int]]:
+def train_from_folder(config: dict, root: pathlib.Path, *settings: str, rows: list[list[int]] | None = None,
+                      ranks: int = llama_cases.RANKS) -> list[list[int]]:
     """A folder with this config.json is written, and trained from in `root / "run"`. The samples, which are `rows` where these are given."""
     folder = hugging_face.write_folder(root / "from", config)
     rows = rows or [[llama_cases.mixed_bits(3, row * (llama_cases.SEQ + 1) + at) % 128 for at in range(llama_cases.SEQ + 1)] for row in range(SAMPLES)]
     (root / "data").write_bytes(bytes(token for row in rows for token in row))
-    train("--ranks", llama_cases.RANKS, "--out", root / "run", "--set", f"model.path={folder}", f"data.path={root / 'data'}",
+    train("--ranks", ranks, "--out", root / "run", "--set", f"model.path={folder}", f"data.path={root / 'data'}",
           f"model.seq={llama_cases.SEQ}", f"train.batch={llama_cases.BATCH}", f"train.steps={llama_cases.STEPS}", "checkpoint.every=1000", *settings,
           "--losses", root / "run.losses")
     return rows
@@ -171,12 +172,13 @@ def loaded(root: pathlib.Path, folder: pathlib.Path, content: dict) -> dict:
 
 
 def exported_with_adapters(root: pathlib.Path) -> list[tuple[str, dict, float]]:
-    """Adapters that are trained, gone on with at one rank by another strategy and exported in each way: its name, what run_exported.py finds, and how
-    far its logits may be from those of W + alpha/rank B A, relative to the largest."""
+    """Adapters that 4 ranks train in bf16 with recomputation and offload, gone on with at 2 ranks by another strategy and exported in each way: its
+    name, what run_exported.py finds, and how far its logits may be from those of W + alpha/rank B A, relative to the largest."""
     case = next(case for case in llama_cases.CASES if case.name == "grouped")
-    rows = train_from_folder({**case.config, "vocab_size": 256}, root, *LORA)
+    rows = train_from_folder({**case.config, "vocab_size": 256}, root, *LORA, "precision.param=bf16", "checkpointing=full", "offload=all",
+                             f"train.batch={SAMPLES // 4}", ranks=4)
     steps = llama_cases.STEPS + 3
-    train("--resume", root / "run", "--ranks", 1, "--out", root / "on", "--set", "strategy=zero2", f"train.batch={SAMPLES}", f"train.steps={steps}")
+    train("--resume", root / "run", "--ranks", 2, "--out", root / "on", "--set", "strategy=zero2", f"train.batch={SAMPLES // 2}", f"train.steps={steps}")
     weights = merged(root / "from", root / "on" / "checkpoints" / f"step-{steps}")
     for out, options in (("whole", ()), ("narrow", ("--dtype", "bf16", "--file-bytes", "20kB")), ("adapter", ("--adapter",))):
         train("export", "--checkpoint", root / "on", "--out", root / out, *options)

@@ -537,7 +537,7 @@ TABLES = (
         Column("step", INT, "step.step"),
         Column("rank", INT, "rank.rank on which this was."),
         Column("kind", TEXT, f"{listed('PathKind')}."),
-        Column("name", TEXT, "Short name of the op that ran or waited; of compute its phase."),
+        Column("name", TEXT, "Short name of the op that ran or waited; of compute its phase, or recompute."),
         Column("path_ns", INT, "How long that was on the path.", "ns"),
     ), derived=True, since=6),
     Table("allocation_stack", "Where the program asked for the blocks of an imported memory snapshot, beside their rows of allocation (same id).", (

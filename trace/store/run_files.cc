@@ -56,7 +56,8 @@ Status NoAccess(const std::string& path, const std::error_code& error) {
 // A training writes run.toml before its trace.
 Status NoTrace(const std::string& folder) {
   if (!Exists(folder + "/run.toml")) {
-    return Status::Error(fmt::format("{} is no run folder: no trace-*.db in it", folder));
+    return Status::Error(fmt::format(
+        "{} is no run folder: neither trace-*.db nor a profiler's traces are in it", folder));
   }
   if (FolderLock::IsHeld(folder)) {
     return Status::Error(fmt::format("{} has no trace yet: its run is starting", folder));

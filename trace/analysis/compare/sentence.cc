@@ -14,6 +14,7 @@
 #include "trace/base/text.h"
 #include "trace/base/trace_keys.h"
 #include "trace/base/units.h"
+#include "trace/base/words.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -76,6 +77,7 @@ std::string WhatOf(const Cause& cause) {
     case StepPart::kExposedCopy:
       return fmt::format("exposed {}{}{}", Plural(cause.key.kind), of_units, phase);
     case StepPart::kCompute:
+      if (cause.key.kind == Name(words::OpKind::kRecompute)) return "recomputation" + of_units;
       return fmt::format("{} compute{}", cause.key.phase.empty() ? cause.key.kind : cause.key.phase,
                          of_units);
     case StepPart::kIdle:

@@ -107,7 +107,8 @@ class PathWalk {
     if (run != nullptr) {
       part.op_run = run->run.id;
       part.name = ShortName(*run->op);
-      part.phase = run->op->phase;
+      const bool is_recompute = run->op->op_class == query::OpClass::kRecompute;
+      part.phase = is_recompute ? std::string(Name(query::OpClass::kRecompute)) : run->op->phase;
     }
     part.start_ns = from_ns;
     part.end_ns = time_ns_;

@@ -24,7 +24,7 @@ struct PathPart {
   PathKind kind = PathKind::kWait;
   query::OpRunId op_run = query::OpRunId::None();  // that ran, or had to wait; none: the step ended
   std::string name;                                // short name of that op, or "end"
-  std::string phase;                               // of that op
+  std::string phase;  // of that op; what is recomputed is a phase of its own
   int64_t start_ns = 0;
   int64_t end_ns = 0;
 };
@@ -34,7 +34,7 @@ struct PathShare {
   int32_t step = 0;
   int32_t rank = 0;
   PathKind kind = PathKind::kWait;
-  std::string name;  // of compute its phase, of transfers the op, else empty
+  std::string name;  // of compute its PathPart::phase, of transfers the op, else empty
   int64_t path_ns = 0;
 };
 

@@ -260,6 +260,8 @@ Report MakeReport(const query::Snapshot& snapshot, const ReportOptions& options)
       MakeFigures(snapshot, report.steps, options.scope.value_or(DefaultScope(snapshot.state)));
   if (!snapshot.ranks.empty()) AddPausesAndEvaluations(snapshot.ranks.front(), &report);
   AddCheckpoints(snapshot, &report);
+  report.setup =
+      SetupAt(snapshot, report.figures.scope.empty() ? INT32_MAX : report.figures.scope.last);
   report.resumed = ResumedFromOf(snapshot);
   report.trained = TrainedOf(snapshot);
   report.memory = report.figures.scope.whole_run() ? report.figures.memory : MemoryPeaks(snapshot);

@@ -16,6 +16,7 @@
 #include "trace/analysis/collectives/collectives.h"
 #include "trace/analysis/collectives/hang.h"
 #include "trace/analysis/collectives/traffic.h"
+#include "trace/analysis/config_at.h"
 #include "trace/analysis/explain/explanation.h"
 #include "trace/analysis/gpu/edge_check.h"
 #include "trace/analysis/gpu/gpu_time.h"
@@ -74,6 +75,7 @@ struct Report {
   query::Truth truth = query::Truth::kMeasured;
   bool contended = false;
   bool imported = false;                                // another program's trace
+  Setup setup;                                          // at the last step of `figures`
   std::vector<StepBreakdown> steps;                     // of the whole run
   std::vector<MemoryPeak> memory;                       // of the whole run
   std::map<int32_t, std::vector<bool>> nccl_segments;   // by rank: SegmentsOfNccl()

@@ -465,6 +465,10 @@ void AddRunJson(const Report& report, Json* json) {
   (*json)["cut_files"] = report.cut_files;
   (*json)["truth"] = Name(report.truth);
   (*json)["contended"] = report.contended;
+  (*json)["setup"] =
+      report.setup.empty()
+          ? Json::object()
+          : Json(std::map<std::string, std::string>(report.setup.begin(), report.setup.end()));
   (*json)["transport"] = report.link.transport;
   (*json)["link_bandwidth"] = report.link.bandwidth;
 }

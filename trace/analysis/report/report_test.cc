@@ -364,6 +364,32 @@ TEST(ReportText, NamesTheBandwidthThatTheRunFound) {
   EXPECT_THAT(PrintReportText(MakeReport(run)), HasSubstr("emulated at link.bandwidth=37MB/s"));
 }
 
+TEST(Report, SaysWhatTheRunWasSetUpWithAtTheLastStepOfItsScope) {
+  query::Snapshot run = *MakeLessonSnapshot(2, 6, 99);
+  run.config = {{"strategy", "full"},         {"preset", "fsdp1"},
+                {"precision.param", "bf16"},  {"checkpointing", "none"},
+                {"offload", "none"},          {"lora.rank", "8"},
+                {"train.micro_batches", "1"}, {"precision.reduce", "fp32"}};
+  run.markers.push_back({.step = 4,
+                         .kind = "change",
+                         .key = "checkpointing",
+                         .old_value = "none",
+                         .new_value = "full"});
+  const Report whole = MakeReport(run);
+  EXPECT_THAT(PrintReportText(whole),
+              HasSubstr("\nwith strategy=full preset=fsdp1 precision.param=bf16 "
+                        "checkpointing=full lora.rank=8\n"));
+  EXPECT_EQ(nlohmann::json::parse(PrintReportJson(whole))["setup"],
+            (nlohmann::json{{"strategy", "full"},
+                            {"preset", "fsdp1"},
+                            {"precision.param", "bf16"},
+                            {"checkpointing", "full"},
+                            {"lora.rank", "8"}}));
+  const Report before =
+      MakeReport(run, {.scope = Scope{.kind = ScopeKind::kSteps, .first = 0, .last = 3}});
+  EXPECT_THAT(PrintReportText(before), Not(HasSubstr("checkpointing")));
+}
+
 TEST(ReportText, CountsTheStepsOfItsScopeThatTheScalerLeftOut) {
   query::Snapshot run = *MakeLessonSnapshot(2, 6, 99);
   EXPECT_THAT(PrintReportText(MakeReport(run)), Not(HasSubstr("gradient scaler")));

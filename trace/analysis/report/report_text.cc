@@ -42,7 +42,9 @@ std::string Head(const Report& report) {
   }
   if (report.contended) facts.push_back("ranks share cores (contended)");
   const std::string resumed = Describe(report.resumed);
-  return report.name + ": " + Join(facts, ", ") + "\n" + (resumed.empty() ? "" : resumed + "\n") +
+  const std::string setup = SetupText(report.setup);
+  return report.name + ": " + Join(facts, ", ") + "\n" +
+         (setup.empty() ? "" : "with " + setup + "\n") + (resumed.empty() ? "" : resumed + "\n") +
          PrintRecognised(report.figures.explanation.recognised);
 }
 

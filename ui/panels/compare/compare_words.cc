@@ -118,7 +118,8 @@ std::string OtherwiseWords(ui::Language language, const analysis::Comparison& co
                              setting->b.empty() ? none : setting->b));
   }
   if (otherwise.num_others > 0) {
-    texts.push_back(TrFormat(language, Text::kCompareOthers, otherwise.num_others));
+    const Text others = texts.empty() ? Text::kCompareOthersAlone : Text::kCompareOthers;
+    texts.push_back(TrFormat(language, others, otherwise.num_others));
   }
   return texts.empty() ? "" : Join(texts, "；") + "。";
 }

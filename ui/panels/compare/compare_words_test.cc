@@ -30,6 +30,10 @@ TEST(CompareWords, TheChineseSentenceSaysWhatIsDoneAndSetUpDifferently) {
   EXPECT_THAT(sentence, HasSubstr("strategy 在 A 中为 full，在 B 中为 ddp；"));
   EXPECT_THAT(sentence, HasSubstr("fault.delay 在 A 中为 37:200ms，在 B 中为 无；"));
   EXPECT_THAT(sentence, testing::EndsWith("另有 1 项设置不同。"));
+  comparison = Alike();
+  comparison.settings = {{"data.path", std::string(90, 'a'), "b"}};
+  EXPECT_THAT(CompareSentence(ui::Language::kChinese, comparison),
+              testing::EndsWith("）。1 项设置不同。"));
 }
 
 }  // namespace

@@ -238,6 +238,7 @@ std::string Size(const std::array<int32_t, 3>& size) {
 
 void AddShape(const WorkFacts& facts, std::vector<DetailRow>* rows) {
   const query::GpuWork& work = facts.work;
+  if (work.grid[0] == 0) return;  // an import whose profiler has recorded none
   rows->push_back(Plain("grid", kTermGrid, Size(work.grid)));
   rows->push_back(Plain("block", kTermBlock, Size(work.block)));
   if (work.cluster[0] > 0) {

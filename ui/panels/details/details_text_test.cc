@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
+#include <string>
 
 #include "tests/lesson/lesson_snapshot.h"
 #include "trace/base/enum_count.h"
@@ -230,6 +232,7 @@ TEST(DetailsTextTest, EveryRowIsExplained) {
   work.launched_by = "thread";
   work.has_arrival = true;
   work.nccl = "AllGather";
+  work.work.grid = {4, 1, 1};
   work.work.cluster = {2, 1, 1};
   work.work.channel_kind = query::ChannelKind::kCompute;
   for (const query::GpuWorkKind kind : {query::GpuWorkKind::kKernel, query::GpuWorkKind::kSet}) {
@@ -255,6 +258,19 @@ TEST(DetailsTextTest, EveryRowIsExplained) {
   }
   EXPECT_EQ(names.size(), tips.size());
   EXPECT_GE(names.size(), 30U);
+}
+
+TEST(DetailsTextTest, AKernelWithoutAShapeShowsNone) {
+  timeline::WorkFacts work;
+  work.kind = timeline::WorkFacts::Kind::kWork;
+  work.work.kind = query::GpuWorkKind::kKernel;
+  const auto has_grid = [&] {
+    return std::ranges::any_of(WorkRows(work, ui::Language::kEnglish),
+                               [](const DetailRow& row) { return std::string(row.id) == "grid"; });
+  };
+  EXPECT_FALSE(has_grid());
+  work.work.grid = {4, 1, 1};
+  EXPECT_TRUE(has_grid());
 }
 
 }  // namespace
