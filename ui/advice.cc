@@ -125,6 +125,7 @@ std::vector<AdvisedKnob> AdvisedKnobs(const Context& context, const analysis::Ad
 }
 
 std::string NoAdvice(Language language, const analysis::Verdict& verdict) {
+  if (verdict.recomputed > 0) return VerdictTry(language, verdict);
   const Text why = verdict.bound == analysis::Bound::kUnknown   ? Text::kVerdictUnknown
                    : verdict.bound == analysis::Bound::kCompute ? Text::kAdviceNoneCompute
                                                                 : Text::kAdviceNone;

@@ -159,6 +159,9 @@ TEST_F(AdviceTest, WithoutAdviceTheReasonIsSaid) {
   verdict.bound = analysis::Bound::kCompute;
   verdict.share = 0.97;
   EXPECT_THAT(NoAdvice(Language::kEnglish, verdict), HasSubstr("compute takes 97"));
+  verdict.recomputed = 0.2;
+  EXPECT_THAT(NoAdvice(Language::kEnglish, verdict), HasSubstr("checkpoint fewer blocks"));
+  verdict.recomputed = 0;
   verdict.bound = analysis::Bound::kCommunication;
   EXPECT_THAT(NoAdvice(Language::kEnglish, verdict), HasSubstr("no single change"));
 }

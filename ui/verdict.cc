@@ -75,6 +75,9 @@ bool HasCause(const analysis::Verdict& verdict) {
 
 std::string VerdictLine(Language language, const analysis::Verdict& verdict) {
   const std::string share = FormatPercent(verdict.share);
+  if (verdict.recomputed > 0) {
+    return TrFormat(language, Text::kVerdictRecompute, share, FormatPercent(verdict.recomputed));
+  }
   if (!HasCause(verdict)) return TrFormat(language, TextOf(verdict.bound), share);
   const std::string reason = LossReason(language, verdict.cause, verdict.rank);
   return TrFormat(language, TextOf(verdict.bound), share, reason);
@@ -99,6 +102,9 @@ std::string StallNote(Language language, const analysis::Explanation& explanatio
 }
 
 std::string VerdictTry(Language language, const analysis::Verdict& verdict) {
+  if (verdict.recomputed > 0) {
+    return TrFormat(language, Text::kVerdictTry, Tr(language, Text::kTryRecomputingLess));
+  }
   if (!HasCause(verdict)) return "";
   return TrFormat(language, Text::kVerdictTry, Tr(language, TextsOf(verdict.cause).first_try));
 }

@@ -44,5 +44,14 @@ TEST(VerdictWords, AreThoseOfTheReport) {
   }
 }
 
+TEST(VerdictWords, OfRecomputationAreThoseOfTheReport) {
+  const analysis::Verdict verdict =
+      analysis::MakeVerdict({.step_ns = 100, .compute_ns = 97, .recomputed = 0.2}, {});
+  EXPECT_TRUE(verdict.sentence.ends_with(VerdictTry(Language::kEnglish, verdict) + "."))
+      << verdict.sentence;
+  EXPECT_THAT(VerdictLine(Language::kEnglish, verdict), HasSubstr("20% of the step"));
+  EXPECT_THAT(VerdictLine(Language::kChinese, verdict), HasSubstr("20%"));
+}
+
 }  // namespace
 }  // namespace shardscope::ui

@@ -126,6 +126,20 @@ KeyInfo StrategyKey() {
   return Choice("strategy", std::move(names), "What is sharded: " + Join(help, "; ") + ".");
 }
 
+KeyInfo OffloadKey() {
+  std::vector<std::string> with_all;
+  for (const plan::Strategy& strategy : plan::Strategies()) {
+    if (strategy.shards_parameters) with_all.emplace_back(strategy.name);
+  }
+  return Choice(
+      "offload", TextsOf(plan::kOffloadWords),
+      "What lies in the host's memory, and is updated there: optimizer = optimizer state, "
+      "gradient shards and weights, of which ranks keep a copy, with strategies that "
+      "shard that state; all = parameter shards too, during backward if train.clip=0, "
+      "with " +
+          Join(with_all, ", ") + ". Not with double_buffer.");
+}
+
 KeyInfo BucketCapKey() {
   KeyInfo key = MostBytes("ddp.bucket_cap",
                           "With strategy=ddp: a bucket of gradients is reduced once it has so many "
@@ -242,12 +256,7 @@ Keys UnitKeys() {
                   "all but each block's input, every:k = of every k-th block, blocks:0-3,5 = of "
                   "these, selective = norms and activation functions only, budget:1GB = of the "
                   "cheapest blocks such that the predicted peak of a rank is no higher."))),
-      Live(Shapes(Choice(
-          "offload", TextsOf(plan::kOffloadWords),
-          "What lies in the host's memory, and is updated there: optimizer = optimizer state, "
-          "gradient shards and weights, of which ranks keep a copy, with strategies that "
-          "shard that state; all = parameter shards too, during backward if train.clip=0, "
-          "with full, grad_op, hybrid, hybrid_grad_op and zero3. Not with double_buffer."))),
+      Live(Shapes(OffloadKey())),
       Live(Shapes(BucketCapKey())),
   };
 }

@@ -14,7 +14,7 @@ void Dump::AddParameters(const std::string& prefix,
   }
 }
 
-void Dump::AddBatch(int64_t step, int rank, const std::vector<int64_t>& tokens) {
+void Dump::AddBatch(int rank, int64_t step, const std::vector<int64_t>& tokens) {
   writer_.Add(fmt::format("batch.{}.{}", step, rank),
               at::tensor(tokens, at::kLong).view({-1, model_.seq + 1}));
 }

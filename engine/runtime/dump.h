@@ -25,7 +25,7 @@ class Dump {
 
   // batch.<step>.<rank>: all samples of a rank's step, [samples, seq + 1]. A token that the loss
   // leaves out is -1 - its id, as model::AppendSample() gives it.
-  void AddBatch(int64_t step, int rank, const std::vector<int64_t>& tokens);
+  void AddBatch(int rank, int64_t step, const std::vector<int64_t>& tokens);
 
   Status Write() const { return writer_.Write(path_); }
 

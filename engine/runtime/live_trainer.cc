@@ -70,7 +70,7 @@ Status LiveTrainer::WriteDump(int64_t end_step) {
       const auto index = static_cast<size_t>(step);
       // Stages between the first and the last load none, as long as the ranks are stages.
       if (index >= batches.size() || batches[index].empty()) continue;
-      dump_->AddBatch(step, rank, batches[index]);
+      dump_->AddBatch(rank, step, batches[index]);
     }
   }
   AddParametersToDump("final.");

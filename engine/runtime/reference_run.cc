@@ -158,7 +158,7 @@ class ReferenceRun {
       for (const int64_t sample : sampler_.Samples(step, rank)) {
         model::AppendSample(*job_.corpus, sample, job_.model.seq, &tokens);
       }
-      dump_->AddBatch(step, rank, tokens);
+      dump_->AddBatch(rank, step, tokens);
     }
   }
 

@@ -46,7 +46,7 @@ class RunFolder {
   Status WriteConfig(const std::string& toml) const;
   Status WriteSchedule(int64_t number, const std::string& text) const;
 
-  // Appends one line with the time of day to log.txt. One thread at a time.
+  // Appends one line with the time of day to log.txt: one write, from any thread.
   void Log(const std::string& line) const;
 
  private:

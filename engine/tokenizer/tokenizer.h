@@ -133,7 +133,7 @@ class Encoder {
   Bpe bpe_;
   Matcher matcher_;
   std::string normal_form_;
-  std::vector<Extent>* extents_ = nullptr;  // while somebody asks for them
+  std::vector<Extent>* extents_ = nullptr;  // while they are asked for
   Progress on_progress_;                    // may be null
   int64_t num_words_ = 0;                   // of all texts, counted for it
   size_t piece_start_ = 0;                  // in the text, of what lies between added tokens

@@ -1,4 +1,4 @@
-// Reading parts of a file before they are wanted, so that nobody who maps it waits for the disk.
+// Reading parts of a file before they are wanted, so that what maps it need not wait for the disk.
 #pragma once
 
 #include <cstddef>

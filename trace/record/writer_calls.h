@@ -30,7 +30,7 @@ class WriterCalls {
   }
   // The writer's thread: what was recorded before the call is written.
   void Answer(const Call& call) { SetDone(call.flushes); }
-  // The writer's thread, which ends: nobody waits for it, now or later.
+  // The writer's thread, which ends: no wait for it goes on or begins.
   void AnswerAll() { SetDone(~uint64_t{0}); }
 
   // Any thread. Takes no lock, so that recording never blocks; a wake-up that comes to nothing

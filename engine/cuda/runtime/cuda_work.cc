@@ -62,7 +62,7 @@ bool CudaWork::IsInHostMemory(const plan::Buffer& buffer) const {
          buffer.kind == BufferKind::kNorm || buffer.kind == BufferKind::kFoundInf;
 }
 
-// At places of their own: memory of an allocator would go to somebody else when the host has issued
+// At places of their own: memory of an allocator would be given away when the host has issued
 // what frees it, long before the GPU is there.
 void CudaWork::PlaceHostBuffers(const plan::Schedule& schedule) {
   updates_on_host_ = std::ranges::any_of(schedule.streams, [](const plan::Stream& stream) {

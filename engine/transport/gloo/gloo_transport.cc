@@ -545,7 +545,7 @@ void StayAway(const GlooProcess& process, const std::string& reason, int64_t tel
   Patience patience(process, telling_ns);
   try {
     Refuse(process, reason, Store::OfProcesses(process, &patience).get(), patience);
-  } catch (const TransportError&) {  // it has no port: nobody can be told
+  } catch (const TransportError&) {  // it has no port to tell
   }
 }
 

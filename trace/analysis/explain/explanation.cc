@@ -96,6 +96,11 @@ Explanation Explain(const query::Snapshot& snapshot, const std::vector<StepBreak
     if (row.step >= first_step && row.step <= last_step) rows.push_back(row);
   }
   explanation.losses = MakeLosses(rows, grounds.stalls, explanation.front, HasStepMarks(snapshot));
+  for (const PathGroup& group : explanation.path) {
+    if (group.name == Name(query::OpClass::kRecompute)) {
+      explanation.losses.recomputed += group.share;
+    }
+  }
   const RunTraits traits = TraitsOf(snapshot);
   explanation.verdict = MakeVerdict(explanation.losses, traits);
   explanation.advice = MakeAdvice(explanation.losses, traits);

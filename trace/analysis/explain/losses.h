@@ -49,6 +49,7 @@ struct Losses {
   double lost_ns = 0;        // step - compute: all losses but kSlowRank add up to it
   double most_lost_ns = 0;   // by one rank, mean over its steps
   double idle_slot_ns = 0;   // waiting for a compute slot while nothing ran
+  double recomputed = 0;     // share of the critical path that computes again what was not kept
   std::vector<Loss> losses;  // dearest first
 };
 

@@ -294,6 +294,15 @@ Verdict NothingToGain(const Losses& losses) {
   Verdict verdict;
   verdict.bound = Bound::kCompute;
   verdict.share = losses.step_ns > 0 ? losses.compute_ns / losses.step_ns : 0;
+  if (losses.recomputed >= kLeastLoss) {
+    verdict.recomputed = losses.recomputed;
+    verdict.sentence = fmt::format(
+        "Compute takes {} of the step, and nothing else more than {}; {} of the step computes "
+        "again what activation checkpointing has not kept. First try: {}.",
+        FormatPercent(verdict.share), FormatPercent(kLeastLoss), FormatPercent(verdict.recomputed),
+        kTryRecomputingLess);
+    return verdict;
+  }
   verdict.sentence = fmt::format(
       "Compute takes {} of the step, and nothing else more than {}: there is nothing "
       "to gain here but faster compute.",

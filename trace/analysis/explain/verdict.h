@@ -29,6 +29,10 @@ inline constexpr size_t kNumBounds = kCountOf<Bound>;
 std::string_view Name(Bound bound);
 Bound BoundOf(LossKind kind);
 
+// What to try first where Verdict::recomputed is not 0.
+inline constexpr std::string_view kTryRecomputingLess =
+    "keep activations where memory allows it: checkpoint fewer blocks, or their products not";
+
 // Below this share of the step nothing but compute bounds a run,
 inline constexpr double kLeastLoss = 0.05;
 // and what saves less is no advice.
@@ -71,7 +75,8 @@ struct Verdict {
   Bound bound = Bound::kUnknown;
   LossKind cause = LossKind::kHost;  // the dearest of that bound, unless it is kUnknown or kCompute
   double share = 0;                  // of the step; of kCompute what computes
-  int32_t rank = -1;                 // of the worst case, or the slow one; -1: none
+  double recomputed = 0;  // of kCompute, if it is worth a word: Losses::recomputed; else 0
+  int32_t rank = -1;      // of the worst case, or the slow one; -1: none
   int32_t step = -1;
   std::string sentence;  // what, how much, why, what to try first
 };

@@ -116,6 +116,17 @@ TEST(Verdict, SaysWhenThereIsNothingToGain) {
   EXPECT_THAT(MakeAdvice(losses, {}), testing::SizeIs(1));  // idle time
 }
 
+TEST(Verdict, NamesWhatIsRecomputedWhereThereIsNothingElseToGain) {
+  Losses losses = MakeLosses({Step(960, 10, 0, 30)}, {}, Front());
+  losses.recomputed = kLeastLoss / 2;
+  EXPECT_THAT(MakeVerdict(losses, {}).sentence, HasSubstr("nothing to gain"));
+  losses.recomputed = 0.18;
+  const Verdict verdict = MakeVerdict(losses, {});
+  EXPECT_EQ(verdict.bound, Bound::kCompute);
+  EXPECT_DOUBLE_EQ(verdict.recomputed, 0.18);
+  EXPECT_THAT(verdict.sentence, HasSubstr("18% of the step computes again"));
+}
+
 TEST(Verdict, NamesTheSlowRank) {
   const Front front = FrontOf(3, 150);
   const Losses losses =

@@ -351,6 +351,7 @@ Json VerdictJson(const Verdict& verdict) {
   return {{"bound", Name(verdict.bound)},
           {"cause", has_cause ? Json(Name(verdict.cause)) : Json()},
           {"share", verdict.share},
+          {"recomputed", verdict.recomputed},
           {"sentence", verdict.sentence}};
 }
 

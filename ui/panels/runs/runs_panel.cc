@@ -22,9 +22,6 @@
 #include "ui/widgets/tooltip.h"
 
 namespace shardscope::panels {
-
-// What drawing needs, for one frame.
-
 namespace {
 
 using ui::Text;
