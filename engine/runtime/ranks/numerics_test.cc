@@ -237,16 +237,17 @@ TEST(Scaler, IsTorchs) {
 
 // A scale that is too large makes a gradient infinite: all ranks skip, until it is small enough.
 TEST(Scaler, SkipsAStepOnAllRanks) {
-  for (const char* strategy : {"full", "ddp", "hybrid"}) {
-    TestRun run = NumericsRun(strategy, 4, DType::kFp16);
+  for (const auto& [strategy, num_ranks] : kCompositions) {
+    TestRun run = NumericsRun(strategy, num_ranks, DType::kFp16);
     run.training.micro_batches = 1;
     run.training.steps = 24;
     run.training.scaler = {.is_on = true, .init = std::exp2(30)};
     SCOPED_TRACE(strategy);
     NullSink sink;
     CpuDevice device{CpuOptions()};
-    auto made = Ranks::Make(JobOf(run), transport::MakeSharedMemoryTransport(4, 60 * kNsPerSecond),
-                            &sink, &device);
+    auto made =
+        Ranks::Make(JobOf(run), transport::MakeSharedMemoryTransport(num_ranks, 60 * kNsPerSecond),
+                    &sink, &device);
     ASSERT_TRUE(made.ok()) << made.message();
     Ranks& ranks = **made;
     const plan::Schedule schedule = *plan::BuildSchedule(DescriptionOf(run), PolicyOf(run));
@@ -264,10 +265,10 @@ TEST(Scaler, SkipsAStepOnAllRanks) {
       });
       ASSERT_TRUE(status.ok()) << status.message();
       const StepOutcome& first = ranks.work(0).outcome();
-      losses.push_back(first.loss);
+      losses.push_back(ranks.work(num_ranks - 1).outcome().loss);  // of stages the last has one
       num_skipped += first.found_inf ? 1 : 0;
       EXPECT_EQ(first.loss_scale, std::exp2(30 - num_skipped + (first.found_inf ? 1 : 0)));
-      for (int rank = 1; rank < 4; ++rank) {
+      for (int rank = 1; rank < num_ranks; ++rank) {
         EXPECT_EQ(ranks.work(rank).outcome().found_inf, first.found_inf);
         EXPECT_EQ(ranks.work(rank).scaler(), ranks.work(0).scaler());
       }
@@ -281,6 +282,22 @@ TEST(Scaler, SkipsAStepOnAllRanks) {
     EXPECT_EQ(ranks.work(0).scaler().num_skipped, num_skipped);
     // What is skipped changes no weight: the same loss again, on other samples only.
     EXPECT_LT(losses.back(), losses.front());
+  }
+}
+
+TEST(Precision, NarrowTypesStayNearTheReferenceWhateverIsSharded) {
+  for (const DType dtype : {DType::kBf16, DType::kFp16}) {
+    for (const auto& [strategy, num_ranks] : kCompositions) {
+      TestRun run = NumericsRun(strategy, num_ranks, dtype);
+      run.training.steps = 12;
+      if (dtype == DType::kFp16) run.training.scaler = {.is_on = true, .init = 1024};
+      SCOPED_TRACE(ScheduleNameOf(run) + ", " + std::string(plan::Name(dtype)));
+      const TestResult reference = TrainReference(run);
+      const TestResult sharded = Train(run);
+      ASSERT_EQ(sharded.losses.size(), reference.losses.size());
+      EXPECT_LT(sharded.losses.back(), sharded.losses.front());
+      EXPECT_NEAR(sharded.losses.back(), reference.losses.back(), 0.02 * reference.losses.back());
+    }
   }
 }
 
