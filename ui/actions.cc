@@ -26,8 +26,7 @@ Commands Do(const Context& context, config::Action action) {
   return {DoAction{action}};
 }
 Commands PauseOrResume(const Context& context) {
-  return Do(context, context.control.status.state == "paused" ? config::Action::kResume
-                                                              : config::Action::kPause);
+  return Do(context, IsPaused(context) ? config::Action::kResume : config::Action::kPause);
 }
 // The training's, or that of what plays in the lens.
 Commands PauseOrPlay(const Context& context) {

@@ -1,4 +1,4 @@
-// Panel: what is drawn inside one window of the app. ui/shell/panel_windows.cc lists them.
+// Panel: what is drawn inside one window of the app. ui/panel_list.inc lists them.
 #pragma once
 
 #include <functional>

@@ -10,6 +10,7 @@
 
 #include "engine/config/config.h"
 #include "trace/base/reasons.h"
+#include "trace/base/time.h"
 #include "ui/boxes.h"
 #include "ui/commands.h"
 #include "ui/draw_log.h"
@@ -255,7 +256,7 @@ TEST(Values, ARunIsCalledPausedWhileItsTrainingSaysSo) {
   const auto snapshot = std::make_shared<query::Snapshot>();
   snapshot->state = query::TraceState::kLive;
   context.snapshot = snapshot;
-  context.control.status.state = "paused";
+  context.control.status.state = config::RunState::kPaused;
   EXPECT_EQ(StateWord(context), Text::kLive);  // nothing answers
   context.control.connection = ConnectionState::kConnected;
   EXPECT_EQ(StateWord(context), Text::kPaused);
@@ -266,6 +267,43 @@ TEST(Values, ARunIsCalledPausedWhileItsTrainingSaysSo) {
   EXPECT_EQ(StateWord(context), Text::kCut);
 }
 
+TEST(Values, LossesAreThoseOfAllSources) {
+  query::Snapshot snapshot;
+  EXPECT_EQ(DroppedRecords(snapshot), 0);
+  snapshot.capabilities.resize(3);
+  snapshot.capabilities[0].dropped = 2;
+  snapshot.capabilities[2].dropped = 40;
+  EXPECT_EQ(DroppedRecords(snapshot), 42);
+}
+
+// In Details and in the Log.
+TEST(Values, OnlyWhatGoesOnCanBeLate) {
+  constexpr int64_t kFar = 1'000'000'000'000'000;  // behind now and before it
+  Context context;
+  const auto snapshot = std::make_shared<query::Snapshot>();
+  snapshot->state = query::TraceState::kLive;
+  snapshot->end_ns = MonotonicNs() - kFar;
+  context.snapshot = snapshot;
+  ASSERT_TRUE(LagNs(context));
+  EXPECT_GE(*LagNs(context), kFar);
+  snapshot->end_ns = MonotonicNs() + kFar;
+  EXPECT_EQ(LagNs(context), 0);
+  context.control.status.state = config::RunState::kPaused;
+  EXPECT_FALSE(IsPaused(context));  // nothing answers
+  EXPECT_TRUE(LagNs(context));
+  context.control.connection = ConnectionState::kConnected;
+  EXPECT_TRUE(IsPaused(context));
+  EXPECT_FALSE(LagNs(context));
+  context.control.status.state = config::RunState::kTraining;
+  EXPECT_FALSE(IsPaused(context));
+  EXPECT_TRUE(LagNs(context));
+  context.headless = true;
+  EXPECT_FALSE(LagNs(context));
+  context.headless = false;
+  snapshot->state = query::TraceState::kFinished;
+  EXPECT_FALSE(LagNs(context));
+}
+
 TEST(Values, TheNewestStepIsTheLastThatHasBegunAndNeverGoesBack) {
   Context context;
   EXPECT_EQ(NewestStep(context), -1);
@@ -274,16 +312,16 @@ TEST(Values, TheNewestStepIsTheLastThatHasBegunAndNeverGoesBack) {
   context.snapshot = snapshot;
   context.control.connection = ConnectionState::kConnected;
   config::RunStatus& status = context.control.status;
-  status.state = "starting";
+  status.state = config::RunState::kStarting;
   EXPECT_EQ(NewestStep(context), -1);
   const auto report = std::make_shared<analysis::Report>();
   report->steps.resize(1);
   report->steps.back().step = 2959;
   context.report = report;
-  status.state = "training";
+  status.state = config::RunState::kTraining;
   status.step = 2966;
   EXPECT_EQ(NewestStep(context), 2966);
-  status.state = "paused";
+  status.state = config::RunState::kPaused;
   status.step = 2967;  // waits
   EXPECT_EQ(NewestStep(context), 2966);
   // The training has gone, and its last rows have not come yet.
@@ -291,7 +329,7 @@ TEST(Values, TheNewestStepIsTheLastThatHasBegunAndNeverGoesBack) {
   EXPECT_EQ(NewestStep(context), 2966);
   snapshot->state = query::TraceState::kFinishing;
   EXPECT_EQ(NewestStep(context), 2966);
-  status.state = "stopping";
+  status.state = config::RunState::kStopping;
   status.step = 2966;
   EXPECT_EQ(NewestStep(context), 2966);
   report->steps.back().step = 2970;

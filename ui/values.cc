@@ -46,8 +46,7 @@ Text StateWord(const Context& context) {
     case query::TraceState::kFinishing:
       return Text::kFinishing;
     case query::TraceState::kLive:
-      return CanSteer(context) && context.control.status.state == "paused" ? Text::kPaused
-                                                                           : Text::kLive;
+      return IsPaused(context) ? Text::kPaused : Text::kLive;
     case query::TraceState::kFinished:
       break;
   }
@@ -65,10 +64,11 @@ int64_t NewestStep(const Context& context) {
   // Rows come later than what the training says of itself, also of its last step, when it no longer
   // answers. As it is asked now and then, a fast one has rows of later steps.
   const config::RunStatus& status = context.control.status;
-  const bool has_begun = !status.state.empty() && status.state != "starting";
+  const bool has_begun = status.state && status.state != config::RunState::kStarting;
   if (query::MayGrow(snapshot.state) && has_begun) {
     // Of one that is paused it is the step that waits.
-    newest = std::max(newest, status.state == "paused" ? status.step - 1 : status.step);
+    newest =
+        std::max(newest, status.state == config::RunState::kPaused ? status.step - 1 : status.step);
   }
   return newest;
 }
@@ -112,6 +112,23 @@ bool IsRecordedWithoutSteps(const Context& context) {
 
 bool CanSteer(const Context& context) {
   return context.control.connection == ConnectionState::kConnected;
+}
+
+bool IsPaused(const Context& context) {
+  return CanSteer(context) && context.control.status.state == config::RunState::kPaused;
+}
+
+int64_t DroppedRecords(const query::Snapshot& snapshot) {
+  int64_t dropped = 0;
+  for (const query::Capability& capability : snapshot.capabilities) dropped += capability.dropped;
+  return dropped;
+}
+
+std::optional<int64_t> LagNs(const Context& context) {
+  const query::Snapshot& snapshot = *context.snapshot;
+  const bool grows = snapshot.state == query::TraceState::kLive && !IsPaused(context);
+  if (!grows || context.headless) return std::nullopt;
+  return std::max<int64_t>(MonotonicNs() - snapshot.end_ns, 0);
 }
 
 std::string FormatDuration(int64_t duration_ns) {

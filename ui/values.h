@@ -44,6 +44,17 @@ bool IsRecordedWithoutSteps(const Context& context);
 // Whether a training answers, so that knobs can be turned.
 bool CanSteer(const Context& context);
 
+// Whether a training answers, and a step of it waits.
+bool IsPaused(const Context& context);
+
+// Of all sources: what was to be recorded and is lost.
+int64_t DroppedRecords(const query::Snapshot& snapshot);
+
+// How far the newest row of the open run is behind now. nullopt of one that does not go on or is
+// paused: there are no rows that could be late. And in pictures, which stay the same from run to
+// run.
+std::optional<int64_t> LagNs(const Context& context);
+
 // Names of the runs that train, but for that whose folder `run` names.
 std::vector<std::string> OtherLiveRuns(const std::vector<RunEntry>& runs, const std::string& run);
 

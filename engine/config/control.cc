@@ -90,7 +90,7 @@ Result<Action> ReadAction(const Json& json) {
 
 Json StatusJson(const RunStatus& status) {
   return {{"run", status.run},
-          {"state", status.state},
+          {"state", status.state ? Name(*status.state) : std::string_view()},
           {"step", status.step},
           {"steps", status.steps},
           {"values", status.values},
@@ -103,7 +103,7 @@ Result<RunStatus> ReadStatus(const Json& json) {
     return Status::Error("control: a status without values");
   RunStatus status;
   status.run = Text(json, "run").value_or("");
-  status.state = Text(json, "state").value_or("");
+  status.state = words::ParseRunState(Text(json, "state").value_or(""));
   status.step = Integer(json, "step").value_or(0);
   status.steps = Integer(json, "steps").value_or(0);
   status.pending_step = Integer(json, "pending_step").value_or(-1);

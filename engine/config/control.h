@@ -5,13 +5,17 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 
 #include "trace/base/status.h"
+#include "trace/base/words.h"
 
 namespace shardscope::config {
+
+using words::RunState;
 
 inline constexpr size_t kMaxLineBytes = 1 << 20;
 
@@ -34,7 +38,7 @@ struct Request {
 
 struct RunStatus {
   std::string run;
-  std::string state;  // starting, training, paused, stopping, finished
+  std::optional<RunState> state;  // none: it has said nothing, or a word of another version
   int64_t step = 0;
   int64_t steps = 0;
   std::map<std::string, std::string> values;   // every key, in force

@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <random>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/config/config.h"
 
@@ -57,7 +61,7 @@ TEST(Messages, ValuesMayBeTextsNumbersOrBooleans) {
 TEST(Messages, ResponsesRoundTrip) {
   Response response{.id = 7, .ok = true, .applies_at = 12, .has_status = true};
   response.status = {.run = "r",
-                     .state = "paused",
+                     .state = RunState::kPaused,
                      .step = 3,
                      .steps = 100,
                      .values = {{"train.lr", "0.003"}},
@@ -67,6 +71,7 @@ TEST(Messages, ResponsesRoundTrip) {
   ASSERT_TRUE(read.ok()) << read.message();
   EXPECT_EQ(PrintResponse(*read), PrintResponse(response));
   EXPECT_EQ(read->applies_at, 12);
+  EXPECT_EQ(read->status.state, RunState::kPaused);
   EXPECT_EQ(read->status.pending, response.status.pending);
   EXPECT_EQ(read->status.pending_step, 4);
   EXPECT_EQ(PrintResponse({.id = 1, .ok = true, .applies_at = 9}),
@@ -75,6 +80,30 @@ TEST(Messages, ResponsesRoundTrip) {
             "{\"error\":\"no\",\"id\":1,\"ok\":false}\n");
   EXPECT_FALSE(ParseResponse("{\"id\":1}").ok());
   EXPECT_FALSE(ParseResponse("{\"id\":1,\"ok\":true,\"status\":3}").ok());
+}
+
+TEST(Messages, StatesAreWordsAndThoseOfOtherVersionsAreNone) {
+  const auto state_of = [](const std::string& state) {
+    return ParseResponse("{\"id\":1,\"ok\":true,\"status\":{" + state +
+                         "\"values\":{},\"pending\":{}}}");
+  };
+  const std::vector<std::pair<std::string, RunState>> states = {{"starting", RunState::kStarting},
+                                                                {"training", RunState::kTraining},
+                                                                {"paused", RunState::kPaused},
+                                                                {"stopping", RunState::kStopping},
+                                                                {"finished", RunState::kFinished}};
+  for (const auto& [text, state] : states) {
+    const auto read = state_of("\"state\":\"" + text + "\",");
+    ASSERT_TRUE(read.ok()) << read.message();
+    EXPECT_EQ(read->status.state, state) << text;
+    EXPECT_THAT(PrintResponse(*read), HasSubstr("\"state\":\"" + text + "\""));
+  }
+  for (const char* state : {"", "\"state\":\"\",", "\"state\":\"warming up\",", "\"state\":3,"}) {
+    const auto read = state_of(state);
+    ASSERT_TRUE(read.ok()) << state << read.message();
+    EXPECT_EQ(read->status.state, std::nullopt) << state;
+    EXPECT_THAT(PrintResponse(*read), HasSubstr("\"state\":\"\""));
+  }
 }
 
 TEST(Messages, BadRequestsSayWhatIsWrong) {

@@ -219,10 +219,11 @@ config::RunStatus Steering::StatusLocked() const {
   status.steps = steps_;
   const int64_t last = std::min(next_step_, steps_) - 1;  // of those that have begun
   status.step = std::max(first_step_, is_paused_ ? next_step_ : last);
-  status.state = next_step_ == first_step_ ? "starting" : "training";
-  if (is_paused_) status.state = "paused";
-  if (IsStopping()) status.state = "stopping";
-  if (is_finished_) status.state = "finished";
+  status.state =
+      next_step_ == first_step_ ? config::RunState::kStarting : config::RunState::kTraining;
+  if (is_paused_) status.state = config::RunState::kPaused;
+  if (IsStopping()) status.state = config::RunState::kStopping;
+  if (is_finished_) status.state = config::RunState::kFinished;
   status.values = keys_.in_force.Values();
   for (const ChangedKey& change : Differences(keys_.in_force, keys_.accepted)) {
     status.pending[change.key] = change.new_value;

@@ -68,10 +68,10 @@ TEST(SteeringTest, ListedChangesComeAtTheirSteps) {
 TEST(SteeringTest, PausedRunsStepSingly) {
   Steering steering(TestConfig(), "run", AnythingGoes);
   steering.Decide(0);
-  EXPECT_EQ(StatusOf(steering).state, "training");
+  EXPECT_EQ(StatusOf(steering).state, config::RunState::kTraining);
   EXPECT_TRUE(steering.Handle(Do(config::Action::kPause)).ok);
   EXPECT_TRUE(steering.Decide(1).pause);
-  EXPECT_EQ(StatusOf(steering).state, "paused");
+  EXPECT_EQ(StatusOf(steering).state, config::RunState::kPaused);
   EXPECT_EQ(StatusOf(steering).step, 1);
   // A change made now applies to the very next step.
   EXPECT_EQ(steering.Handle(Set({{"train.lr", "0.5"}})).applies_at, 1);
@@ -90,11 +90,11 @@ TEST(SteeringTest, ARunThatTrainsPausesAfterTheSingleStepThatIsAskedFor) {
   const config::Response one = steering.Handle(Do(config::Action::kStep));
   EXPECT_TRUE(one.ok) << one.error;
   EXPECT_EQ(one.applies_at, 1);
-  EXPECT_EQ(StatusOf(steering).state, "training");
+  EXPECT_EQ(StatusOf(steering).state, config::RunState::kTraining);
   EXPECT_FALSE(steering.Decide(1).pause);
   EXPECT_EQ(StatusOf(steering).step, 1);
   EXPECT_TRUE(steering.Decide(2).pause);
-  EXPECT_EQ(StatusOf(steering).state, "paused");
+  EXPECT_EQ(StatusOf(steering).state, config::RunState::kPaused);
   EXPECT_TRUE(steering.Handle(Do(config::Action::kResume)).ok);
   EXPECT_FALSE(steering.Decide(2).pause);
   // Two requests are two steps, and resume takes back what is left of them.
@@ -147,7 +147,7 @@ TEST(SteeringTest, StopAndInterruptEndTheRunBeforeTheNextStep) {
   interrupted.WaitWhilePaused(pause);
   EXPECT_TRUE(interrupted.Decide(1).stop);
   interrupted.SetFinished();
-  EXPECT_EQ(StatusOf(interrupted).state, "finished");
+  EXPECT_EQ(StatusOf(interrupted).state, config::RunState::kFinished);
 }
 
 }  // namespace

@@ -610,7 +610,7 @@ TEST_F(SteeredActionsTest, WhatIsTypedForOneRunIsNotThereInTheNext) {
 TEST_F(SteeredActionsTest, EachAsksTheTraining) {
   Drive(Text::kCommandPause);
   ExpectAsked("pause");
-  ASSERT_TRUE(WaitForState("paused"));
+  ASSERT_TRUE(WaitForState(config::RunState::kPaused));
   Drive(Text::kCommandPause);
   ExpectAsked("resume");
   Drive(Text::kCommandStep);
@@ -621,7 +621,7 @@ TEST_F(SteeredActionsTest, EachAsksTheTraining) {
   ExpectAsked("step");
   Click("//##top_bar/pause");
   ExpectAsked("resume");
-  ASSERT_TRUE(WaitForState("training"));
+  ASSERT_TRUE(WaitForState(config::RunState::kTraining));
   Click("//##top_bar/pause");
   ExpectAsked("pause");
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/config/config.h"
+#include "engine/config/control.h"
 #include "engine/config/control_server.h"
 #include "tests/ui/harness.h"
 #include "trace/base/mutex.h"
@@ -58,7 +59,7 @@ class SteeredRunTest : public testing::Test {
   void SetUp() override {
     {
       const MutexLock lock(mutex_);
-      status_.state = "training";
+      status_.state = config::RunState::kTraining;
       status_.values = config::Config().Values();
     }
     auto server = config::ControlServer::Listen(
@@ -127,7 +128,7 @@ class SteeredRunTest : public testing::Test {
     refusal_ = std::move(why);
   }
   // What it says of itself from now on; once the app knows.
-  bool WaitForState(const std::string& state) {
+  bool WaitForState(config::RunState state) {
     {
       const MutexLock lock(mutex_);
       status_.state = state;

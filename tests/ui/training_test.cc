@@ -228,7 +228,7 @@ TEST(Training, ThatIsPausedIsShownSoWithoutFurtherInput) {
   harness.shell().Post(ui::DoAction{config::Action::kPause});
   harness.Frames(2);
   // A step takes longer than these frames: the pause is still to come.
-  const auto is_paused = [&] { return harness.context().control.status.state == "paused"; };
+  const auto is_paused = [&] { return ui::IsPaused(harness.context()); };
   ASSERT_FALSE(is_paused());
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (!is_paused() && std::chrono::steady_clock::now() < end) {

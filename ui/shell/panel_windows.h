@@ -22,7 +22,7 @@ namespace shardscope::shell {
 // are not used.
 inline constexpr int kLayoutVersion = 5;
 
-// Splits the dock space as in the default layout and puts every panel of panel_windows.h into its
+// Splits the dock space as in the default layout and puts every panel of ui/panel_list.inc into its
 // slot.
 void BuildDefaultLayout(ImGuiID dock_space, ImVec2 size, float scale);
 

@@ -354,7 +354,7 @@ void Shell::UpdateContext() {
 }
 
 ui::TableMaker Shell::TableOf(std::string_view panel) const {
-  if (panel == "search") return panels::SearchPanel::AsTable(context_);
+  if (panel == ui::panel_ids::kSearch) return panels::SearchPanel::AsTable(context_);
   return panel_frames_.TableOf(panel, context_);
 }
 
@@ -467,7 +467,7 @@ void Shell::DrawBanner(ui::Commands* commands) {
                    ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
                    ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoNavFocus |
                    ImGuiWindowFlags_NoFocusOnAppearing);  // else what is typed became shortcuts
-  draw_log_.SetPanel("banner");
+  draw_log_.SetPanel(ui::panel_ids::kBanner);
   panels::DrawBanner(context_, {at.x, at.y, at.x + size.x, at.y + size.y}, &draw_log_, commands);
   ImGui::End();
   ImGui::PopStyleColor();
@@ -483,7 +483,7 @@ void Shell::DrawWindow(ui::Commands* commands) {
                ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoDocking |
                    ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
                    ImGuiWindowFlags_NoBringToFrontOnFocus | ImGuiWindowFlags_NoNavFocus);
-  draw_log_.SetPanel("top_bar");
+  draw_log_.SetPanel(ui::panel_ids::kTopBar);
   panels::DrawTopBar(context_, &draw_log_, commands);
   ImGui::End();
   ImGui::PopStyleVar();

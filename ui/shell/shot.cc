@@ -125,7 +125,9 @@ class Stage {
 Result<std::string> CsvOf(const Shell& shell, const ShotOptions& options) {
   std::string panel = options.panel;
   if (panel.empty()) {
-    panel = !options.search.empty() ? "search" : options.area ? ui::panel_ids::kDetails : "";
+    panel = !options.search.empty() ? ui::panel_ids::kSearch
+            : options.area          ? ui::panel_ids::kDetails
+                                    : "";
   }
   const ui::TableMaker make = shell.TableOf(panel);
   if (make != nullptr) return PrintCsv(make());

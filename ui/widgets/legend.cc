@@ -9,6 +9,10 @@ namespace {
 
 constexpr float kLegendNameGap = 5;  // between a swatch and its name
 
+float NameX(const Look& look, const LegendStyle& style) {
+  return look.Px(style.swatch.x + kLegendNameGap);
+}
+
 // "+5", whose tooltip has the names. Returns its box.
 ui::Box DrawLegendRest(const Look& look, ImVec2 at, std::span<const LegendEntry> rest) {
   TextStyle style = FaintOf(look);
@@ -48,15 +52,20 @@ LegendPlaces PlaceLegend(const Look& look, std::span<const float> widths, const 
   return places;
 }
 
-float DrawLegend(const Look& look, std::span<const LegendEntry> entries, const ui::Box& box,
-                 const LegendStyle& style, ui::DrawLog* log) {
-  const float name_x = look.Px(style.swatch.x + kLegendNameGap);
+LegendPlaces PlaceLegend(const Look& look, std::span<const LegendEntry> entries, const ui::Box& box,
+                         const LegendStyle& style) {
+  const float name_x = NameX(look, style);
   std::vector<float> widths;
   for (const LegendEntry& entry : entries) {
     widths.push_back(name_x + TextSize(look, style.text, entry.name).x);
   }
-  const LegendPlaces places =
-      PlaceLegend(look, widths, box, look.Px(style.line), look.Px(style.gap));
+  return PlaceLegend(look, widths, box, look.Px(style.line), look.Px(style.gap));
+}
+
+float DrawLegend(const Look& look, std::span<const LegendEntry> entries, const ui::Box& box,
+                 const LegendStyle& style, ui::DrawLog* log) {
+  const float name_x = NameX(look, style);
+  const LegendPlaces places = PlaceLegend(look, entries, box, style);
   for (size_t at = 0; at < places.entries.size(); ++at) {
     const LegendEntry& entry = entries[at];
     const ImVec2 place = places.entries[at];

@@ -39,6 +39,10 @@ struct LegendStyle {
   float gap = 16;  // between entries
 };
 
+// As above, of the widths that DrawLegend() gives them.
+LegendPlaces PlaceLegend(const Look& look, std::span<const LegendEntry> entries, const ui::Box& box,
+                         const LegendStyle& style);
+
 // Places and draws them, with the sign, whose tooltip has the names that are left out. Logs each
 // entry as "legend:<id>", swatch and name, and how many are left out as "legend_rest". Returns the
 // bottom of the last line.

@@ -44,4 +44,15 @@ void ScrollByArrows(float pixels) {
   if (way != 0) ImGui::SetScrollY(ImGui::GetScrollY() + static_cast<float>(way) * pixels);
 }
 
+PlacedParts PlaceTwoParts(const Look& look, const TwoParts& parts) {
+  if (ContentWidth() >= look.Px(parts.width + parts.least_width_behind)) {
+    return {true, {look.Px(parts.width), 0}, {0, 0}};
+  }
+  const float room = ImGui::GetContentRegionAvail().y;
+  const float first = std::max(room / parts.fraction, look.Px(parts.least_height));
+  const float rest = room - first - ImGui::GetStyle().ItemSpacing.y;
+  const float least = look.Px(parts.least_height_below);
+  return {false, {0, first}, {0, rest < least ? least : 0}};
+}
+
 }  // namespace shardscope::widgets

@@ -3,11 +3,10 @@
 #include <imgui.h>
 
 #include <algorithm>
+#include <optional>
 
-#include "trace/base/time.h"
 #include "trace/base/units.h"
 #include "trace/query/find_op_run.h"
-#include "ui/panel_ids.h"
 #include "ui/panels/details/area_details.h"
 #include "ui/panels/details/details_text.h"
 #include "ui/panels/panel_frame.h"
@@ -38,12 +37,6 @@ ui::Text TruthName(query::Truth truth) {
       break;
   }
   return ui::Text::kMeasured;
-}
-
-int64_t DroppedRecords(const query::Snapshot& snapshot) {
-  int64_t dropped = 0;
-  for (const query::Capability& capability : snapshot.capabilities) dropped += capability.dropped;
-  return dropped;
 }
 
 // One that leads somewhere is underlined, in the colour of links under the mouse.
@@ -84,7 +77,6 @@ std::string PlaceOf(const ui::Context& context, const query::OpRun& run) {
 }  // namespace
 
 void DetailsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
-  log->SetPanel(ui::panel_ids::kDetails);
   const Look look = widgets::LookOf(context);
   const ImVec2 top = ImGui::GetCursorScreenPos();
   const ImVec2 room = ImGui::GetContentRegionAvail();
@@ -296,18 +288,14 @@ void DetailsPanel::DrawMeaning(const ui::Context& context, ui::DrawLog* log) con
 void DetailsPanel::DrawFooter(const ui::Context& context, float y, ui::DrawLog* log) const {
   const Look look = widgets::LookOf(context);
   const query::Snapshot& snapshot = *context.snapshot;
-  const int64_t dropped = DroppedRecords(snapshot);
+  const int64_t dropped = ui::DroppedRecords(snapshot);
   const bool is_imported = snapshot.IsImported();
   std::string text = ui::TrFormat(
       context.language, is_imported ? ui::Text::kHealthLineImported : ui::Text::kHealthLineStill,
       dropped);
-  // Of a pause there are no rows that could be late. Pictures stay the same from run to run, so
-  // they name no lag.
-  const bool is_paused = ui::CanSteer(context) && context.control.status.state == "paused";
-  if (snapshot.state == query::TraceState::kLive && !is_paused && !context.headless) {
-    const int64_t lag_ns = std::max<int64_t>(MonotonicNs() - snapshot.end_ns, 0);
+  if (const std::optional<int64_t> lag_ns = ui::LagNs(context)) {
     text =
-        ui::TrFormat(context.language, ui::Text::kHealthLine, dropped, ui::FormatDuration(lag_ns));
+        ui::TrFormat(context.language, ui::Text::kHealthLine, dropped, ui::FormatDuration(*lag_ns));
   }
   widgets::TextStyle style = widgets::FaintOf(look);
   if (dropped > 0) style.color = look.theme.state.bad;

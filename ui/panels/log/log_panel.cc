@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "trace/base/time.h"
 #include "trace/base/units.h"
 #include "trace/query/summary.h"
 #include "ui/context.h"
@@ -14,6 +13,7 @@
 #include "ui/values.h"
 #include "ui/widgets/labels.h"
 #include "ui/widgets/look.h"
+#include "ui/widgets/part.h"
 
 namespace shardscope::panels {
 namespace {
@@ -38,12 +38,6 @@ int64_t NumOpRuns(const query::Snapshot& snapshot) {
   size_t count = 0;
   for (const query::RankRows& rank : snapshot.ranks) count += rank.op_runs.size();
   return static_cast<int64_t>(count);
-}
-
-int64_t NumDropped(const query::Snapshot& snapshot) {
-  int64_t dropped = 0;
-  for (const query::Capability& row : snapshot.capabilities) dropped += row.dropped;
-  return dropped;
 }
 
 // Chinese has no plural.
@@ -182,14 +176,13 @@ void DrawHealth(const widgets::Look& look, const ui::Context& context, ui::DrawL
   log->Text("state", state,
             widgets::KeyValueRow(look, Tr(context.language, Text::kLogState), state));
   widgets::KeyValueRow(look, Tr(context.language, Text::kLogConnection), ConnectionText(context));
-  const int64_t dropped = NumDropped(snapshot);
+  const int64_t dropped = ui::DroppedRecords(snapshot);
   const std::string dropped_text = std::to_string(dropped);
   log->Int("dropped", dropped_text, dropped, "records",
            widgets::KeyValueRow(look, Tr(context.language, Text::kLogDropped), dropped_text,
                                 dropped > 0 ? std::optional(look.theme.state.bad) : std::nullopt));
-  if (snapshot.state == query::TraceState::kLive && !context.headless) {
-    const int64_t lag = std::max<int64_t>(0, MonotonicNs() - snapshot.end_ns);
-    widgets::KeyValueRow(look, Tr(context.language, Text::kLogLag), ui::FormatDuration(lag));
+  if (const std::optional<int64_t> lag_ns = ui::LagNs(context)) {
+    widgets::KeyValueRow(look, Tr(context.language, Text::kLogLag), ui::FormatDuration(*lag_ns));
   }
   widgets::KeyValueRow(look, Tr(context.language, Text::kLogRows),
                        FormatCount(static_cast<double>(NumOpRuns(snapshot))));
@@ -208,9 +201,12 @@ void DrawHealth(const widgets::Look& look, const ui::Context& context, ui::DrawL
 using ui::Text;
 using ui::Tr;
 
-constexpr float kHealthWidth = 380;
-constexpr float kMessagesWidth = 300;   // where less is left, they stand under the health
-constexpr float kLeastPartHeight = 90;  // of each, then
+// Health and messages.
+constexpr widgets::TwoParts kLogParts{.width = 380,
+                                      .least_width_behind = 300,
+                                      .fraction = 2,
+                                      .least_height = 90,
+                                      .least_height_below = 90};
 
 // Wrapped at the right edge; those out of sight only take their height.
 void DrawLines(const widgets::Look& look, const std::vector<std::string>& lines, ui::DrawLog* log) {
@@ -268,19 +264,11 @@ void DrawMessages(const widgets::Look& look, const ui::Context& context, ui::Dra
 void LogPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* /*commands*/) {
   const widgets::Look look = widgets::LookOf(context);
   widgets::Gap(look, 4);
-  const bool beside = widgets::ContentWidth() >= look.Px(kHealthWidth + kMessagesWidth);
-  ImVec2 health(look.Px(kHealthWidth), 0);
-  ImVec2 messages(0, 0);
-  if (!beside) {
-    const float room = ImGui::GetContentRegionAvail().y;
-    health = {0, std::max(room / 2, look.Px(kLeastPartHeight))};
-    const float rest = room - health.y - ImGui::GetStyle().ItemSpacing.y;
-    if (rest < look.Px(kLeastPartHeight)) messages.y = look.Px(kLeastPartHeight);
-  }
-  if (ImGui::BeginChild("health", health)) DrawHealth(look, context, log);
+  const widgets::PlacedParts parts = widgets::PlaceTwoParts(look, kLogParts);
+  if (ImGui::BeginChild("health", parts.first)) DrawHealth(look, context, log);
   ImGui::EndChild();
-  if (beside) ImGui::SameLine(0, look.Px(24));
-  if (ImGui::BeginChild("log", messages)) DrawMessages(look, context, log);
+  if (parts.beside) ImGui::SameLine(0, look.Px(24));
+  if (ImGui::BeginChild("log", parts.second)) DrawMessages(look, context, log);
   ImGui::EndChild();
 }
 

@@ -17,7 +17,6 @@
 #include "trace/query/snapshot.h"
 #include "ui/context.h"
 #include "ui/draw_log.h"
-#include "ui/panel_ids.h"
 #include "ui/panels/memory/live_bytes.h"
 #include "ui/panels/memory/memory_legend.h"
 #include "ui/panels/memory/memory_limit.h"
@@ -142,7 +141,6 @@ void NoteHighest(const MemoryStack& stack, int32_t rank, const ui::Box& row, ui:
 }  // namespace
 
 void MemoryPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
-  log->SetPanel(ui::panel_ids::kMemory);
   const Look look = widgets::LookOf(context);
   const query::Snapshot* snapshot = context.snapshot.get();
   const PanelFrame frame{context, look, log, commands};

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "ui/panel_ids.h"
 #include "ui/widgets/look.h"
 #include "ui/widgets/tooltip.h"
 
@@ -39,7 +40,7 @@ void DrawNotice(const ui::Context& context, ui::DrawLog* log, ui::Commands* comm
                    ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
                    ImGuiWindowFlags_NoFocusOnAppearing | ImGuiWindowFlags_NoNavFocus);
   ImGui::BringWindowToDisplayFront(ImGui::GetCurrentWindow());
-  log->SetPanel("notice");
+  log->SetPanel(ui::panel_ids::kNotice);
   log->Text(context.notice.is_error ? "error" : "done", context.notice.text,
             widgets::Paragraph(look, style, context.notice.text));
   if (ImGui::IsWindowHovered() && ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {

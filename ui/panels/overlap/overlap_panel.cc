@@ -5,8 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "trace/base/text.h"
 #include "trace/base/time.h"
@@ -23,6 +28,7 @@
 #include "ui/widgets/bar_stack.h"
 #include "ui/widgets/buttons.h"
 #include "ui/widgets/labels.h"
+#include "ui/widgets/legend.h"
 #include "ui/widgets/line_breaks.h"
 #include "ui/widgets/tooltip.h"
 
@@ -63,79 +69,51 @@ std::string Milliseconds(double ns) {
   return fmt::format("{:.{}f}", ms, ms >= 99.95 ? 0 : ms >= 9.995 ? 1 : 2);
 }
 
-// What the chart shows, wrapped into as many lines as the width needs.
-class Legend {
- public:
-  Legend(const ui::Context& context, bool exposed_copy, ImVec2 at, float width)
-      : look_(widgets::LookOf(context)),
-        language_(context.language),
-        at_(at),
-        right_(at.x + width),
-        x_(at.x),
-        y_(at.y) {
-    const ui::OpColors& colors = context.theme->op;
-    using ui::Text;
-    Item(ui::kTermCompute, colors.forward);
-    Item(ui::kTermExposed, colors.exposed);
-    if (exposed_copy) {
-      Item(ui::kTermExposedCopy, colors.copy);
-    }
-    Item(ui::kTermIdle, colors.idle);
-    Item({Text::kOverlapRatio, Text::kTipOverlap}, context.theme->state.good, true);
-  }
-
-  float height() const { return y_ - at_.y + look_.Px(kLegendHeight); }
-
-  void Draw(ui::DrawLog* log) const {
-    const widgets::TextStyle style = Style();
-    for (const Entry& entry : entries_) {
-      if (entry.line) {
-        const float y = entry.at.y + look_.Px(7);
-        ImGui::GetWindowDrawList()->AddLine({entry.at.x, y}, {entry.at.x + look_.Px(10), y},
-                                            entry.color, look_.Px(1.5F));
-      } else {
-        widgets::DrawSwatch(look_, {entry.at.x, entry.at.y + look_.Px(2)}, 9, entry.color, false);
-      }
-      const ImVec2 text(entry.at.x + look_.Px(14), entry.at.y);
-      const char* const name = ui::Tr(language_, entry.term.name);
-      const ui::Box drawn = widgets::DrawText(look_, style, text, name);
-      log->Text(std::string("legend:") + ui::Tr(ui::Language::kEnglish, entry.term.name), name,
-                drawn);
-      widgets::BoxTooltip(look_, {entry.at.x, drawn.y0, drawn.x1, drawn.y1}, name,
-                          ui::Tr(language_, entry.term.tip));
-    }
-  }
-
- private:
-  struct Entry {
-    ui::Term term;
-    ui::Color color;
-    bool line;
-    ImVec2 at;
+// What the chart shows.
+std::vector<widgets::LegendEntry> LegendOfBars(const ui::Context& context, const Look& look,
+                                               bool exposed_copy) {
+  std::vector<widgets::LegendEntry> entries;
+  const auto add = [&](ui::Term term, std::function<void(const ui::Box& place)> draw) {
+    entries.push_back({ui::Tr(ui::Language::kEnglish, term.name),
+                       ui::Tr(context.language, term.name), ui::Tr(context.language, term.tip),
+                       std::move(draw)});
   };
+  const auto add_swatch = [&](ui::Term term, ui::Color color) {
+    add(term, [&look, color](const ui::Box& place) {
+      widgets::DrawSwatch(look, {place.x0, place.y0 + look.Px(2)}, 9, color, false);
+    });
+  };
+  const ui::OpColors& colors = look.theme.op;
+  add_swatch(ui::kTermCompute, colors.forward);
+  add_swatch(ui::kTermExposed, colors.exposed);
+  if (exposed_copy) add_swatch(ui::kTermExposedCopy, colors.copy);
+  add_swatch(ui::kTermIdle, colors.idle);
+  add({ui::Text::kOverlapRatio, ui::Text::kTipOverlap}, [&look](const ui::Box& place) {
+    const float y = place.y0 + look.Px(7);
+    ImGui::GetWindowDrawList()->AddLine({place.x0, y}, {place.x0 + look.Px(10), y},
+                                        look.theme.state.good, look.Px(1.5F));
+  });
+  return entries;
+}
 
-  widgets::TextStyle Style() const {
-    return {look_.fonts.text, ui::kSmallTextSize, look_.theme.ink.dim};
-  }
-  void Item(ui::Term term, ui::Color color, bool line = false) {
-    const char* const name = ui::Tr(language_, term.name);
-    const float width = look_.Px(14) + widgets::TextSize(look_, Style(), name).x;
-    if (x_ > at_.x && x_ + width > right_) {
-      x_ = at_.x;
-      y_ += look_.Px(kLegendLine);
-    }
-    entries_.push_back({term, color, line, {x_, y_}});
-    x_ += width + look_.Px(14);
-  }
+// Wrapped into as many lines as the width needs.
+ui::Box BoxOfLegend(ImVec2 at, float width) {
+  return {at.x, at.y, at.x + width, std::numeric_limits<float>::max()};
+}
 
-  const Look look_;
-  const ui::Language language_;
-  const ImVec2 at_;
-  const float right_;
-  float x_;
-  float y_;
-  std::vector<Entry> entries_;
-};
+widgets::LegendStyle StyleOfLegend(const Look& look) {
+  return {.text = widgets::FaintOf(look),
+          .swatch_top = 0,
+          .text_top = 0,
+          .line = kLegendLine,
+          .gap = 14};
+}
+
+float HeightOfLegend(const Look& look, std::span<const widgets::LegendEntry> legend,
+                     const ui::Box& box) {
+  const widgets::LegendPlaces places = widgets::PlaceLegend(look, legend, box, StyleOfLegend(look));
+  return places.entries.back().y - box.y0 + look.Px(kLegendHeight);
+}
 
 // One row: cost as a bar behind title and cause.
 void DrawStall(const ui::Context& context, const analysis::StallGroup& group, double dearest,
@@ -302,7 +280,6 @@ bool IsStillRead(const query::Snapshot& snapshot) {
 }  // namespace
 
 void OverlapPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
-  log->SetPanel(ui::panel_ids::kOverlap);
   const Look look = widgets::LookOf(context);
   if (context.snapshot == nullptr || context.snapshot->ranks.empty() || context.report == nullptr ||
       context.figures == nullptr || context.report->steps.empty()) {
@@ -326,7 +303,8 @@ void OverlapPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
   UpdateBars(context, rank, std::max(static_cast<int>(room.x / look.Px(kLeastBar)), 2));
   const bool exposed_copy = std::any_of(
       bars_.begin(), bars_.end(), [](const OverlapBar& bar) { return bar.exposed_copy_ns > 0; });
-  const float legend_height = Legend(context, exposed_copy, top, room.x).height();
+  const std::vector<widgets::LegendEntry> legend = LegendOfBars(context, look, exposed_copy);
+  const float legend_height = HeightOfLegend(look, legend, BoxOfLegend(top, room.x));
   const float needed = verdict.height() + legend_height + heading_height + note.height() +
                        look.Px(12 + kLowestChart + kStallPitch);
   if (needed > room.y && !context.figures->stalls.empty()) note.Clip();
@@ -344,7 +322,8 @@ void OverlapPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Comman
   const ui::Box chart{top.x, top.y, top.x + room.x, top.y + chart_height};
   DrawCorner(context, rank, log);
   DrawChart(context, chart, log, commands);
-  Legend(context, exposed_copy, {chart.x0, chart.y1 + look.Px(8)}, room.x).Draw(log);
+  widgets::DrawLegend(look, legend, BoxOfLegend({chart.x0, chart.y1 + look.Px(8)}, room.x),
+                      StyleOfLegend(look), log);
   const float stalls_top = chart.y1 + legend_height + look.Px(8);
   DrawStalls(context, note, {chart.x0, stalls_top, chart.x1, top.y + room.y}, log, commands);
 }

@@ -117,8 +117,7 @@ void DrawKeys(const widgets::Look& look, const ui::Context& context) {
 
 // Whether more steps are on their way.
 bool Trains(const ui::Context& context) {
-  const bool paused = ui::CanSteer(context) && context.control.status.state == "paused";
-  return context.snapshot->state == query::TraceState::kLive && !paused;
+  return context.snapshot->state == query::TraceState::kLive && !ui::IsPaused(context);
 }
 
 // By its size alone: peaks are of the largest step, not of each.

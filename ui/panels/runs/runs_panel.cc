@@ -19,6 +19,7 @@
 #include "ui/widgets/fields.h"
 #include "ui/widgets/keys.h"
 #include "ui/widgets/labels.h"
+#include "ui/widgets/part.h"
 #include "ui/widgets/tooltip.h"
 
 namespace shardscope::panels {
@@ -28,16 +29,18 @@ using ui::Text;
 using ui::Tr;
 using ui::TrFormat;
 
-constexpr float kListWidth = 300;
 constexpr float kPictureWidth = 72;  // of a run's steps, in the list
-constexpr float kFormWidth = 400;    // where less is left, the form stands under the list
 constexpr float kNameColumn = 190;
 constexpr float kFormFieldWidth = 150;
 constexpr float kUnitWidth = 70;   // of a key, or of the link that takes its change back
 constexpr float kNameHeight = 24;  // of a field's name where that stands over it
 constexpr float kLeastKeys = 220;  // height of the list of keys
-constexpr float kLeastList = 90;   // height of the list of runs over the form
-constexpr float kLeastForm = 150;  // height of the form under it
+// The list of runs and the form.
+constexpr widgets::TwoParts kRunsParts{.width = 300,
+                                       .least_width_behind = 400,
+                                       .fraction = 3,
+                                       .least_height = 90,
+                                       .least_height_below = 150};
 
 // Of a row of the form: where its field begins, beside the name or, where that leaves too little
 // room, under it.
@@ -376,23 +379,15 @@ void RunsPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands*
   shown_keys_ = context.shown_key.times;
   if (context.typed_into.IsNews(ui::panel_ids::kRuns, &typed_into_)) wants_path_ = true;
   widgets::Gap(frame.look, 4);
-  const bool beside = widgets::ContentWidth() >= frame.look.Px(kListWidth + kFormWidth);
-  ImVec2 list(frame.look.Px(kListWidth), 0);
-  ImVec2 form(0, 0);
-  if (!beside) {
-    const float room = ImGui::GetContentRegionAvail().y;
-    list = {0, std::max(room / 3, frame.look.Px(kLeastList))};
-    const float rest = room - list.y - ImGui::GetStyle().ItemSpacing.y;
-    if (rest < frame.look.Px(kLeastForm)) form.y = frame.look.Px(kLeastForm);
-  }
+  const widgets::PlacedParts parts = widgets::PlaceTwoParts(frame.look, kRunsParts);
   // Not flattened: a card in the other part could not give its field the keyboard.
-  if (ImGui::BeginChild("list", list)) {
+  if (ImGui::BeginChild("list", parts.first)) {
     DrawOpen(frame);
     DrawRunList(frame);
   }
   ImGui::EndChild();
-  if (beside) ImGui::SameLine(0, frame.look.Px(24));
-  if (ImGui::BeginChild("new", form, ImGuiChildFlags_NavFlattened)) {
+  if (parts.beside) ImGui::SameLine(0, frame.look.Px(24));
+  if (ImGui::BeginChild("new", parts.second, ImGuiChildFlags_NavFlattened)) {
     if (context.snapshot == nullptr) DrawCards(frame);
     DrawNewRun(frame);
   }

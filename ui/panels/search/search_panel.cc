@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "trace/base/text.h"
+#include "ui/panel_ids.h"
 #include "ui/search.h"
 #include "ui/text.h"
 #include "ui/values.h"
@@ -164,7 +165,8 @@ void DrawFigures(const Look& look, const ui::Context& context, ui::DrawLog* log,
             draw(p95, Tr(context.language, Text::kSearchP95Tip)));
   const ImVec2 below = ImGui::GetCursorScreenPos();
   ImGui::SetCursorScreenPos(at);
-  if (widgets::LinkText(look, "csv", "CSV")) commands->push_back(ui::SaveTable{"search"});
+  if (widgets::LinkText(look, "csv", "CSV"))
+    commands->push_back(ui::SaveTable{ui::panel_ids::kSearch});
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) {
     ImGui::SetTooltip("%s", Tr(context.language, Text::kSearchCsvTip));
   }
@@ -282,7 +284,7 @@ void SearchPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Command
   if (!context.search.open) return;
   const Look look = widgets::LookOf(context);
   const widgets::OverlayWindow window(look, "##search", PlaceOfSearch(look));
-  log->SetPanel("search");
+  log->SetPanel(ui::panel_ids::kSearch);
   DrawField(context, log, commands);
   DrawSummary(look, context, log, commands);
   DrawHits(context, log, commands);

@@ -22,6 +22,7 @@
 #include "ui/widgets/fields.h"
 #include "ui/widgets/labels.h"
 #include "ui/widgets/look.h"
+#include "ui/widgets/part.h"
 #include "ui/widgets/tables.h"
 
 namespace shardscope::panels {
@@ -30,11 +31,14 @@ namespace {
 
 using ui::Text;
 
-constexpr float kTablesWidth = 190;
-constexpr float kStatementWidth = 180;  // where less is left, it stands under the tables
-constexpr float kLeastTables = 60;      // height of their list over it
 constexpr float kStatementHeight = 96;
 constexpr float kLeastAnswer = 110;  // height under the statement, with its button
+// The list of tables, and the statement with its answer.
+constexpr widgets::TwoParts kSqlParts{.width = 190,
+                                      .least_width_behind = 180,
+                                      .fraction = 3,
+                                      .least_height = 60,
+                                      .least_height_below = kStatementHeight + kLeastAnswer};
 constexpr float kButtonWidth = 72;
 constexpr float kShownWidth = 160;  // of the choice between table and chart
 constexpr float kMostColumnWidth = 420;
@@ -270,21 +274,11 @@ void SqlPanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* 
   wants_text_ = wants_text_ || is_news;
   if (!context.sql.is_open) commands->push_back(ui::OpenSql{});
   widgets::Gap(frame.look, 4);
-  const widgets::Look& look = frame.look;
-  const bool beside = widgets::ContentWidth() >= look.Px(kTablesWidth + kStatementWidth);
-  ImVec2 tables(look.Px(kTablesWidth), 0);
-  ImVec2 statement(0, 0);
-  if (!beside) {
-    const float room = ImGui::GetContentRegionAvail().y;
-    tables = {0, std::max(room / 3, look.Px(kLeastTables))};
-    const float rest = room - tables.y - ImGui::GetStyle().ItemSpacing.y;
-    const float least = look.Px(kStatementHeight + kLeastAnswer);
-    if (rest < least) statement.y = least;
-  }
-  if (ImGui::BeginChild("tables", tables, ImGuiChildFlags_NavFlattened)) DrawTables(frame);
+  const widgets::PlacedParts parts = widgets::PlaceTwoParts(frame.look, kSqlParts);
+  if (ImGui::BeginChild("tables", parts.first, ImGuiChildFlags_NavFlattened)) DrawTables(frame);
   ImGui::EndChild();
-  if (beside) ImGui::SameLine(0, look.Px(14));
-  if (ImGui::BeginChild("statement", statement, ImGuiChildFlags_NavFlattened)) {
+  if (parts.beside) ImGui::SameLine(0, frame.look.Px(14));
+  if (ImGui::BeginChild("statement", parts.second, ImGuiChildFlags_NavFlattened)) {
     DrawStatement(frame);
     widgets::Gap(frame.look, 4);
     DrawStatus(frame);

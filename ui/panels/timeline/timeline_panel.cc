@@ -11,7 +11,6 @@
 #include "trace/analysis/names.h"
 #include "trace/base/units.h"
 #include "trace/query/has_ended.h"
-#include "ui/panel_ids.h"
 #include "ui/panels/panel_frame.h"
 #include "ui/panels/timeline/area_marker.h"
 #include "ui/panels/timeline/beside_lanes.h"
@@ -189,7 +188,6 @@ TooltipText TooltipOf(const ui::Context& context, const timeline::RunIndex& inde
 }
 
 void TimelinePanel::Draw(const ui::Context& context, ui::DrawLog* log, ui::Commands* commands) {
-  log->SetPanel(ui::panel_ids::kTimeline);
   const Look look = widgets::LookOf(context);
   const PanelFrame frame{context, look, log, commands};
   if (std::exchange(path_, context.path) != context.path) {

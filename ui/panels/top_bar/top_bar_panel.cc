@@ -307,7 +307,7 @@ void DrawButtons(Line* line, float right, ui::Commands* commands) {
   using config::Action;
   const ui::Context& context = line->context;
   const bool enabled = ui::CanSteer(context);
-  const bool paused = enabled && context.control.status.state == "paused";
+  const bool paused = ui::IsPaused(context);
   const widgets::Look& look = line->look;
   const auto tip = [&](Text text) {
     return Tr(context.language, enabled ? text : Text::kNoControlTip);
