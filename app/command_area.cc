@@ -16,6 +16,7 @@
 #include "trace/analysis/find/area.h"
 #include "trace/analysis/names.h"
 #include "trace/analysis/report/text_table.h"
+#include "trace/base/json_line.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 #include "trace/query/live_trace.h"
@@ -91,7 +92,7 @@ std::string PrintAreaJson(const Area& area) {
     json["durations"].push_back(
         {{"from_ns", bucket.from_ns}, {"to_ns", bucket.to_ns}, {"count", bucket.count}});
   }
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 std::string PrintRanks(const Area& area) {

@@ -15,6 +15,7 @@
 #include "trace/analysis/memory/memory.h"
 #include "trace/analysis/moment/moment.h"
 #include "trace/analysis/report/text_table.h"
+#include "trace/base/json_line.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 #include "trace/query/live_blocks.h"
@@ -71,7 +72,7 @@ std::string PrintBlocksJson(const query::Snapshot& snapshot, const LiveBlocks& b
     json["gone_bytes"] = blocks.gone_bytes;
     json["gone"] = JsonOf(blocks.gone);
   }
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 // "F block0 all_gather, 3.2 ms before", of what did something at `time_ns`.

@@ -13,6 +13,7 @@
 #include "app/commands.h"
 #include "app/import/import_progress.h"
 #include "app/say.h"
+#include "trace/base/json_line.h"
 #include "trace/base/text.h"
 #include "trace/bookmarks/bookmarks.h"
 #include "trace/query/live_trace.h"
@@ -74,7 +75,7 @@ std::string PrintBookmarksJson(const std::string& file, const std::vector<Bookma
     json["bookmarks"].push_back(
         {{"id", one.id}, {"link", one.link}, {"note", one.note}, {"made", one.made}});
   }
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 std::string PrintBookmarksText(const std::string& file, const std::vector<Bookmark>& all) {

@@ -72,9 +72,9 @@ void AddRunArgument(CLI::App* command, std::string* run) {
       ->type_name("RUN");
 }
 
-void AddStepsOption(CLI::App* command, const std::string& name, const char* help,
-                    std::optional<analysis::Scope>* steps) {
-  command
+CLI::Option* AddStepsOption(CLI::App* command, const std::string& name, const char* help,
+                            std::optional<analysis::Scope>* steps) {
+  return command
       ->add_option_function<std::string>(
           name,
           [name, steps](const std::string& text) {

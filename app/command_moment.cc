@@ -20,6 +20,7 @@
 #include "trace/analysis/memory/memory_change.h"
 #include "trace/analysis/moment/moment.h"
 #include "trace/analysis/moment/moment_words.h"
+#include "trace/base/json_line.h"
 #include "trace/base/signed_text.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
@@ -118,7 +119,7 @@ std::string PrintMomentJson(const query::Snapshot& snapshot, const analysis::Mom
       json["memory_changes"].push_back(JsonOf(change));
     }
   }
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 // "unsharded_parameter 4.2 MB (block1 2.1 MB, block2 2.1 MB)".

@@ -15,6 +15,7 @@
 #include "trace/analysis/ranks/rank_findings.h"
 #include "trace/analysis/ranks/rank_grid.h"
 #include "trace/analysis/report/text_table.h"
+#include "trace/base/json_line.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 #include "trace/query/live_trace.h"
@@ -157,7 +158,7 @@ std::string PrintRanksJson(const analysis::RankOverview& ranks) {
                          {"cells", CellsJson(*ranks.grid)}};
   if (ranks.findings.straggler) json["straggler"] = JsonOf(*ranks.findings.straggler);
   for (const RankFigures& rank : ranks.findings.ranks) json["ranks"].push_back(JsonOf(rank));
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 Status RunRanks(const RanksArguments& arguments) {

@@ -120,19 +120,15 @@ Status Report(ReportArguments arguments) {
 // Which steps the figures are of; without any of these it is DefaultScope().
 void AddScopeOptions(CLI::App* command, const std::shared_ptr<ReportArguments>& arguments) {
   using analysis::ScopeKind;
-  const auto parse_steps = [arguments](const std::string& text) {
-    const Result<analysis::Scope> scope = analysis::ParseSteps(text);
-    if (!scope.ok()) throw CLI::ValidationError("--steps " + text, scope.message());
-    arguments->scope = *scope;
-  };
   const auto set_last = [arguments](int32_t count) {
     arguments->scope = analysis::Scope{.kind = ScopeKind::kLastSteps, .count = count};
   };
   const auto set_kind = [arguments](ScopeKind kind) {
     return [arguments, kind] { arguments->scope = analysis::Scope{.kind = kind}; };
   };
-  CLI::Option* steps = command->add_option_function<std::string>(
-      "--steps", parse_steps, "Figures of these steps: from a up to, not including, b");
+  CLI::Option* steps =
+      AddStepsOption(command, "--steps", "Figures of these steps: from a up to, not including, b",
+                     &arguments->scope);
   CLI::Option* last =
       command->add_option_function<int32_t>("--last", set_last, "Figures of the last N steps");
   CLI::Option* change = command->add_flag_callback(
@@ -141,7 +137,7 @@ void AddScopeOptions(CLI::App* command, const std::shared_ptr<ReportArguments>& 
   CLI::Option* whole = command->add_flag_callback(
       "--whole-run", set_kind(ScopeKind::kWholeRun),
       "Figures of all steps; what a run that has ended shows unless asked");
-  steps->type_name("a:b")->excludes(last)->excludes(change)->excludes(whole);
+  steps->excludes(last)->excludes(change)->excludes(whole);
   last->type_name("N")->check(CLI::Range(1, 1'000'000'000))->excludes(change)->excludes(whole);
   change->excludes(whole);
 }

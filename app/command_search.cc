@@ -16,6 +16,7 @@
 #include "trace/analysis/find/search.h"
 #include "trace/analysis/from_start.h"
 #include "trace/analysis/report/text_table.h"
+#include "trace/base/json_line.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 #include "trace/query/live_trace.h"
@@ -61,7 +62,7 @@ std::string PrintFoundJson(const query::Snapshot& snapshot, const std::string& q
                          {"p95_ns", found.duration_ns.p95},
                          {"hits", nlohmann::json::array()}};
   for (const SearchHit& hit : found.hits) json["hits"].push_back(JsonOf(snapshot, hit));
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 std::string TakesText(const SearchHit& hit) {

@@ -178,9 +178,7 @@ Status RunSql(const SqlArguments& arguments) {
 void AddSqlCommand(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("sql", "Query a run's trace in SQL, live or finished");
   const auto arguments = std::make_shared<SqlArguments>();
-  command->add_option("run", arguments->run, "Run folder or trace file, or what `import` takes")
-      ->required()
-      ->type_name("RUN");
+  AddRunArgument(command, &arguments->run);
   command->add_option("query", arguments->query, "One SELECT; docs/trace.md lists tables and views")
       ->required()
       ->type_name("SELECT");

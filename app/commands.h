@@ -11,6 +11,7 @@
 
 namespace CLI {
 class App;
+class Option;
 class ParseError;
 }  // namespace CLI
 
@@ -36,8 +37,8 @@ void AddRunArgument(CLI::App* command, std::string* run);
 inline constexpr int kMostListed = 1'000'000'000;
 
 // The option `name` a:b, a range of steps.
-void AddStepsOption(CLI::App* command, const std::string& name, const char* help,
-                    std::optional<analysis::Scope>* steps);
+CLI::Option* AddStepsOption(CLI::App* command, const std::string& name, const char* help,
+                            std::optional<analysis::Scope>* steps);
 
 // Each adds a subcommand; when that is used, `exit_code` gets its exit code, and errors have been
 // printed.

@@ -16,6 +16,7 @@
 #include "engine/footprint/memory_choices.h"
 #include "engine/footprint/memory_options.h"
 #include "trace/analysis/report/text_table.h"
+#include "trace/base/json_line.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 
@@ -209,7 +210,7 @@ std::string PrintJson(const MemoryPlan& plan) {
     rows.push_back(std::move(one));
   }
   const Json whole = {{"limit_bytes", plan.limit_bytes}, {"rows", rows}};
-  return whole.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(whole);
 }
 
 }  // namespace

@@ -185,9 +185,7 @@ void AddExportCommand(CLI::App& app, int* exit_code) {
   auto arguments = std::make_shared<ExportArguments>();
   CLI::App* command =
       app.add_subcommand("export", "A run in the form of another tool; where it is is printed");
-  command->add_option("run", arguments->run, "Run folder or trace file, or what `import` takes")
-      ->required()
-      ->type_name("RUN");
+  AddRunArgument(command, &arguments->run);
   std::string help;
   for (const exports::Format& format : AllFormats())
     help += fmt::format("{}{}: {}", help.empty() ? "" : "; ", format.key, format.title);

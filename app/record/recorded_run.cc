@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "trace/analysis/sources.h"
+#include "trace/base/json_line.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
 #include "trace/base/words.h"
@@ -231,7 +232,7 @@ std::string AddRecordedJson(const RecordedRun& run, const std::string& report_js
                                  {"total_ns", group.total_ns},
                                  {"longest_ns", group.longest_ns}});
   }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 }  // namespace shardscope::app

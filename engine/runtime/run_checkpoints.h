@@ -23,6 +23,7 @@
 #include "engine/runtime/run_trace.h"
 #include "engine/runtime/trainer.h"
 #include "trace/base/process.h"
+#include "trace/base/resumed_from.h"
 #include "trace/base/status.h"
 
 namespace shardscope::runtime {

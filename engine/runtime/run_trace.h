@@ -22,17 +22,11 @@
 #include "engine/runtime/steering.h"
 #include "engine/runtime/trainer.h"
 #include "trace/base/mutex.h"
+#include "trace/base/resumed_from.h"
 #include "trace/base/words.h"
 #include "trace/record/recorder.h"
 
 namespace shardscope::runtime {
-
-// The checkpoint that a run goes on from.
-struct ResumedFrom {
-  std::string run_id;  // of the run that wrote it; empty: it was no run of ours
-  int64_t step = 0;
-  std::string folder;
-};
 
 // An evaluation as table evaluation has it, but for what names it.
 struct EvaluationTimes {

@@ -3,11 +3,14 @@
 #include <algorithm>
 
 #include "trace/base/torch_range_names.h"
+#include "trace/base/words.h"
 
 namespace shardscope::torch_ranges {
 namespace {
 
 namespace names = torch_range_names;
+using words::MemoryCategory;
+using words::Phase;
 
 constexpr size_t kMaxInside = 1 << 10;  // a program that leaves forwards by exceptions
 
@@ -27,20 +30,21 @@ FsdpName ParseFsdp(std::string_view name) {
 // What is allocated in a range that allocates one thing only. Reduce-scatter's output is the
 // gradient's shard from then on, but nothing tells it from the input.
 std::string_view CategoryOf(std::string_view name) {
-  if (name.starts_with(names::kOptimizerStep)) return "optimizer";
+  if (name.starts_with(names::kOptimizerStep)) return Name(MemoryCategory::kOptimizer);
   const std::string_view what = ParseFsdp(name).what;
   if (what == names::kAllGather || what == names::kPostBackwardReduce)
-    return "communication_buffer";
-  if (what == names::kAllGatherCopyOut) return "unsharded_parameter";
-  if (what == names::kPostBackwardAccumulate) return "gradient";
+    return Name(MemoryCategory::kCommunicationBuffer);
+  if (what == names::kAllGatherCopyOut) return Name(MemoryCategory::kUnshardedParameter);
+  if (what == names::kPostBackwardAccumulate) return Name(MemoryCategory::kGradient);
   return {};
 }
 
 std::string_view PhaseOf(std::string_view name) {
-  if (name.starts_with("Optimizer.")) return "optimizer";
+  if (name.starts_with("Optimizer.")) return Name(Phase::kOptimizer);
   const std::string_view what = ParseFsdp(name).what;
-  if (what.find("backward") != std::string_view::npos) return "backward";
-  return what.find("forward") != std::string_view::npos ? "forward" : std::string_view();
+  if (what.find("backward") != std::string_view::npos) return Name(Phase::kBackward);
+  return what.find("forward") != std::string_view::npos ? Name(Phase::kForward)
+                                                        : std::string_view();
 }
 
 }  // namespace
@@ -95,12 +99,14 @@ Owner OpenRanges::owner() const {
     if (owner.unit.empty()) owner.unit = fsdp.unit;
     if (owner.category.empty()) owner.category = CategoryOf(name);
   }
-  if (!inside_.empty() && owner.phase != "optimizer") {
+  if (!inside_.empty() && owner.phase != Name(Phase::kOptimizer)) {
     const Inside& inside = inside_.back();
     // What a unit's own forward allocates: none of FSDP's ranges is open meanwhile.
-    if (!is_in_fsdp && !inside.is_backward) owner.category = "activation";
+    if (!is_in_fsdp && !inside.is_backward) owner.category = Name(MemoryCategory::kActivation);
     if (!is_in_fsdp) owner.unit = inside.unit;
-    if (owner.phase.empty()) owner.phase = inside.is_backward ? "backward" : "forward";
+    if (owner.phase.empty()) {
+      owner.phase = Name(inside.is_backward ? Phase::kBackward : Phase::kForward);
+    }
   }
   if (owner.category.empty()) owner.category = kUnattributed;
   return owner;

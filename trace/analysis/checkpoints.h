@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "trace/base/resumed_from.h"
 #include "trace/query/snapshot.h"
 
 namespace shardscope::analysis {
@@ -27,12 +28,6 @@ struct CheckpointFigures {
 
 // In the order of their copies.
 std::vector<CheckpointFigures> CheckpointsOf(const query::Snapshot& snapshot);
-
-struct ResumedFrom {
-  std::string run_id;  // of the run that wrote it; empty: it was no run of ours
-  int64_t step = 0;
-  std::string folder;
-};
 
 // None: the run began with its first step.
 std::optional<ResumedFrom> ResumedFromOf(const query::Snapshot& snapshot);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 
 namespace shardscope {
 
@@ -43,16 +44,8 @@ std::vector<Interval> Intersect(const std::vector<Interval>& a, const std::vecto
 
 std::vector<Interval> Subtract(const std::vector<Interval>& a, const std::vector<Interval>& b) {
   std::vector<Interval> result;
-  size_t j = 0;
-  for (const Interval& interval : a) {
-    int64_t start_ns = interval.start_ns;
-    while (j < b.size() && b[j].end_ns <= start_ns) ++j;
-    for (size_t k = j; k < b.size() && b[k].start_ns < interval.end_ns; ++k) {
-      if (start_ns < b[k].start_ns) result.push_back({start_ns, b[k].start_ns});
-      start_ns = std::max(start_ns, b[k].end_ns);
-    }
-    if (start_ns < interval.end_ns) result.push_back({start_ns, interval.end_ns});
-  }
+  ForEachOutside(a, b, std::identity(),
+                 [&result](const Interval&, Interval part) { result.push_back(part); });
   return result;
 }
 

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "trace/base/input_file.h"
+#include "trace/base/json_line.h"
 #include "trace/base/output_file.h"
 #include "trace/base/regular_file.h"
 
@@ -167,7 +168,7 @@ Result<std::vector<Bookmark>> Apply(const std::string& file, const std::vector<C
                     "or note them elsewhere before you close the run",
                     file));
   }
-  const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string text = JsonText(json);
   SHARDSCOPE_RETURN_IF_ERROR(WriteFile(file, text));
   return BookmarksOf(json);
 }

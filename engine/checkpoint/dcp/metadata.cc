@@ -59,16 +59,15 @@ class Reader {
     if (entries == nullptr || places == nullptr || places->kind() != ValueKind::kDict) {
       return Status::Error(path_ + " is no metadata of a checkpoint of torch.distributed");
     }
-    const std::span<const Value> items = document_.Items(*entries);
-    for (size_t at = 0; at + 1 < items.size(); at += 2) {
-      const std::string name(items[at].text());
-      if (Field(items[at + 1], "chunks") == nullptr) {
+    for (const auto& [key, entry] : document_.FieldsOf(*entries)) {
+      const std::string name(key.text());
+      if (Field(entry, "chunks") == nullptr) {
         metadata_.objects.push_back(name);
         continue;
       }
-      SHARDSCOPE_RETURN_IF_ERROR(TakeTensor(name, items[at + 1]));
+      SHARDSCOPE_RETURN_IF_ERROR(TakeTensor(name, entry));
     }
-    SHARDSCOPE_RETURN_IF_ERROR(TakePlaces(document_.Items(*places)));
+    SHARDSCOPE_RETURN_IF_ERROR(TakePlaces(*places));
     return std::move(metadata_);
   }
 
@@ -122,16 +121,16 @@ class Reader {
     return Status::Ok();
   }
 
-  Status TakePlaces(std::span<const Value> items) {
-    for (size_t at = 0; at + 1 < items.size(); at += 2) {
-      const auto found = metadata_.tensors.find(std::string(document_.Text(items[at], "fqn")));
+  Status TakePlaces(const Value& places) {
+    for (const auto& [index, info] : document_.FieldsOf(places)) {
+      const auto found = metadata_.tensors.find(std::string(document_.Text(index, "fqn")));
       if (found == metadata_.tensors.end()) continue;
       // A tensor that is not sharded has no offset.
-      auto offsets = Sizes(items[at], "offset");
+      auto offsets = Sizes(index, "offset");
       if (!offsets) offsets.emplace(found->second.shape.size());
       for (DcpChunk& chunk : found->second.chunks) {
         if (chunk.offsets != *offsets) continue;
-        SHARDSCOPE_RETURN_IF_ERROR(TakePlace(found->first, items[at + 1], &chunk));
+        SHARDSCOPE_RETURN_IF_ERROR(TakePlace(found->first, info, &chunk));
       }
     }
     for (const auto& [name, tensor] : metadata_.tensors) {

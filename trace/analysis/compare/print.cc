@@ -9,6 +9,7 @@
 #include "trace/analysis/compare/gate.h"
 #include "trace/analysis/report/text_table.h"
 #include "trace/base/enum_count.h"
+#include "trace/base/json_line.h"
 #include "trace/base/signed_text.h"
 #include "trace/base/text.h"
 #include "trace/base/units.h"
@@ -207,10 +208,6 @@ CompareJson ComparisonJson(const Comparison& comparison) {
   return json;
 }
 
-std::string DumpOf(const CompareJson& json) {
-  return json.dump(2, ' ', false, CompareJson::error_handler_t::replace) + "\n";
-}
-
 }  // namespace
 
 std::vector<DoneDifference> DoneDifferences(const Comparison& comparison) {
@@ -247,13 +244,13 @@ std::string PrintComparison(const Comparison& comparison, int num_rows) {
 }
 
 std::string PrintComparisonJson(const Comparison& comparison) {
-  return DumpOf(ComparisonJson(comparison));
+  return JsonText(ComparisonJson(comparison));
 }
 
 std::string PrintComparisonJson(const Comparison& comparison, double most) {
   CompareJson json = ComparisonJson(comparison);
   json["gate"] = GateJson(GateOf(comparison, most), most);
-  return DumpOf(json);
+  return JsonText(json);
 }
 
 }  // namespace shardscope::analysis

@@ -124,8 +124,8 @@ std::vector<int32_t> KnobsTurnedWithin(const query::Snapshot& snapshot,
 
 ScheduleFacts ScheduleOf(const query::Snapshot& snapshot, const MeasuredSide& side) {
   ScheduleFacts facts;
-  facts.forward_lead = MedianLead(side, "forward");
-  facts.backward_lead = MedianLead(side, "backward");
+  facts.forward_lead = MedianLead(side, Name(words::Phase::kForward));
+  facts.backward_lead = MedianLead(side, Name(words::Phase::kBackward));
   std::set<int32_t> middle;
   for (const int32_t at : side.middle) middle.insert(side.steps[static_cast<size_t>(at)]);
   std::set<query::ScheduleId> schedules;

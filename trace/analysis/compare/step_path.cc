@@ -39,17 +39,9 @@ std::vector<Interval> TimesOf(const Claims& claims) {
 // What of each claim lies outside of `taken`, a union.
 Claims Without(const Claims& claims, const std::vector<Interval>& taken) {
   Claims left;
-  size_t next = 0;
-  for (const Claim& claim : claims) {
-    int64_t start_ns = claim.time.start_ns;
-    while (next < taken.size() && taken[next].end_ns <= start_ns) ++next;
-    for (size_t at = next; at < taken.size() && taken[at].start_ns < claim.time.end_ns; ++at) {
-      if (start_ns < taken[at].start_ns)
-        left.push_back({{start_ns, taken[at].start_ns}, claim.run});
-      start_ns = std::max(start_ns, taken[at].end_ns);
-    }
-    if (start_ns < claim.time.end_ns) left.push_back({{start_ns, claim.time.end_ns}, claim.run});
-  }
+  ForEachOutside(claims, taken, &Claim::time, [&left](const Claim& claim, Interval part) {
+    left.push_back({part, claim.run});
+  });
   return left;
 }
 

@@ -7,6 +7,7 @@
 #include "trace/analysis/gpu/gpu_time_json.h"
 #include "trace/analysis/names.h"
 #include "trace/analysis/report/report.h"
+#include "trace/base/json_line.h"
 
 namespace shardscope::analysis {
 namespace {
@@ -555,7 +556,7 @@ std::string PrintReportJson(const Report& report, const GpuTime* gpu) {
   AddRecordingJson(report, &json);
   if (gpu != nullptr && !gpu->ranks.empty()) json["gpu"] = GpuTimeJson(*gpu);
   // Text in a damaged trace may be no UTF-8; a loss that is no number prints as null.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return JsonText(json);
 }
 
 }  // namespace shardscope::analysis

@@ -40,6 +40,10 @@ std::span<const Value> Document::Items(const Value& value) const {
   return std::span(items_).subspan(container.begin, container.size);
 }
 
+Fields Document::FieldsOf(const Value& value) const {
+  return Fields(value.kind() == ValueKind::kDict ? Items(value) : std::span<const Value>());
+}
+
 const Value* Document::Find(const Value& value, std::string_view key) const {
   if (value.kind() != ValueKind::kDict) return nullptr;
   const std::span<const Value> items = Items(value);

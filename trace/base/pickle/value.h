@@ -84,6 +84,37 @@ class Value {
 };
 static_assert(sizeof(Value) == 16);
 
+// The pairs of a dictionary, in the order of the file.
+class Fields {
+ public:
+  struct Field {
+    const Value& key;
+    const Value& value;
+  };
+  class Iterator {
+   public:
+    explicit Iterator(const Value* at) : at_(at) {}
+    Field operator*() const { return {at_[0], at_[1]}; }
+    Iterator& operator++() {
+      at_ += 2;
+      return *this;
+    }
+    bool operator==(const Iterator&) const = default;
+
+   private:
+    const Value* at_;
+  };
+
+  // Key, value, key, ...
+  explicit Fields(std::span<const Value> items) : items_(items) {}
+
+  Iterator begin() const { return Iterator(items_.data()); }
+  Iterator end() const { return Iterator(items_.data() + items_.size() / 2 * 2); }
+
+ private:
+  std::span<const Value> items_;
+};
+
 class Document {
  public:
   // `bytes`: what texts of its values may point into.
@@ -95,6 +126,8 @@ class Document {
   // What a list, tuple or set holds, or a dictionary: key, value, key, ...; else nothing. Valid
   // until something is added.
   std::span<const Value> Items(const Value& value) const;
+  // Of a dictionary; of anything else there are none. Valid likewise.
+  Fields FieldsOf(const Value& value) const;
 
   // Of a dictionary, the value behind a text as key: the last one if there are several; nullptr if
   // there is none, or `value` is no dictionary. Looks at the last kMostFields pairs only: what has

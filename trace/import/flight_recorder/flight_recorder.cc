@@ -132,31 +132,28 @@ void FlightReader::TakeMembers(const Value& ranks, std::vector<int32_t>* members
 void FlightReader::TakeGroup(std::string_view name, const Value& facts) {
   RecordedFlightGroup* const group = GroupOf(ShortText(name), "");
   if (group == nullptr) return;
-  const std::span<const Value> fields = document_.Items(facts);
-  for (size_t at = 0; at + 1 < fields.size(); at += 2) {
-    const std::string_view key = fields[at].text();
+  for (const auto& [field, value] : document_.FieldsOf(facts)) {
+    const std::string_view key = field.text();
     if (key == "desc") {
-      const std::string description = ShortText(fields[at + 1].text());
+      const std::string description = ShortText(value.text());
       if (!description.empty()) group->description = description;
     } else if (key == "ranks") {
-      if (group->members.empty()) TakeMembers(fields[at + 1], &group->members);
+      if (group->members.empty()) TakeMembers(value, &group->members);
     } else if (key != "name") {
-      unknown_.Count("a group", fields[at]);
+      unknown_.Count("a group", field);
     }
   }
 }
 
 void FlightReader::TakeGroups(const Value& config) {
-  const std::span<const Value> groups = document_.Items(config);
   std::set<uint32_t> seen;
-  for (size_t at = 0; at + 1 < groups.size(); at += 2) {
-    const Value& facts = groups[at + 1];
+  for (const auto& [key, facts] : document_.FieldsOf(config)) {
     if (facts.kind() != ValueKind::kDict || !seen.insert(facts.container()).second) {
       Miss("groups that are no record, or stand twice");
       continue;
     }
     std::string_view name = document_.Text(facts, "name");
-    if (name.empty()) name = groups[at].text();
+    if (name.empty()) name = key.text();
     // The first group of Gloo has no name here, and is called "0" where it is used.
     TakeGroup(name.empty() ? "0" : name, facts);
   }
@@ -164,9 +161,8 @@ void FlightReader::TakeGroups(const Value& config) {
 
 // Its keys are numbers (pg_id), of which only the entries say what group they are.
 void FlightReader::TakeStatus(const Value& status) {
-  const std::span<const Value> groups = document_.Items(status);
-  for (size_t at = 0; at + 1 < groups.size(); at += 2) {
-    const std::optional<int64_t> number = NumberOf(groups[at]);
+  for (const auto& [id, state] : document_.FieldsOf(status)) {
+    const std::optional<int64_t> number = NumberOf(id);
     const auto name = number ? name_of_number_.find(*number) : name_of_number_.end();
     // The first group is number 0 and called "0"; no others are sure without an entry.
     const bool is_default = number && *number == 0 && group_of_.contains("0");
@@ -175,7 +171,7 @@ void FlightReader::TakeStatus(const Value& status) {
       continue;
     }
     RecordedFlightGroup* const group = GroupOf(is_default ? "0" : name->second, "");
-    const Value& facts = groups[at + 1];
+    const Value& facts = state;
     const auto sequence = [&](std::string_view key) {
       const Value* const found = document_.Find(facts, key);
       return SequenceOf(found == nullptr ? std::nullopt : NumberOf(*found));
@@ -282,17 +278,15 @@ void FlightReader::TakeEntryFields(const Value& value, RecordedFlight* entry) {
                                                         "time_discovered_started_ns",
                                                         "time_discovered_completed_ns",
                                                         "state"};
-  const std::span<const Value> fields = document_.Items(value);
-  for (size_t at = 0; at + 1 < fields.size(); at += 2) {
-    const std::string_view key = fields[at].text();
-    const Value& field = fields[at + 1];
+  for (const auto& [name, field] : document_.FieldsOf(value)) {
+    const std::string_view key = name.text();
     if (TakeEntryNumber(key, field, entry)) continue;
     if (key == "profiling_name") {
       entry->name = recording_.names.Add(ShortText(field.text()));
     } else if (key == "frames") {
       entry->stack = stacks_.Take(field);
     } else if (!kElsewhere.contains(key)) {
-      unknown_.Count("an entry", fields[at]);
+      unknown_.Count("an entry", name);
     }
   }
 }
@@ -381,14 +375,12 @@ void FlightReader::AddSpans() {
 
 Recording FlightReader::Take() {
   const Value& root = document_.root();
-  const std::span<const Value> fields = document_.Items(root);
   const auto find = [&](std::string_view key) { return document_.Find(root, key); };
   if (const Value* const config = find("pg_config")) TakeGroups(*config);
   if (const Value* const entries = find("entries")) TakeEntries(*entries);
   if (const Value* const status = find("pg_status")) TakeStatus(*status);
-  for (size_t at = 0; at + 1 < fields.size(); at += 2) {
-    const std::string_view key = fields[at].text();
-    const Value& value = fields[at + 1];
+  for (const auto& [field, value] : document_.FieldsOf(root)) {
+    const std::string_view key = field.text();
     if (key == "version" || key == "comm_lib_version" || key == "nccl_version") {
       recording_.meta["flight_recorder." + std::string(key)] = Describe(value);
     } else if (key == "rank") {
@@ -400,7 +392,7 @@ Recording FlightReader::Take() {
         recording_.not_understood["states of NCCL's communicators"] += communicators;
       }
     } else if (key != "pg_config" && key != "entries" && key != "pg_status") {
-      unknown_.Count("the dump", fields[at]);
+      unknown_.Count("the dump", field);
     }
   }
   AddSpans();

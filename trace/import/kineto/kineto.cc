@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -22,6 +21,7 @@
 #include "trace/import/kineto/decimal.h"
 #include "trace/import/kineto/event.h"
 #include "trace/import/kineto/event_text.h"
+#include "trace/import/recorded_tracks.h"
 #include "trace/schema/ddl.h"
 #include "trace/store/remote/tail_protocol.h"
 
@@ -85,8 +85,6 @@ class Reader {
   void TakeDistributed(const Json& info);
   void Shift(int64_t base_ns);
 
-  using TrackKey = std::tuple<TrackKind, int64_t, int64_t, int64_t>;
-
   int64_t NumberOf(const EventId& id);
   uint32_t ThreadTrack(const Event& event);
   uint32_t StreamTrack(const Event& event, TrackKind kind);
@@ -96,15 +94,11 @@ class Reader {
   void NoteStream(const Event& event);
   void Miss(std::string_view what) { ++missed_[std::string(what)]; }
 
-  // `track`: what is added if there is none with this key.
-  uint32_t TrackOf(TrackKey key, const RecordedTrack& track);
-
   Recording recording_;
-  std::map<TrackKey, uint32_t> track_of_;
-  TrackKey last_key_;  // most events are of the track of the one before
-  uint32_t last_track_ = 0;
+  std::map<std::string, int64_t> missed_;
+  RecordedTracks tracks_{&recording_.tracks, &missed_};
+  RecordedShapes shapes_{&recording_.shapes};
   std::map<std::string, int64_t, std::less<>> number_of_text_;
-  std::map<KernelShape, uint32_t> shape_of_;
   std::map<std::pair<int64_t, int64_t>, std::string> thread_names_;
   std::map<int64_t, std::string> process_names_;
   std::map<uint32_t, std::vector<OpenSpan>> open_;  // by track
@@ -116,7 +110,6 @@ class Reader {
   bool has_rows_ = false;
   bool is_first_ = true;  // no event was taken
   int64_t schema_ = -1;   // of these rows
-  std::map<std::string, int64_t> missed_;
 };
 
 // Texts get numbers below all that programs have.
@@ -129,39 +122,14 @@ int64_t Reader::NumberOf(const EventId& id) {
   return number;
 }
 
-uint32_t Reader::TrackOf(TrackKey key, const RecordedTrack& track) {
-  if (!recording_.tracks.empty() && key == last_key_) return last_track_;
-  const auto known = track_of_.find(key);
-  last_key_ = key;
-  if (known != track_of_.end()) return last_track_ = known->second;
-  const auto number = static_cast<uint32_t>(recording_.tracks.size());
-  if (recording_.tracks.size() < kMostTracks) {
-    recording_.tracks.push_back(track);
-    track_of_.emplace(key, number);
-    return last_track_ = number;
-  }
-  Miss(kTooManyTracks);
-  const TrackKind kind = track.kind;
-  const auto [others, is_new] =
-      track_of_.try_emplace({kind, kOtherTracks, kOtherTracks, kOtherTracks}, number);
-  if (is_new) {
-    recording_.tracks.push_back({.kind = kind,
-                                 .process = kOtherTracks,
-                                 .thread = kOtherTracks,
-                                 .device = 0,
-                                 .stream = kOtherTracks,
-                                 .name = "others"});
-  }
-  return last_track_ = others->second;
-}
-
 uint32_t Reader::ThreadTrack(const Event& event) {
   const int64_t process = NumberOf(event.process);
   const int64_t thread = NumberOf(event.thread);
   std::string name;
   if (event.thread.number < 0 && !event.thread.text.empty()) name = event.thread.text;
-  return TrackOf({TrackKind::kThread, process, thread, 0},
-                 {.kind = TrackKind::kThread, .process = process, .thread = thread, .name = name});
+  return tracks_.Of(
+      {TrackKind::kThread, process, thread, 0},
+      {.kind = TrackKind::kThread, .process = process, .thread = thread, .name = name});
 }
 
 uint32_t Reader::StreamTrack(const Event& event, TrackKind kind) {
@@ -170,24 +138,20 @@ uint32_t Reader::StreamTrack(const Event& event, TrackKind kind) {
   const int64_t context = std::max<int64_t>(arguments.context, 0);
   int64_t stream = arguments.stream >= 0 ? arguments.stream : NumberOf(event.thread);
   if (kind == TrackKind::kStreamWaits && (stream >= kSyncRows || arguments.stream < 0)) stream = -1;
-  return TrackOf({kind, device, context, stream},
-                 {.kind = kind,
-                  .device = device,
-                  .context = context,
-                  .stream = stream,
-                  .priority = std::max<int64_t>(arguments.priority, -1000)});
+  return tracks_.Of({kind, device, context, stream},
+                    {.kind = kind,
+                     .device = device,
+                     .context = context,
+                     .stream = stream,
+                     .priority = std::max<int64_t>(arguments.priority, -1000)});
 }
 
 uint32_t Reader::ShapeOf(const EventArguments& arguments) {
   const auto narrow = [](int64_t value) {
     return static_cast<int32_t>(std::clamp<int64_t>(value, 0, INT32_MAX));
   };
-  const KernelShape shape{arguments.grid, arguments.block, narrow(arguments.registers),
-                          narrow(arguments.shared_bytes)};
-  const auto [known, is_new] =
-      shape_of_.try_emplace(shape, static_cast<uint32_t>(recording_.shapes.size()));
-  if (is_new) recording_.shapes.push_back(shape);
-  return known->second;
+  return shapes_.Of({arguments.grid, arguments.block, narrow(arguments.registers),
+                     narrow(arguments.shared_bytes)});
 }
 
 std::vector<int32_t> MembersOf(const Json& ranks) {

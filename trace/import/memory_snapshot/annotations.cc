@@ -46,10 +46,8 @@ void Annotations::Take(const Document& document, const Value& annotation, Unknow
   int64_t device = 0;
   std::optional<int64_t> time_ns;
   std::string_view stage;
-  const std::span<const Value> fields = document.Items(annotation);
-  for (size_t at = 0; annotation.kind() == ValueKind::kDict && at + 1 < fields.size(); at += 2) {
-    const std::string_view key = fields[at].text();
-    const Value& value = fields[at + 1];
+  for (const auto& [name, value] : document.FieldsOf(annotation)) {
+    const std::string_view key = name.text();
     if (key == "name") {
       moment.name = recording_.names.Add(Printable(value.text().substr(0, kLongestRangeName)));
     } else if (key == "stage") {
@@ -59,7 +57,7 @@ void Annotations::Take(const Document& document, const Value& annotation, Unknow
     } else if (key == "time_us") {
       time_ns = NsOfUs(value.whole());
     } else {
-      unknown->Count("an annotation", fields[at]);
+      unknown->Count("an annotation", name);
     }
   }
   moment.begins = stage == "START";

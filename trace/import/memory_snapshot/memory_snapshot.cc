@@ -102,9 +102,8 @@ void SnapshotReader::TakeSegment(const Value& segment) {
                                                     "segment_type",  "frames",
                                                     "is_expandable", "segment_pool_id",
                                                     "pool_id",       "registration_counter"};
-  const std::span<const Value> fields = document_.Items(segment);
-  for (size_t at = 0; at + 1 < fields.size(); at += 2) {
-    if (!kKnown.contains(fields[at].text())) unknown_.Count("a segment", fields[at]);
+  for (const auto& [name, field] : document_.FieldsOf(segment)) {
+    if (!kKnown.contains(name.text())) unknown_.Count("a segment", name);
   }
   const int64_t device = document_.Whole(segment, "device").value_or(0);
   if (device < 0 || device >= static_cast<int64_t>(kMostSnapshotDevices)) {
@@ -138,10 +137,8 @@ void SnapshotReader::TakeBlocks(const Value& blocks, int64_t address, int64_t st
     block.address = address;
     block.stream = stream;
     std::string_view state;
-    const std::span<const Value> fields = document_.Items(value);
-    for (size_t at = 0; value.kind() == ValueKind::kDict && at + 1 < fields.size(); at += 2) {
-      const std::string_view key = fields[at].text();
-      const Value& field = fields[at + 1];
+    for (const auto& [name, field] : document_.FieldsOf(value)) {
+      const std::string_view key = name.text();
       if (key == "address") {
         block.address = field.whole().value_or(address);
       } else if (key == "size") {
@@ -155,7 +152,7 @@ void SnapshotReader::TakeBlocks(const Value& blocks, int64_t address, int64_t st
       } else if (key == "history") {
         TakeOldBlock(field, &block);
       } else {
-        unknown_.Count("a block", fields[at]);
+        unknown_.Count("a block", name);
       }
     }
     if (__builtin_add_overflow(block.address, std::max<int64_t>(block.bytes, 0), &address)) {
@@ -172,12 +169,11 @@ void SnapshotReader::TakeBlocks(const Value& blocks, int64_t address, int64_t st
 
 // As text, under the key "allocator.NAME" of the run's configuration.
 void SnapshotReader::TakeSettings(const Value& settings, const std::string& prefix) {
-  constexpr size_t kMostSettings = 200;
-  const std::span<const Value> fields = document_.Items(settings);
-  if (settings.kind() != ValueKind::kDict) return;
-  for (size_t at = 0; at + 1 < std::min(fields.size(), kMostSettings); at += 2) {
-    const std::string key = prefix + Describe(fields[at]);
-    const Value& value = fields[at + 1];
+  constexpr size_t kMostSettings = 100;
+  size_t taken = 0;
+  for (const auto& [name, value] : document_.FieldsOf(settings)) {
+    if (taken++ == kMostSettings) return;
+    const std::string key = prefix + Describe(name);
     if (value.kind() == ValueKind::kDict && prefix == "allocator.") {
       TakeSettings(value, key + ".");
     } else {
@@ -190,10 +186,8 @@ SnapshotEvent SnapshotReader::TakeEvent(const Value& event, std::optional<int64_
   SnapshotEvent taken;
   std::string_view action;
   std::string context;
-  const std::span<const Value> fields = document_.Items(event);
-  for (size_t at = 0; event.kind() == ValueKind::kDict && at + 1 < fields.size(); at += 2) {
-    const std::string_view key = fields[at].text();
-    const Value& field = fields[at + 1];
+  for (const auto& [name, field] : document_.FieldsOf(event)) {
+    const std::string_view key = name.text();
     if (key == "action") {
       action = field.text();
     } else if (key == "addr") {
@@ -215,7 +209,7 @@ SnapshotEvent SnapshotReader::TakeEvent(const Value& event, std::optional<int64_
           field.is_text() ? Printable(field.text().substr(0, kLongestContext)) : Describe(field);
       context += fmt::format("{}{}: {}", context.empty() ? "" : "; ", key, text);
     } else if (key != "device" && key != "segment_pool_id" && key != "pool_id") {
-      unknown_.Count("an event", fields[at]);
+      unknown_.Count("an event", name);
     }
   }
   taken.context = context.empty() ? 0 : recording_.names.Add(context);
@@ -309,11 +303,9 @@ void SnapshotReader::Replay(Annotations* annotations, int64_t written_ns) {
 
 Recording SnapshotReader::Take(int64_t written_ns) {
   const Value& root = document_.root();
-  const std::span<const Value> fields = document_.Items(root);
   const Value* annotations = nullptr;
-  for (size_t at = 0; at + 1 < fields.size(); at += 2) {
-    const std::string_view key = fields[at].text();
-    const Value& value = fields[at + 1];
+  for (const auto& [name, value] : document_.FieldsOf(root)) {
+    const std::string_view key = name.text();
     if (key == "segments" && value.is_container()) {
       TakeSegments(value);
     } else if (key == "device_traces" && value.is_container()) {
@@ -325,7 +317,7 @@ Recording SnapshotReader::Take(int64_t written_ns) {
     } else if (key == "external_annotations" && value.is_container()) {
       annotations = &value;
     } else {
-      unknown_.Count("the snapshot", fields[at]);
+      unknown_.Count("the snapshot", name);
     }
   }
   Annotations ranges(document_, annotations, &unknown_, &recording_);

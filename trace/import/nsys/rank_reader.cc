@@ -239,52 +239,29 @@ Names::Index RankReader::NameOf(const Row& row, std::initializer_list<int> colum
   return AddName("(no name)");
 }
 
-bool RankReader::HasTooManyTracks(const TrackKey& key) {
-  if (recording_.tracks.size() < kMostTracks || track_of_.contains(key)) return false;
-  Miss(std::string(kTooManyTracks));
-  return true;
-}
-
 uint32_t RankReader::ThreadTrack(int64_t global_thread) {
-  int64_t thread = ThreadOf(global_thread);
-  if (HasTooManyTracks({TrackKind::kThread, thread, 0, 0})) thread = kOtherTracks;
-  const auto [track, is_new] = track_of_.try_emplace(
-      {TrackKind::kThread, thread, 0, 0}, static_cast<uint32_t>(recording_.tracks.size()));
-  if (is_new) {
-    recording_.tracks.push_back(
-        {.kind = TrackKind::kThread, .process = recording_.process, .thread = thread, .name = ""});
-  }
-  return track->second;
+  const int64_t thread = ThreadOf(global_thread);
+  return tracks_.Of(
+      {TrackKind::kThread, thread, 0, 0},
+      {.kind = TrackKind::kThread, .process = recording_.process, .thread = thread, .name = ""});
 }
 
 // Ranges that need not end on the thread on which they began, nor one within another.
 uint32_t RankReader::RangesTrack(int64_t domain) {
   const int64_t thread = kFirstRangesThread - std::clamp<int64_t>(domain, 0, 1 << 20);
-  const auto [track, is_new] = track_of_.try_emplace(
-      {TrackKind::kThread, thread, 0, 0}, static_cast<uint32_t>(recording_.tracks.size()));
-  if (is_new) {
-    const auto name = domains_.find(domain);
-    recording_.tracks.push_back(
-        {.kind = TrackKind::kThread,
-         .process = recording_.process,
-         .thread = thread,
-         .name = name == domains_.end() ? "NVTX ranges" : "NVTX ranges of " + name->second});
-  }
-  return track->second;
+  const auto name = domains_.find(domain);
+  return tracks_.Of(
+      {TrackKind::kThread, thread, 0, 0},
+      {.kind = TrackKind::kThread,
+       .process = recording_.process,
+       .thread = thread,
+       .name = name == domains_.end() ? "NVTX ranges" : "NVTX ranges of " + name->second});
 }
 
 uint32_t RankReader::StreamTrack(TrackKind kind, int64_t device, int64_t context, int64_t stream) {
-  if (HasTooManyTracks({kind, device, context, stream})) {
-    device = context = 0;
-    stream = kOtherTracks;
-  }
-  const auto [track, is_new] = track_of_.try_emplace(
-      {kind, device, context, stream}, static_cast<uint32_t>(recording_.tracks.size()));
-  if (is_new) {
-    recording_.tracks.push_back(
-        {.kind = kind, .device = device, .context = context, .stream = stream, .name = ""});
-  }
-  return track->second;
+  return tracks_.Of(
+      {kind, device, context, stream},
+      {.kind = kind, .device = device, .context = context, .stream = stream, .name = ""});
 }
 
 uint32_t RankReader::ShapeOf(const Row& row, int first_column) {
@@ -296,10 +273,7 @@ uint32_t RankReader::ShapeOf(const Row& row, int first_column) {
   shape.registers = Narrow(row.Integer(first_column + 6));
   shape.shared_bytes = Narrow(int64_t{Narrow(row.Integer(first_column + 7))} +
                               Narrow(row.Integer(first_column + 8)));
-  const auto [known, is_new] =
-      shape_of_.try_emplace(shape, static_cast<uint32_t>(recording_.shapes.size()));
-  if (is_new) recording_.shapes.push_back(shape);
-  return known->second;
+  return shapes_.Of(shape);
 }
 
 // Columns: start, end, device, context, stream, correlation.
@@ -319,7 +293,7 @@ void RankReader::AddWork(const Row& row, RecordedWork work) {
     }
   } else {
     work.category = SpanCategory::kCopy;
-    if (recording_.shapes.empty()) recording_.shapes.emplace_back();
+    work.shape = shapes_.Of({});
   }
   recording_.works.push_back(work);
 }
@@ -365,7 +339,7 @@ Status RankReader::ReadGraphs() {
                 RecordedWork work;
                 work.graph = Narrow(row.Integer(6));
                 work.name = AddName(fmt::format("CUDA graph {}", work.graph));
-                if (recording_.shapes.empty()) recording_.shapes.emplace_back();
+                work.shape = shapes_.Of({});
                 AddWork(row, work);
               });
 }
@@ -479,7 +453,8 @@ void RankReader::TakeNvtx(const Row& row) {
   std::string text(row.Text(4));
   if (row.ColumnType(4) == Type::kNull) text = file_.TextOf(row.Integer(5)).value_or("");
   if (type == kThreadName) {
-    recording_.tracks[ThreadTrack(row.Integer(3))].name = Printable(text);
+    RecordedTrack& track = recording_.tracks[ThreadTrack(row.Integer(3))];
+    if (track.thread != kOtherTracks) track.name = Printable(text);
     return;
   }
   if (type == kDomainCreated || type == kDomainGone || type == kCategoryName) return;
@@ -569,13 +544,13 @@ Status RankReader::ReadMemory() {
 // What tables say of processes, threads, streams and the machine.
 void RankReader::ReadFacts() {
   const std::string pid = std::to_string(recording_.process);
-  (void)Each(
-      "ThreadNames", {"globalTid", "nameId"}, OfThreads("ThreadNames"), [this](const Row& row) {
-        const auto track = track_of_.find({TrackKind::kThread, ThreadOf(row.Integer(0)), 0, 0});
-        if (track == track_of_.end()) return;
-        std::string& name = recording_.tracks[track->second].name;
-        if (name.empty()) name = Printable(file_.TextOf(row.Integer(1)).value_or(""));
-      });
+  (void)Each("ThreadNames", {"globalTid", "nameId"}, OfThreads("ThreadNames"),
+             [this](const Row& row) {
+               RecordedTrack* const track =
+                   tracks_.Find({TrackKind::kThread, ThreadOf(row.Integer(0)), 0, 0});
+               if (track == nullptr || !track->name.empty()) return;
+               track->name = Printable(file_.TextOf(row.Integer(1)).value_or(""));
+             });
   const std::string_view streams = "TARGET_INFO_CUDA_STREAM";
   (void)Each(streams, {"contextId", "streamId", "priority"},
              file_.Has(streams, "processId") ? "processId = " + pid : "", [this](const Row& row) {

@@ -7,7 +7,6 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "trace/import/nsys/nccl_calls.h"
 #include "trace/import/nsys/payload.h"
 #include "trace/import/nsys/ranks.h"
+#include "trace/import/recorded_tracks.h"
 #include "trace/import/recording.h"
 
 namespace shardscope::imports {
@@ -67,9 +67,6 @@ class RankReader {
   void AddWork(const Row& row, RecordedWork work);
   Names::Index NameOf(const Row& row, std::initializer_list<int> columns);
   Names::Index AddName(std::string_view text);
-  using TrackKey = std::tuple<TrackKind, int64_t, int64_t, int64_t>;
-  // Of those to which one more comes with this key.
-  bool HasTooManyTracks(const TrackKey& key);
   uint32_t ThreadTrack(int64_t global_thread);
   uint32_t RangesTrack(int64_t domain);
   uint32_t StreamTrack(TrackKind kind, int64_t device, int64_t context, int64_t stream);
@@ -87,8 +84,8 @@ class RankReader {
   NcclCalls nccl_;
   std::map<int64_t, std::string> domains_;
   std::unordered_map<int64_t, Names::Index> name_of_;  // by id in StringIds
-  std::map<TrackKey, uint32_t> track_of_;
-  std::map<KernelShape, uint32_t> shape_of_;
+  RecordedTracks tracks_{&recording_.tracks, &recording_.not_understood};
+  RecordedShapes shapes_{&recording_.shapes};
 };
 
 }  // namespace shardscope::imports

@@ -33,17 +33,16 @@ const std::string& Stacks::FrameText(const Value& frame) {
   std::string_view name;
   std::string_view file;
   int64_t line = -1;
-  const std::span<const Value> fields = document_.Items(frame);
-  for (size_t at = 0; at + 1 < fields.size(); at += 2) {
-    const std::string_view key = fields[at].text();
+  for (const auto& [field, value] : document_.FieldsOf(frame)) {
+    const std::string_view key = field.text();
     if (key == "name") {
-      name = fields[at + 1].text();
+      name = value.text();
     } else if (key == "filename") {
-      file = fields[at + 1].text();
+      file = value.text();
     } else if (key == "line") {
-      line = fields[at + 1].whole().value_or(-1);
+      line = value.whole().value_or(-1);
     } else {
-      unknown_.Count("a frame", fields[at]);
+      unknown_.Count("a frame", field);
     }
   }
   std::string& text = known->second;

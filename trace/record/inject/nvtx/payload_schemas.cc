@@ -135,6 +135,21 @@ PayloadSchemas::Known* PayloadSchemas::Entry(const Key& key) {
   return known_.size() < kMaxKnown ? &known_[key] : nullptr;
 }
 
+template <typename Made>
+uint64_t PayloadSchemas::Keep(const NvtxDomain* domain, std::optional<uint64_t> id, Made made,
+                              std::unique_ptr<const Made> Known::*member) {
+  const Key key = KeyOf(domain, id);
+  Known* const known = Entry(key);
+  if (known == nullptr) return key.second;
+  std::unique_ptr<const Made>& kept = known->*member;
+  if (known->schema == nullptr && known->values == nullptr) {
+    kept = std::make_unique<const Made>(std::move(made));
+  } else if (kept == nullptr || *kept != made) {
+    known->is_ambiguous = true;
+  }
+  return key.second;
+}
+
 uint64_t PayloadSchemas::Register(const NvtxDomain* domain,
                                   const nvtxPayloadSchemaAttr_t& attributes) {
   std::optional<uint64_t> id;
@@ -145,15 +160,7 @@ uint64_t PayloadSchemas::Register(const NvtxDomain* domain,
   const MutexLock lock(mutex_);
   PayloadSchema made = MakePayloadSchema(
       attributes, [&](uint64_t type) REQUIRES(mutex_) { return Find(domain, type); });
-  const Key key = KeyOf(domain, id);
-  Known* const known = Entry(key);
-  if (known == nullptr) return key.second;
-  if (known->schema == nullptr && known->values == nullptr) {
-    known->schema = std::make_unique<const PayloadSchema>(std::move(made));
-  } else if (known->schema == nullptr || *known->schema != made) {
-    known->is_ambiguous = true;
-  }
-  return key.second;
+  return Keep(domain, id, std::move(made), &Known::schema);
 }
 
 uint64_t PayloadSchemas::RegisterEnum(const NvtxDomain* domain,
@@ -165,15 +172,7 @@ uint64_t PayloadSchemas::RegisterEnum(const NvtxDomain* domain,
   }
   PayloadEnum made = MakePayloadEnum(attributes);
   const MutexLock lock(mutex_);
-  const Key key = KeyOf(domain, id);
-  Known* const known = Entry(key);
-  if (known == nullptr) return key.second;
-  if (known->schema == nullptr && known->values == nullptr) {
-    known->values = std::make_unique<const PayloadEnum>(std::move(made));
-  } else if (known->values == nullptr || *known->values != made) {
-    known->is_ambiguous = true;
-  }
-  return key.second;
+  return Keep(domain, id, std::move(made), &Known::values);
 }
 
 std::optional<std::string> PayloadSchemas::Text(const NvtxDomain* domain,

@@ -51,6 +51,10 @@ class PayloadSchemas {
   Key KeyOf(const NvtxDomain* domain, std::optional<uint64_t> id) REQUIRES(mutex_);
   PayloadType Find(const NvtxDomain* domain, uint64_t id) const REQUIRES(mutex_);
   Known* Entry(const Key& key) REQUIRES(mutex_);  // null: there are too many
+  // The number of what was made, which becomes that member of what the number means.
+  template <typename Made>
+  uint64_t Keep(const NvtxDomain* domain, std::optional<uint64_t> id, Made made,
+                std::unique_ptr<const Made> Known::*member) REQUIRES(mutex_);
 
   Mutex mutex_;
   std::map<Key, Known> known_ GUARDED_BY(mutex_);
