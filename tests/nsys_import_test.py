@@ -93,6 +93,8 @@ class NsysImportTest(ImportTestCase):
         self.assertEqual(kernel["launch_start_ns"], START_NS + 10_001)
         self.assertEqual(rows["Memcpy HtoD (Pinned -> Device)"]["bytes"], 4096)
         self.assertEqual(rows["Memset (Device)"]["bytes"], 77)
+        for name in ("Memcpy HtoD (Pinned -> Device)", "Memset (Device)", "CUDA graph 3"):  # no kernel's
+            self.assertEqual((rows[name]["grid_x"], rows[name]["registers"]), (0, 0), name)
         self.assertEqual(rows["CUDA graph 3"]["graph"], 3)
         self.assertEqual(rows["poll"]["track"], "thread 1 (python3)")
         self.assertEqual(rows["later"]["track"], "thread 5 (pt_autograd_0)")
