@@ -180,7 +180,8 @@ TEST_F(PlanFile, FoldersOfAModelAreRead) {
   const std::string folder = path_ + ".model";
   std::filesystem::create_directory(folder);
   std::ofstream(folder + "/config.json")
-      << R"({"model_type": "llama", "hidden_size": 32, "intermediate_size": 48,
+      << R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+             "hidden_size": 32, "intermediate_size": 48,
              "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
              "vocab_size": 300, "max_position_embeddings": 64})";
   const std::string keys =

@@ -36,7 +36,7 @@ class ExplainTest(ProgramTest):
         for row in self.sql(run, "SELECT rank, sum(path_ns) AS ns FROM path_part GROUP BY rank"):
             on_path[row["rank"]] = row["ns"]
         self.assertEqual(on_path.most_common(1)[0][0], 1)
-        self.assertTrue(self.run_program(APP, "report", run).stdout.splitlines()[2].startswith(report["verdict"]["sentence"][:20]))
+        self.assertTrue(self.run_program(APP, "report", run).stdout.splitlines()[3].startswith(report["verdict"]["sentence"][:20]))
 
     def test_a_slow_link_gives_the_same_verdict_each_time(self):
         verdicts = set()

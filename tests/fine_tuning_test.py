@@ -109,14 +109,16 @@ class FineTuningTest(ProgramTest):
         header, data = json.loads(whole[8:8 + length]), whole[8 + length:]
         first, second, *_ = (name for name in header if name != "__metadata__")
 
-        def with_header(change):
+        last = max((name for name in header if name != "__metadata__"), key=lambda name: header[name]["data_offsets"])
+
+        def with_header(change, data=data):
             changed = json.loads(json.dumps(header))
             change(changed)
             text = json.dumps(changed).encode()
             return struct.pack("<Q", len(text)) + text + data
 
         broken = {
-            "missing": (with_header(lambda one: one.pop(second)), second),
+            "missing": (with_header(lambda one: one.pop(last), data[:header[last]["data_offsets"][0]]), last),
             "shape": (with_header(lambda one: one[first].update(shape=one[first]["shape"][::-1])), first),
             "truncated": (whole[:-10], "model.safetensors"),
             "overlapping": (with_header(lambda one: one[second].update(data_offsets=one[first]["data_offsets"], shape=one[first]["shape"])), second),
@@ -128,8 +130,8 @@ class FineTuningTest(ProgramTest):
                 weights.write_bytes(content)
                 self.assert_refused(named)
         weights.write_bytes(whole)
-        config.write_text(json.dumps({**described, "model_type": "mamba"}))
-        self.assert_refused("mamba")
+        config.write_text(json.dumps({**described, "architectures": ["MambaForCausalLM"]}))
+        self.assert_refused("MambaForCausalLM")
 
     def assert_refused(self, named):
         out = self.root / "refused"

@@ -387,7 +387,8 @@ TEST(Report, SaysWhatTheRunWasSetUpWithAtTheLastStepOfItsScope) {
                             {"lora.rank", "8"}}));
   const Report before =
       MakeReport(run, {.scope = Scope{.kind = ScopeKind::kSteps, .first = 0, .last = 3}});
-  EXPECT_THAT(PrintReportText(before), Not(HasSubstr("checkpointing")));
+  EXPECT_THAT(PrintReportText(before),
+              HasSubstr("\nwith strategy=full preset=fsdp1 precision.param=bf16 lora.rank=8\n"));
 }
 
 TEST(ReportText, CountsTheStepsOfItsScopeThatTheScalerLeftOut) {
