@@ -66,6 +66,14 @@ class FineTuningTest(ProgramTest):
         self.assertLess(bytes_of["reduce_scatter"], bytes_of["all_gather"] / 2)
         kinds = {row["kind"] for row in self.sql(run, "SELECT DISTINCT kind FROM plan_op")}
         self.assertLessEqual({"recompute", "copy_to_device", "copy_to_host"}, kinds)
+        shot = self.run_program(APP, "shot", run, "-o", self.root / "lanes.png", "--size", "4000x900", "--json").stdout
+        drawn = [item for item in json.loads(shot)["items"] if item["panel"] == "timeline"]
+        self.assertIn("legend:recompute", {item["id"] for item in drawn})
+        tops = {word: {item["box"][1] for item in drawn if item["id"].startswith("op_run:0:") and item["text"].endswith(f" {word}")}
+                for word in ("backward", "recompute", "copy_to_host")}
+        self.assertEqual({word: len(lanes) for word, lanes in tops.items()}, {"backward": 1, "recompute": 1, "copy_to_host": 1})
+        self.assertEqual(tops["recompute"], tops["backward"])
+        self.assertNotEqual(tops["recompute"], tops["copy_to_host"])
         on_path = {(part["kind"], part["name"]) for part in self.report(run)["critical_path"]}
         self.assertLessEqual({("compute", "recompute"), ("compute", "backward")}, on_path)
 
