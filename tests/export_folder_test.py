@@ -162,7 +162,7 @@ class ExportFolderTest(ProgramTest):
         folder = hugging_face.write_folder(self.root / "from", {**CASES["llama"], "vocab_size": 400})
         tokenizer = folder / "words"
         material.write_folder(tokenizer, material.kinds(material.train(100))["qwen2"])
-        checkpoint = self.train_from("run", f"model.path={folder}", f"data.tokenizer={tokenizer}", f"data.cache={self.root / 'cache'}", steps=1)
+        checkpoint = self.train_from("run", f"model.path={folder}/", f"data.tokenizer={tokenizer}", f"data.cache={self.root / 'cache'}", steps=1)
         moved = folder.rename(self.root / "moved")
         self.run_program(TRAIN, "sample", "--checkpoint", checkpoint, "--prompt", "the", "--tokens", 2, "--model", moved)
         self.export(checkpoint, self.root / "out", "--model", moved)

@@ -1,6 +1,7 @@
 // Products of matrices on any device: LibTorch's ops, but on the CPU oneDNN's where IsOneDnns()
-// says so. Any number of threads at once; on the CPU each product takes the calling thread alone,
-// and its bits are the same for the same shapes and strides.
+// says so. Any number of threads at once; on the CPU each product takes the calling thread alone if
+// that called at::set_num_threads(1). Its bits are then the same for the same shapes and strides,
+// if operands begin at a cache line.
 #pragma once
 
 #include <ATen/core/Tensor.h>

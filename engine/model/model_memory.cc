@@ -59,6 +59,8 @@ int64_t AttentionForwardBytes(const ModelConfig& config) {
 // Scores are in the wide type and are their own sums. Of what is put out in bf16 the gradients of
 // keys and values are largest.
 int64_t TileProductBytes(const ModelConfig& config, const Tile& tile) {
+  // LibTorch makes these, with MKL where the type is fp32.
+  if (MatmulScratchOf(config.dtype) == MatmulScratch::kBlocks) return 0;
   if (MatmulScratchOf(config.dtype) == MatmulScratch::kSums) {
     return MatmulBytes(config, tile.keys, config.head_dim(), tile.queries);
   }

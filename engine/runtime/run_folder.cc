@@ -153,7 +153,7 @@ void RunFolder::Log(const std::string& line) const {
   // A pipe would keep the training waiting for its reader.
   const fs::file_status status = fs::status(path, ignored);
   if (fs::exists(status) && !fs::is_regular_file(status)) return;
-  std::ofstream(path, std::ios::app) << text << ' ' << line << '\n';
+  std::ofstream(path, std::ios::app) << std::string(text) + ' ' + line + '\n';
 }
 
 }  // namespace shardscope::runtime

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "trace/base/fsdp_strategies.h"
 #include "trace/base/text.h"
 
 namespace shardscope::analysis {
@@ -49,9 +50,13 @@ Setup SetupAt(const query::Snapshot& snapshot, int32_t step) {
   Setup setup;
   if (snapshot.IsImported()) return setup;
   const std::map<std::string, std::string> config = ConfigAt(snapshot, step);
+  const auto strategy = config.find("strategy");
+  const bool has_preset = strategy != config.end() &&
+                          (IsFsdpStrategy(strategy->second) || strategy->second == "no_shard");
   for (const SetupKey& key : kSetupKeys) {
     const auto found = config.find(std::string(key.name));
     if (found == config.end() || found->second == key.off) continue;
+    if (key.name == "preset" && !has_preset) continue;
     setup.emplace_back(found->first, found->second);
   }
   return setup;

@@ -56,14 +56,10 @@ Status WholeModel::ReadConfig(const std::string& model_folder) {
       return Status::Error(checkpoint_.folder() +
                            " is of a model without model.path: leave --model away");
     }
-    const std::string was_at = config_.Get("model.path");
-    const std::string tokenizer = config_.Get("data.tokenizer");
+    const std::string was_at = checkpoint::CleanedFolder(config_.Get("model.path"));
     SHARDSCOPE_RETURN_IF_ERROR(config_.Set("model.path", model_folder));
-    if (tokenizer == was_at || tokenizer.starts_with(was_at + "/")) {  // has moved with it
-      SHARDSCOPE_RETURN_IF_ERROR(
-          config_.Set("data.tokenizer", model_folder + tokenizer.substr(was_at.size())));
-    }
     config::MakePathsAbsolute(&config_);
+    SHARDSCOPE_RETURN_IF_ERROR(MoveTokenizer(was_at));
   }
   Result<model::ModelConfig> model = footprint::ModelConfigOf(config_);
   if (!model.ok()) {
@@ -75,6 +71,18 @@ Status WholeModel::ReadConfig(const std::string& model_folder) {
   }
   model_ = *std::move(model);
   return Status::Ok();
+}
+
+// One within the model's folder has moved with it, if it is there now.
+Status WholeModel::MoveTokenizer(const std::string& was_at) {
+  const std::string& named = config_.Get("data.tokenizer");
+  if (named.empty() || named == "bytes") return Status::Ok();
+  const std::string tokenizer = checkpoint::CleanedFolder(named);
+  if (tokenizer != was_at && !tokenizer.starts_with(was_at + "/")) return Status::Ok();
+  const std::string moved = config_.Get("model.path") + tokenizer.substr(was_at.size());
+  std::error_code error;
+  if (!std::filesystem::exists(moved, error)) return Status::Ok();
+  return config_.Set("data.tokenizer", moved);
 }
 
 Status WholeModel::CheckParameters() const {

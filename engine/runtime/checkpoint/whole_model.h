@@ -40,6 +40,7 @@ class WholeModel {
  private:
   explicit WholeModel(checkpoint::Checkpoint checkpoint) : checkpoint_(std::move(checkpoint)) {}
   Status ReadConfig(const std::string& model_folder);
+  Status MoveTokenizer(const std::string& was_at);
   Status CheckParameters() const;
 
   checkpoint::Checkpoint checkpoint_;

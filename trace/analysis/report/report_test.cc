@@ -385,6 +385,9 @@ TEST(Report, SaysWhatTheRunWasSetUpWithAtTheLastStepOfItsScope) {
                             {"precision.param", "bf16"},
                             {"checkpointing", "full"},
                             {"lora.rank", "8"}}));
+  run.config["strategy"] = "ddp";  // has no presets
+  EXPECT_THAT(PrintReportText(MakeReport(run)), HasSubstr("with strategy=ddp precision.param"));
+  run.config["strategy"] = "full";
   const Report before =
       MakeReport(run, {.scope = Scope{.kind = ScopeKind::kSteps, .first = 0, .last = 3}});
   EXPECT_THAT(PrintReportText(before),
