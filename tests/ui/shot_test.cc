@@ -494,6 +494,22 @@ TEST(Shot, ScaleEnlargesTextAndLines) {
   EXPECT_NEAR(height(2) / height(1), 2, 0.1);
 }
 
+// Where lines break depends on the window's size in points alone: Dear ImGui rounds sizes of fonts.
+TEST(Shot, ASentenceTakesAsManyLinesAtAnyScale) {
+  const auto height = [](float scale) {
+    const auto shot = TakeShot(Lesson(), {.width = static_cast<int>(1093 * scale),
+                                          .height = static_cast<int>(615 * scale),
+                                          .scale = scale});
+    const ui::DrawnItem* notice = shot->log.Find("run_control", "notice");
+    EXPECT_NE(notice, nullptr) << scale;
+    return notice == nullptr ? 0 : (notice->box.y1 - notice->box.y0) / scale;
+  };
+  const float wanted = height(1);
+  for (const float scale : {1.1F, 1.21F, 1.331F, 1.4641F, 1.61F, 1.77F}) {
+    EXPECT_NEAR(height(scale), wanted, wanted / 4) << scale;
+  }
+}
+
 TEST(Shot, OtherTabsDrawInBothLanguages) {
   for (const char* panel : {"runs", "log"}) {
     for (const ui::Language language : {ui::Language::kEnglish, ui::Language::kChinese}) {

@@ -66,8 +66,11 @@ std::string WithLineBreaks(const Look& look, const TextStyle& style, std::string
 }
 
 ui::Box Paragraph(const Look& look, const TextStyle& style, std::string_view text) {
-  const std::string lines = WithLineBreaks(look, style, text, ContentWidth());
   ImGui::PushFont(style.font, style.size);
+  // Measured as it is drawn: Dear ImGui rounds the size of a font that is pushed.
+  const std::string lines = BreakLines(text, ContentWidth() - 1, [](std::string_view line) {
+    return ImGui::CalcTextSize(line.data(), line.data() + line.size()).x;
+  });
   ImGui::PushStyleColor(ImGuiCol_Text, style.color);
   ImGui::PushTextWrapPos(0);
   ImGui::TextUnformatted(lines.data(), lines.data() + lines.size());
