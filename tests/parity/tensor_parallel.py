@@ -4,6 +4,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
 from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
@@ -61,6 +62,7 @@ class TensorTrainer(Trainer):
     def __init__(self, model: ByteGpt, strategy: str, learning_rate: float) -> None:
         self.model = split(model, strategy)
         self.optimizer = adam_w([{"params": [parameter]} for parameter in self.model.parameters()], learning_rate)
+        self.scaler = ShardedGradScaler("cpu", enabled=False)
         self.synchronise_each = True
         self.ranks_with_loss = dist.get_world_size()
 
