@@ -50,14 +50,12 @@ std::vector<std::string> CheckpointsIn(const std::string& root) {
 }
 
 Status SyncFolder(const std::string& folder) {
-  // The parent of a name alone is empty.
-  const std::string path = folder.empty() ? "." : folder;
-  const int descriptor = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const bool is_synced = descriptor >= 0 && (fsync(descriptor) == 0 || errno == EINVAL);
   const int reason = errno;
   if (descriptor >= 0) close(descriptor);
   if (is_synced) return Status::Ok();
-  return Status::Error(fmt::format("cannot write {}: {}", path, std::strerror(reason)));
+  return Status::Error(fmt::format("cannot write {}: {}", folder, std::strerror(reason)));
 }
 
 // Hashes what it writes.
